@@ -1,4 +1,4 @@
-# The one command surface: people run what CI runs. `make` lists the commands.
+# Commands for developers and CI. `make` lists them.
 
 VENV := .venv
 PYTHON_IN := $(VENV)/bin/python
@@ -7,8 +7,8 @@ READY := $(VENV)/.ready
 SPARK4 := .venv-spark4
 SPARK4_READY := $(SPARK4)/.ready
 
-# two processes, each with a Spark of its own: one alone leaves a core idle half of the time. Each begins with a half of the
-# tests, in their order, so that a fixture of a module is seldom made twice. PYTEST_PROCESSES=1: one after the other
+# Two processes, each with its own Spark session, because a single one leaves a core idle half of the time. Each process
+# starts with one half of the tests, in order, so that few module fixtures are created twice. PYTEST_PROCESSES=1 disables it.
 IN_PARALLEL = -n $(or $(PYTEST_PROCESSES),2) --dist worksteal
 # a write waits for the disk at each file, which leaves a core idle: files of tests are in memory, but where ALL=1
 IN_MEMORY := $(if $(ALL),,scripts/in_memory.sh)
@@ -23,7 +23,7 @@ not = $(if $(ALL),$(if $(1),-m 'not $(1)'),-m 'not slow$(if $(1), and not $(1))'
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-# one environment serves all: pyspark 3.5 because that is where Apache Hudi, Delta and Iceberg can run beside us
+# The main environment has pyspark 3.5, the version that Apache Hudi, Delta and Iceberg support as well.
 $(READY): pyproject.toml scripts/environment.sh
 	@scripts/environment.sh $(VENV) 'pyspark==3.5.9' -e '.[$(EXTRAS)]' --group dev
 	@touch $@
@@ -32,7 +32,7 @@ $(SPARK4_READY): pyproject.toml scripts/environment.sh
 	@scripts/environment.sh $(SPARK4) 'pyspark>=4.1,<5' -e '.[$(EXTRAS)]' --group dev
 	@touch $@
 
-quickstart: $(READY) ## the main job on 336,776 real flights, with a report of the table
+quickstart: $(READY) ## a complete example on 336,776 flights, with a report of the table
 	@$(PYTHON_IN) examples/quickstart.py
 
 test: $(READY) ## every check and test on Spark 3.5, the real Apache Hudi included (what CI runs; ALL=1: all variants)
@@ -70,13 +70,13 @@ interop: $(READY) ## the real Apache Hudi 0.15, 1.0, 1.2 and hudi-rs against our
 bench: $(READY) $(SPARK4_READY) ## the benchmark against Apache Hudi, Delta, Iceberg and parquet (BENCH_SF=1)
 	$(PYTHON_IN) -m bench
 
-bench-quick: $(READY) ## the benchmark's own test: tiny data, one repetition, no claims
+bench-quick: $(READY) ## quick run of the benchmark on little data, one repetition
 	BENCH_SF=0.01 BENCH_REPEAT=1 $(PYTHON_IN) -m bench --no-write
 
-bench-memory: $(READY) ## proof that a worker's memory does not grow with the partition (2 minutes)
+bench-memory: $(READY) ## check that a worker's memory does not grow with the partition (2 minutes)
 	$(PYTHON_IN) -m bench.memory
 
-docs: $(READY) ## regenerate the reference of options
+docs: $(READY) ## regenerate the options reference
 	$(PYTHON_IN) -m pyhudi.config.reference > docs/reference/options.md
 
 format: $(READY) ## format the code

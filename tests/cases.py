@@ -1,4 +1,4 @@
-"""Cases of parametrized tests that `make test` leaves to `make test ALL=1`: variants of what other cases test, too."""
+"""Selection of parametrized cases: `make test` skips cases that are variants of others, `make test ALL=1` runs all."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import pytest
 
 
 def seldom(case: Any) -> Any:
-    """A case that is left out: a value, a tuple of values, or a ``pytest.param``."""
+    """Mark a case as skipped by default: a value, a tuple of values, or a ``pytest.param``."""
     if hasattr(case, "marks"):
         return pytest.param(*case.values, marks=pytest.mark.slow, id=case.id)
     return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
 
 
 def every_second(cases: Sequence[Any]) -> list[Any]:
-    """The cases of a matrix, of which every second one is left out."""
+    """Mark every second case of a matrix as skipped by default."""
     return [seldom(case) if number % 2 else case for number, case in enumerate(cases)]
 
 
 def each_choice(*axes: Sequence[Any]) -> list[Any]:
-    """The product of axes, of which as many cases are kept as the longest axis has choices: every choice of every axis
-    is in one of them. A choice is a value, or a ``pytest.param`` of one value with an id."""
+    """Return the product of axes, with all cases marked as skipped except as many as the longest axis has values, which
+    include each value of each axis. A value may be a ``pytest.param`` with an id."""
     usual = {tuple(n % len(axis) for axis in axes) for n in range(max(map(len, axes)))}
     found = []
     for places in itertools.product(*(range(len(axis)) for axis in axes)):

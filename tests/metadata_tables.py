@@ -1,4 +1,4 @@
-"""Metadata tables for tables that tests and benchmarks make by hand: one build, every partition with base files."""
+"""Metadata tables for tables that tests and benchmarks create directly: one build, every partition with base files."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def attach(storage: Storage, partitions: Mapping[str, Sequence[tuple[pa.Array, p
 
 
 def grouped(key: pa.Array, value: pa.Array, groups: int) -> list[tuple[pa.Array, pa.Array]]:
-    """Records in the file groups that their keys belong to."""
+    """Return the records grouped by the file groups that their keys belong to."""
     number = metadata_keys.group_of(key, groups)
     return [(key.filter(pa.array(number == n)), value.filter(pa.array(number == n))) for n in range(groups)]
 
 
 def file_lists(files: pa.Table) -> list[tuple[pa.Array, pa.Array]]:
-    """The partition ``files`` for files (``partition``, ``name``, ``size``), sorted by partition."""
+    """Return the partition ``files`` for files (``partition``, ``name``, ``size``), sorted by partition."""
     names = metadata_keys.partition_names(files["partition"].combine_chunks())
     runs = pc.run_end_encode(names)
     ends = np.append(0, runs.run_ends.to_numpy()).astype(np.int32)
@@ -91,7 +91,8 @@ def statistics(
     rows: pa.Array,
     nulls: pa.Array,
 ) -> tuple[pa.Array, pa.Array]:
-    """Keys and values of statistics of one column of a type, row by row; ``names`` are those of files or partitions."""
+    """Return keys and values of statistics of one column of a type, row by row; ``names`` are those of files or
+    partitions."""
     column = pa.array(columns, pa.string())
     empty = pc.and_(least.is_null(), greatest.is_null())
     payload = pa.table(
@@ -112,6 +113,6 @@ def statistics(
 
 
 def definitions(columns: Sequence[str]) -> bytes:
-    """``index.json`` for column statistics."""
+    """Return ``index.json`` for column statistics."""
     entry: dict[str, Any] = {"indexName": "column_stats", "indexType": "column_stats", "sourceFields": list(columns)}
     return json.dumps({"indexDefinitions": {"column_stats": {**entry, "indexOptions": {}, "version": "V2"}}}).encode()

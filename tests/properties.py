@@ -1,4 +1,4 @@
-"""How much of what they could try property tests, state machines and tests of deaths try."""
+"""Number of examples of property tests, state machines and crash tests."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import zlib
 from collections.abc import Sequence
 
 FACTOR = float(os.environ.get("PYHUDI_EXAMPLES") or 1)
-"""So many times the examples (and lives of state machines) that a change is tested with. ``make test`` takes less."""
+"""Factor applied to the number of examples. ``make test`` sets a smaller one."""
 
 
 def examples(count: int) -> int:
-    """What a test asks for instead of a fixed number of examples."""
+    """Return the number of examples of a test, scaled by the factor."""
     return max(1, round(count * FACTOR))
 
 
 def places(count: int) -> Sequence[int]:
-    """Where a test lets something die: at 0, 1, …, count - 1. Below a factor of 1 only at every second place and at
-    both ends; the name of the test says whether at odd or at even ones, so that its variants differ."""
+    """Return the operations at which a crash test kills its process: 0, 1, …, count - 1. With a factor below 1 only
+    every second one and both ends; the name of the test selects odd or even ones, so variants of a test differ."""
     if FACTOR >= 1:
         return range(count)
     start = zlib.crc32(os.environ["PYTEST_CURRENT_TEST"].encode()) % 2

@@ -1,8 +1,4 @@
-"""Rows as plain JSON values, so that tables of different engines can be compared and differences read.
-
-The encoding is that of ``tests/golden/tables/*.expected.json``: decimals as text, times as ISO text in UTC with
-microseconds, binary as ``{"base64": …}``, structs as objects, maps as lists of pairs.
-"""
+"""Rows as plain JSON values, so that tables of different engines can be compared with readable differences."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ META_COLUMNS = (
 
 
 def encode(value: Any, kind: pa.DataType) -> Any:
-    """One value of Arrow type ``kind`` as JSON."""
+    """Return one value of Arrow type ``kind`` as JSON."""
     if value is None:
         return None
     if pa.types.is_timestamp(kind):
@@ -50,7 +46,8 @@ def encode(value: Any, kind: pa.DataType) -> Any:
 
 
 def encode_table(table: pa.Table, columns: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
-    """Rows of the named columns (all when None) in encoded form, sorted by their text: row order is not compared."""
+    """Return rows of the named columns (all if None) in encoded form, sorted by their text: row order is not
+    compared."""
     names = list(columns if columns is not None else table.column_names)
     kinds = [table.schema.field(name).type for name in names]
     cells = [
@@ -61,12 +58,13 @@ def encode_table(table: pa.Table, columns: Sequence[str] | None = None) -> list[
 
 
 def in_order(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:
-    """Rows sorted by their JSON text."""
+    """Return rows sorted by their JSON text."""
     return sorted((tuple(row) for row in rows), key=lambda row: json.dumps(row, ensure_ascii=False))
 
 
 def assert_same_rows(actual: pa.Table, expected: pa.Table, columns: Sequence[str] | None = None) -> None:
-    """Two Arrow tables hold the same rows in the named columns (all of ``expected`` when None), whatever the order."""
+    """Assert that two Arrow tables have the same rows in the named columns (all of ``expected`` if None), in any
+    order."""
     names = list(columns if columns is not None else expected.column_names)
     missing = [name for name in names if name not in actual.column_names]
     assert not missing, f"columns {missing} are missing; there are {actual.column_names}"
@@ -74,7 +72,7 @@ def assert_same_rows(actual: pa.Table, expected: pa.Table, columns: Sequence[str
 
 
 def compare(actual: list[tuple[Any, ...]], expected: list[tuple[Any, ...]], columns: Sequence[str]) -> None:
-    """Sorted encoded rows are equal; the message shows the first rows that are on one side only."""
+    """Assert that sorted encoded rows are equal; the message has the first rows that are in one of them only."""
     if actual == expected:
         return
     texts = (

@@ -17,18 +17,18 @@ SMALL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.sql.session.timeZone": "UTC",
-    # no test lives long enough for what the second compiler finds out, and its work would be done on our two cores;
-    # small plans leave much garbage, which a large young generation drops at once; Spark's own classes are well-formed
+    # C1 only: the tests are too short for C2 to pay off, and its threads would compete for the two cores. A large young
+    # generation suits the garbage of many small plans. Bytecode verification of Spark's own classes is not needed.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewSize=600m "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
-    # nobody looks at plans and jobs that are over
+    # retain little information about finished plans and jobs
     "spark.sql.ui.explainMode": "simple",
     "spark.ui.liveUpdate.period": "-1",
     "spark.sql.ui.retainedExecutions": "2",
     "spark.ui.retainedJobs": "2",
     "spark.ui.retainedStages": "2",
     "spark.ui.retainedTasks": "10",
-    # so many plans are run that what Spark compiles for them does not fit into its cache of 100
+    # the tests run more different plans than Spark's code cache of 100 entries holds
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
 
@@ -66,9 +66,10 @@ def start_session(folder: Path) -> SparkSession:
 
 
 def remember_java_classes() -> None:
-    """Have Py4J look up each name of a Java class once, not at each call of a function of `pyspark.sql.functions`.
+    """Let Py4J look up each Java class name once, not at each call of a function of `pyspark.sql.functions`.
 
-    A look-up asks for the name in every package that is imported, and each of these in every jar: about a millisecond,
+    A look-up searches for the name in every imported package, and for each of these in every jar. It takes about a
+    millisecond,
     thousands of times in a suite of small plans.
     """
     from py4j.java_gateway import JavaClass, JVMView
@@ -82,7 +83,7 @@ def remember_java_classes() -> None:
             return found[1]
         value = look_up(view, name)
         if isinstance(value, JavaClass):
-            known[id(view), name] = (view, value)  # with the view, so that no other one gets its identity
+            known[id(view), name] = (view, value)  # keeps a reference to the view, so that its id is not reused
         return value
 
     JVMView.__getattr__ = remembered

@@ -1,4 +1,4 @@
-"""Spark DataFrames as Arrow tables on every Spark that we support."""
+"""Conversion of Spark DataFrames to Arrow tables on all supported versions of Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 
 def to_arrow(df: DataFrame) -> pa.Table:
-    """All rows; Spark 3.5 has no public way to it."""
+    """Return all rows; Spark 3.5 has no public method for it."""
     if hasattr(df, "toArrow"):
         return df.toArrow()
     batches = df._collect_as_arrow()

@@ -1,4 +1,4 @@
-"""Hand-made tables for tests of readers: every file as the format says, no writer of ours involved."""
+"""Tables for tests of readers, created file by file according to the format, without pyhudi's writers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def at(n: int) -> str:
-    """The n-th instant of the tests."""
+    """Return the n-th instant of the tests."""
     return f"202601010000{n:05d}"
 
 
 @dataclass
 class HandMadeTable:
-    """A table in ``root``; ``write`` commits files, ``instant`` anything else. ``int96``: base files have timestamps of
-    96 bits."""
+    """A table in ``root``; ``write`` commits files, ``instant`` adds other actions. ``int96``: base files have
+    timestamps of 96 bits."""
 
     root: Path
     version: int = 9
@@ -94,10 +94,10 @@ class HandMadeTable:
         recorded: pa.Schema | None = None,
         extra: Mapping[str, str] | None = None,
     ) -> None:
-        """A write at instant ``n`` that completes at ``done`` (default: the same).
+        """Write base files at instant ``n``, completed at ``done`` (default: the same).
 
-        ``files``: (partition, file id) → all rows of the new base file. A row may say in ``_n`` at which instant it
-        was written, else it is this one.
+        ``files``: (partition, file id) → all rows of the new base file. A row may have the instant at which it
+        was written in ``_n``; the default is ``n``.
         """
         schema = schema or self.schema
         stats = [self._write_file(n, partition, file_id, rows, schema) for (partition, file_id), rows in files.items()]
@@ -129,10 +129,10 @@ class HandMadeTable:
         roll_back: int | None = None,
         done: int | None = None,
     ) -> None:
-        """A deltacommit that writes log files: (partition, file id) → records, and keys of ``deletes``.
+        """Write log files by a deltacommit: (partition, file id) → records, and keys of ``deletes``.
 
         ``base``: the base instant of the slices (version 6 and ``positions``; default: the write itself). ``columns``:
-        partial updates that have only these. ``roll_back``: undo that instant.
+        partial updates with only these columns. ``roll_back``: roll that instant back.
         """
         schema = schema or self.schema
         deletes = deletes or {}
@@ -193,7 +193,7 @@ class HandMadeTable:
         self.active.complete(inflight, data, at(done if done is not None else n))
 
     def _keys_of(self, n: int, partition: str, file_id: str) -> list[str]:
-        """The keys of a base file, in the order of its rows."""
+        """Return the keys of a base file, in the order of its rows."""
         file = self.root / partition / self._name(file_id, n)
         keys: list[str] = pq.read_table(file, columns=["_hoodie_record_key"])["_hoodie_record_key"].to_pylist()
         return keys
@@ -210,13 +210,14 @@ class HandMadeTable:
         }
 
     def instant(self, n: int, action: str, record: Mapping[str, Any]) -> None:
-        """A completed instant of another action, with the fields of its result that matter."""
+        """Add a completed instant of another action, with the relevant fields of its result."""
         self.active.create_requested(action, at(n), b"")
         inflight = self.active.to_inflight(self.active.timeline.find(at(n), action))
         self.active.complete(inflight, encode_record(action, State.COMPLETED, record, self.version), at(n))
 
     def archive(self, *numbers: int) -> None:
-        """Move completed instants from the active timeline of a table of version 8 or later to its history."""
+        """Move completed instants from the active timeline of a table of version 8 or later to the archived
+        timeline."""
         active = self.active.reload()
         layout, rows = active.layout, []
         for n in numbers:
@@ -246,7 +247,7 @@ class HandMadeTable:
         (self.root / partition / self._name(file_id, n)).unlink()
 
     def clean(self, n: int, *, keep_from: str = "", deleted: Sequence[tuple[int, str, str]] = ()) -> None:
-        """A clean that deletes base files (instant, partition, file id); all is kept that was visible since
+        """Add a clean that deletes base files (instant, partition, file id); all files are kept that were visible since
         ``keep_from``."""
         by_partition: dict[str, list[str]] = {}
         for instant, partition, file_id in deleted:
@@ -291,11 +292,11 @@ class HandMadeTable:
         own = {f.name: _column([row.get(f.name) for row in rows], f.type) for f in schema}
         fields = [*([pa.field(name, pa.string()) for name in meta] if self.meta_columns else []), *schema]
         told = {k: _column(v, pa.string()) for k, v in meta.items()} | own
-        table = pa.table([told[f.name] for f in fields], pa.schema(fields))  # required columns stay such
+        table = pa.table([told[f.name] for f in fields], pa.schema(fields))  # required columns remain required
         if self.extension == "orc":
             orc.write_table(table, str(folder / name))
         else:
-            # Arrow's schema in the footer would tell more than those of other writers do
+            # Arrow's schema in the footer would provide more than the footers of other writers do
             pq.write_table(table, folder / name, use_deprecated_int96_timestamps=self.int96, store_schema=False)
         return {
             "partitionPath": partition,
@@ -307,14 +308,15 @@ class HandMadeTable:
 
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values of a column; escaped bytes in text (``surrogateescape``) come as they are, though that is not UTF-8."""
+    """Return values as a column; escaped bytes in text (``surrogateescape``) are written as they are, though that is
+    not UTF-8."""
     if not pa.types.is_string(kind):
         return pa.array(values, kind)
     return pa.array([v if v is None else v.encode(errors="surrogateescape") for v in values], pa.binary()).view(kind)
 
 
 def _places(wanted: Sequence[str], keys: Sequence[str]) -> pa.Array | None:
-    """Where keys are in a base file."""
+    """Return the positions of keys in a base file."""
     at_key = {key: i for i, key in enumerate(keys)}
     return pa.array([at_key.get(key) for key in wanted], pa.int64()) if keys else None
 

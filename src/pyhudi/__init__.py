@@ -1,7 +1,7 @@
-"""Apache Hudi tables, written and served by Python on PySpark.
+"""Apache Hudi tables in Python on PySpark.
 
-`HudiTable` opens, reads, writes and serves a table by its path. `activate` sends ``format("hudi")`` of Spark to this
-library. Everything that needs no Spark works without PySpark being installed.
+`HudiTable` opens, reads, writes and maintains a table by its path. `activate` makes ``format("hudi")`` of Spark use
+this library. Everything that does not require Spark works without PySpark.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    # what needs PySpark is imported when asked for: reading works without it
+    # Modules that need PySpark are imported on first use, because reading works without it.
     if name not in _SPARK:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
@@ -64,4 +64,4 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as e:
         if e.name is None or not e.name.startswith("pyspark"):
             raise
-        raise SetupError(f"pyhudi.{name} needs PySpark, which is not installed: pip install 'pyhudi[spark]'") from e
+        raise SetupError(f"pyhudi.{name} requires PySpark, which is not installed: pip install 'pyhudi[spark]'") from e

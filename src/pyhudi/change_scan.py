@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChangeScan:
-    """Query of the changes of a range of commits, lazy and immutable. Every call plans it on the table as it is then.
+    """Query of the changes of a range of commits, lazy and immutable. Every call plans it on the current table.
 
-    Rows have the columns ``op`` (``i``, ``u``, ``d``), ``ts_ms`` (the instant of the commit), ``before`` and ``after``
-    (the record as JSON, null where there is none). Created by :meth:`pyhudi.HudiTable.changes`.
+    Rows have the columns ``op`` (``i``, ``u``, ``d``), ``ts_ms`` (instant of the commit), ``before`` and ``after`` (the
+    record as JSON, null if there is none). Created by :meth:`pyhudi.HudiTable.changes`.
     """
 
     now: Callable[[], PinnedTable] = field(repr=False)
@@ -36,10 +36,10 @@ class ChangeScan:
         """Plan the query without reading data.
 
         Returns:
-            The plan: one task for each file group that a commit changed.
+            The plan: one task per file group that a commit changed.
 
         Raises:
-            QueryError: The table logs no changes, or files of the range are gone.
+            QueryError: The table logs no changes, or files of the range no longer exist.
         """
         return self._plan(self.now())
 

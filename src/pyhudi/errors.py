@@ -1,36 +1,36 @@
 """Exceptions that pyhudi raises on purpose.
 
-All of them name the offending value and say what to do about it::
+Messages name the offending value and a solution::
 
     HudiError
-    ├── ConfigError (ValueError)          an option or a combination of options is wrong
-    │   └── InvalidOptionError            one key has a value that is not allowed
+    ├── ConfigError (ValueError)          an option or a combination of options is invalid
+    │   └── InvalidOptionError            an option has a value that is not allowed
     ├── TableError
-    │   ├── NotAHudiTableError            no ``.hoodie/hoodie.properties`` there
-    │   ├── TableExistsError              a table is there already
-    │   ├── TableConfigConflictError      options contradict what the table says
-    │   ├── CorruptTableError             ``hoodie.properties`` or another table file is broken
-    │   └── UnsupportedTableError         a table version or feature that this release cannot serve
+    │   ├── NotAHudiTableError            the location has no ``.hoodie/hoodie.properties``
+    │   ├── TableExistsError              a table exists at the location
+    │   ├── TableConfigConflictError      options contradict the properties of the table
+    │   ├── CorruptTableError             ``hoodie.properties`` or another table file is corrupt
+    │   └── UnsupportedTableError         the table has an unsupported version or feature
     ├── SchemaError
-    │   └── SchemaMismatchError           incoming columns cannot become the table's columns
+    │   └── SchemaMismatchError           incoming columns cannot be converted to those of the table
     ├── RecordKeyError                    null, empty or missing record keys
-    ├── MergerError                       a merger of the user failed, or returned what it must not
-    ├── QueryError                        a query that cannot be answered (bad instant, cleaned history)
-    ├── CheckpointError                   a stream's checkpoint does not belong to the table, or has fallen behind it
+    ├── MergerError                       a custom merger failed or returned an invalid result
+    ├── QueryError                        a query cannot be answered (invalid instant, cleaned files)
+    ├── CheckpointError                   the checkpoint of a stream does not match the table, or is too old
     ├── TimelineError
     │   ├── CorruptInstantError           a timeline file cannot be parsed
-    │   └── InstantNotFoundError
-    ├── FormatError                       bytes of a data, log or index file are not what the format says
+    │   └── InstantNotFoundError          the timeline has no such instant
+    ├── FormatError                       a data, log or index file violates its format
     ├── StorageError
     │   ├── NotFoundError (FileNotFoundError)
     │   ├── AlreadyExistsError (FileExistsError)
-    │   ├── PreconditionFailedError       a conditional put lost the race
-    │   └── UnansweredError               no answer came, so what was asked may have been done or may yet be
+    │   ├── PreconditionFailedError       a conditional put failed
+    │   └── UnansweredError               no response; the request may have taken effect or may still do so
     ├── TransactionError
-    │   ├── LockError                     a lock could not be taken in time
+    │   ├── LockError                     a lock could not be acquired in time
     │   ├── ConflictError                 another writer committed an overlapping change
-    │   ├── CommitStateUnknownError       whether a commit was published is not known
-    │   └── BusyError                     another process is carrying out the plan
+    │   ├── CommitStateUnknownError       it is unknown whether a commit was published
+    │   └── BusyError                     another process is executing the plan
     └── SetupError                        Java, PySpark or an optional package is missing
 """
 
@@ -41,18 +41,18 @@ import warnings
 
 
 class HudiError(Exception):
-    """Root of all errors that pyhudi raises on purpose."""
+    """Base class of all errors that pyhudi raises on purpose."""
 
 
 class ConfigError(HudiError, ValueError):
-    """An option, or a combination of options, is wrong."""
+    """An option, or a combination of options, is invalid."""
 
 
 class InvalidOptionError(ConfigError):
     """An option has a value that is not allowed."""
 
     def __init__(self, key: str, value: object, allowed: str) -> None:
-        super().__init__(f"option {key!r} has the value {value!r}; allowed: {allowed}")
+        super().__init__(f"invalid value {value!r} of option {key!r}; allowed: {allowed}")
         self.key = key
         self.value = value
         self.allowed = allowed
@@ -62,7 +62,7 @@ class InvalidOptionError(ConfigError):
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning at the caller's line outside of this package, the only one that the user can change."""
+    """Issue a warning with the line of the caller outside of this package as its location."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
         frame, level = frame.f_back, level + 1
@@ -70,59 +70,60 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 class UnknownOptionWarning(UserWarning):
-    """A ``hoodie.*`` or ``pyhudi.*`` key that no release knows was ignored."""
+    """An unknown ``hoodie.*`` or ``pyhudi.*`` key is ignored."""
 
 
 class OptionWithoutEffectWarning(UserWarning):
-    """An option of Apache Hudi asks for something that is not done here; the data are right without it."""
+    """An option of Apache Hudi requests something that pyhudi does not do. Data are correct without it."""
 
 
 class PartitionValueWarning(UserWarning):
-    """Values of partition columns are not kept, or mean something else than they look like."""
+    """Values of partition columns are lost or ambiguous."""
 
 
 class TableError(HudiError):
-    """Error of the table itself."""
+    """Error in the table itself."""
 
 
 class NotAHudiTableError(TableError):
-    """There is no Hudi table at the given location."""
+    """The location has no Hudi table."""
 
 
 class TableExistsError(TableError):
-    """A Hudi table is there already."""
+    """A Hudi table exists at the location."""
 
 
 class TableConfigConflictError(TableError, ValueError):
-    """Options contradict what ``hoodie.properties`` says."""
+    """Options contradict ``hoodie.properties``."""
 
 
 class CorruptTableError(TableError):
-    """``hoodie.properties`` or another file of the table is broken."""
+    """``hoodie.properties`` or another file of the table is corrupt."""
 
 
 class MetadataTableError(TableError):
-    """The metadata table is missing, broken, behind the table, or another table's; the table itself can be read."""
+    """The metadata table is missing, corrupt, behind the table, or belongs to another table. The table itself can be
+    read."""
 
 
 class MetadataTableAheadError(MetadataTableError):
-    """The metadata table has gone past the timeline that it is looked at with; look at both again."""
+    """The metadata table is ahead of the timeline it was read with. Both must be loaded again."""
 
 
 class MetadataTableWarning(UserWarning):
-    """A metadata table is not used, so that queries are planned more slowly."""
+    """The metadata table is not used, so planning of queries is slower."""
 
 
 class UnsupportedTableError(TableError):
-    """The table has a version or uses a feature that this release cannot serve."""
+    """The table has a version or feature that this release does not support."""
 
 
 class SchemaError(HudiError, ValueError):
-    """Error of columns and types."""
+    """Error in columns or types."""
 
 
 class SchemaMismatchError(SchemaError):
-    """Incoming columns cannot become the table's columns."""
+    """Incoming columns cannot be converted to those of the table."""
 
 
 class RecordKeyError(HudiError, ValueError):
@@ -130,15 +131,15 @@ class RecordKeyError(HudiError, ValueError):
 
 
 class MergerError(HudiError):
-    """A merger that the user registered failed, or returned what it must not."""
+    """A custom merger failed or returned an invalid result."""
 
 
 class QueryError(HudiError, ValueError):
-    """A query that cannot be answered."""
+    """The query cannot be answered."""
 
 
 class SqlSyntaxError(QueryError):
-    """A statement of SQL that cannot be parsed."""
+    """A SQL statement cannot be parsed."""
 
 
 class AmbiguousMergeError(QueryError):
@@ -146,11 +147,11 @@ class AmbiguousMergeError(QueryError):
 
 
 class CheckpointError(HudiError, ValueError):
-    """A stream's checkpoint does not fit the table that it reads or writes."""
+    """The checkpoint of a stream does not match the table that it reads or writes."""
 
 
 class TimelineError(HudiError):
-    """Error of the timeline."""
+    """Error in the timeline."""
 
 
 class CorruptInstantError(TimelineError):
@@ -162,11 +163,11 @@ class InstantNotFoundError(TimelineError):
 
 
 class FormatError(HudiError, ValueError):
-    """Bytes of a data, log or index file are not what the format says."""
+    """A data, log or index file violates its format."""
 
 
 class FileSizeError(FormatError):
-    """A file would get larger than readers of its format can read."""
+    """A file would exceed the size that readers of its format support."""
 
 
 class StorageError(HudiError, OSError):
@@ -178,23 +179,23 @@ class NotFoundError(StorageError, FileNotFoundError):
 
 
 class AlreadyExistsError(StorageError, FileExistsError):
-    """Create-if-absent found the file or object present."""
+    """Create-if-absent failed because the file or object exists."""
 
 
 class PreconditionFailedError(StorageError):
-    """A conditional put found another version than expected."""
+    """A conditional put failed because the version differs from the expected one."""
 
 
 class UnansweredError(StorageError):
-    """No answer came (timeout, broken connection): the operation may have been carried out, or may yet be."""
+    """No response (timeout, broken connection). The operation may have taken effect or may still do so."""
 
 
 class TransactionError(HudiError):
-    """A commit could not be made."""
+    """A commit failed."""
 
 
 class LockError(TransactionError):
-    """A lock could not be taken in time."""
+    """A lock could not be acquired in time."""
 
 
 class ConflictError(TransactionError):
@@ -202,11 +203,11 @@ class ConflictError(TransactionError):
 
 
 class CommitStateUnknownError(TransactionError):
-    """Unknown outcome of a commit. Nothing has been rolled back, so the write may yet become visible."""
+    """It is unknown whether the commit succeeded. Nothing was rolled back, so the write may still become visible."""
 
 
 class BusyError(TransactionError):
-    """Another process is carrying out the plan."""
+    """Another process is executing the plan."""
 
 
 class SetupError(HudiError, RuntimeError):

@@ -1,4 +1,4 @@
-"""``HudiTable``: a table by its path. Opens, inspects and reads without Spark, and writes through Spark."""
+"""``HudiTable``: a table by its path. Opens, inspects and reads without Spark, and writes with Spark."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ class HudiTable(TableWrites):
         """
         if not isinstance(options, Options):
             raise ConfigError(
-                f"HudiTable({path!r}) opens nothing: open a table with HudiTable.for_path(path), make an empty one "
-                "with HudiTable.create(path, options), or write a DataFrame, which makes its table"
+                f"HudiTable({path!r}) does not open a table: use HudiTable.for_path(path) to open one, "
+                "HudiTable.create(path, options) to create an empty one, or write a DataFrame, which creates its "
+                "table"
             )
         self._path = path
         self._options = options
@@ -84,7 +85,7 @@ class HudiTable(TableWrites):
             above = table_above(table._path, table._options)
             if above is None:
                 raise
-            raise NotAHudiTableError(f"{error}; it lies in the table at {above!r}, which can be opened") from None
+            raise NotAHudiTableError(f"{error}; it is inside the table at {above!r}, which can be opened") from None
         return table
 
     @classmethod
@@ -148,8 +149,8 @@ class HudiTable(TableWrites):
     @property
     def schema(self) -> pa.Schema:
         """The table's current Arrow schema, meta columns first; empty when it has no columns yet."""
-        found = table_schema(self._now())
-        return found.schema if found is not None else pa.schema([])
+        current = table_schema(self._now())
+        return current.schema if current is not None else pa.schema([])
 
     @property
     def latest_instant(self) -> str | None:
@@ -222,16 +223,17 @@ class HudiTable(TableWrites):
         return Inspect(self._now)
 
     def alter_schema(self) -> SchemaUpdate:
-        """Return changes of the table's columns: calls on it collect them, ``commit()`` makes them in one commit.
+        """Return a collector of changes of the table's columns; its ``commit()`` applies them in one commit.
 
-        No file is rewritten (schema-on-read evolution). Apache Hudi reads the table as it is meant with
-        ``hoodie.schema.on.read.enable=true`` only.
+        No files are rewritten (schema-on-read evolution). Apache Hudi reads the table correctly only with
+        ``hoodie.schema.on.read.enable=true``.
         """
         return SchemaUpdate(self._path, self._options)
 
     @property
     def services(self) -> TableServices:
-        """Compaction and log compaction, planned, run and shown; indexes, built and dropped."""
+        """Table services: compaction, clustering, cleaning, archival, indexes, savepoints, rollback, restore, repairs,
+        upgrades."""
         return TableServices(self._path, self._options)
 
     # --- reading ---------------------------------------------------------------------------------------------------
@@ -268,7 +270,7 @@ class HudiTable(TableWrites):
             QueryError: ``columns`` is a single text, or ``filter`` has none of these forms.
         """
         if isinstance(columns, str):
-            raise QueryError(f"columns must be a list of names, not the text {columns!r}; write [{columns!r}]")
+            raise QueryError(f"columns must be a list of names, not the text {columns!r}; use [{columns!r}]")
         return Scan(
             self._now,
             self._options,
@@ -281,9 +283,9 @@ class HudiTable(TableWrites):
         )
 
     def changes(self, begin: QueryTime, end: QueryTime | None = None) -> ChangeScan:
-        """Create a query of what the commits of a range have inserted, updated and deleted (change data).
+        """Create a query of the inserts, updates and deletes of the commits of a range (change data).
 
-        The table has to log its changes (``hoodie.table.cdc.enabled``).
+        The table must log its changes (``hoodie.table.cdc.enabled``).
 
         Args:
             begin: Start of the range, exclusive; forms as of ``as_of`` in `scan`, or ``"earliest"``.
@@ -314,7 +316,7 @@ class HudiTable(TableWrites):
                 keys as texts, or has no such column.
         """
         if isinstance(keys, str | Mapping) or not isinstance(keys, Iterable):
-            raise QueryError(f"lookup takes a list of keys, not {keys!r}; write [{keys!r}]")
+            raise QueryError(f"lookup takes a list of keys, not {keys!r}; use [{keys!r}]")
         keys = list(keys)
         if any(isinstance(key, Mapping) for key in keys):
             return self.scan(_by_fields(keys, by, self.config.record_keys), columns).to_arrow()
@@ -332,8 +334,9 @@ class HudiTable(TableWrites):
         """Compare the metadata table with the storage.
 
         Returns:
-            One row for each committed file on which the two disagree, and for each reason not to use the metadata table
-            (:data:`pyhudi.metadata.reader.validate_metadata.DIFFERENCE_SCHEMA`); no rows if all is well.
+            One row per committed file on which the two differ, and per reason not to use the metadata table
+            (:data:`pyhudi.metadata.reader.validate_metadata.DIFFERENCE_SCHEMA`); no rows if the metadata table is
+            correct.
         """
         now = self._now()
         return ResultTable(differences(now.storage, now.config, now.active))
@@ -353,10 +356,10 @@ class HudiTable(TableWrites):
 
 
 def _path(path: object) -> str:
-    """A path as text.
+    """Return a path as text.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: It is not a path.
     """
     if not isinstance(path, str | os.PathLike) or not str(path):
         raise ConfigError(f"the path of a table must be a text or a pathlib.Path, not {path!r}")
@@ -364,16 +367,16 @@ def _path(path: object) -> str:
 
 
 def _by_fields(keys: Sequence[Any], by: str, fields: Sequence[str]) -> list[list[tuple[str, str, Any]]]:
-    """A filter for records by the fields of their keys.
+    """Return a filter for records by the fields of their keys.
 
     Raises:
-        QueryError: a key has other fields than the table's.
+        QueryError: A key has other fields than the table's.
     """
     if by != RECORD_KEY:
-        raise QueryError(f"keys as dicts say their columns themselves; leave out by={by!r}")
+        raise QueryError(f"keys as dicts contain their columns; leave out by={by!r}")
     for key in keys:
         if not isinstance(key, Mapping) or set(key) != set(fields):
-            names = ", ".join(fields) or "none: its keys are generated, look for texts"
+            names = ", ".join(fields) or "none: its keys are generated, use texts"
             raise QueryError(f"the key {key!r} must be a dict with the fields of the table's record key ({names})")
     if len(fields) == 1:
         return [[(fields[0], "in", [key[fields[0]] for key in keys])]]

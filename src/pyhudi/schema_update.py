@@ -1,4 +1,4 @@
-"""Changes of a table's columns, collected and made in one commit: what `HudiTable.alter_schema` gives."""
+"""Changes of a table's columns, collected and applied in one commit, as returned by `HudiTable.alter_schema`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pyhudi.table.meta_client import TableMetaClient
 
 
 class SchemaUpdate:
-    """Changes of a table's columns, in the order in which they are called; `commit` makes all of them or none.
+    """Changes of a table's columns, in call order; `commit` applies all of them or none.
 
     Columns inside others have dotted paths: ``address.city`` for a field of a struct, ``items.element.price`` and
     ``prices.value.amount`` inside arrays and maps. Types are those of pyarrow or ``pyspark.sql.types``, or a text such
-    as ``bigint`` or ``decimal(10, 2)``. Used in a ``with`` block, the changes are committed at its end unless an error
-    is raised in it::
+    as ``bigint`` or ``decimal(10, 2)``. In a ``with`` block, the changes are committed at its end unless an error is
+    raised in it::
 
         with table.alter_schema() as columns:
             columns.rename_column("qty", "quantity")
@@ -67,52 +67,51 @@ class SchemaUpdate:
         """Rename a column or a field.
 
         Args:
-            path: Its path now.
-            name: Its new name, the last part of the path alone.
+            path: Its current path.
+            name: Its new name, only the last part of the path.
         """
         return self._then(partial(schema_changes.rename_column, path=path, name=name))
 
     def change_type(self, path: str, data_type: object) -> Self:
-        """Give a column or a field a wider type: of int long, double, string or decimal, of long string or decimal, of
-        float double or string, of double, date and decimal string, of a decimal one with more digits."""
+        """Change a column or a field to a wider type: int to long, double, string or decimal, long to string or
+        decimal, float to double or string, double, date and decimal to string, a decimal to one with more digits."""
         kind = schema_changes.as_table_type(data_type)
         return self._then(partial(schema_changes.change_type, path=path, kind=kind))
 
     def move_column(
         self, path: str, *, first: bool = False, after: str | None = None, before: str | None = None
     ) -> Self:
-        """Move a column or a field among its neighbours. Arguments as of `add_column`."""
+        """Move a column or a field to another position. Arguments as of `add_column`."""
         position = _position(first, after, before)
         if position == schema_changes.LAST:
-            raise ConfigError(f"move_column({path!r}) needs a place: first=True, after='…' or before='…'")
+            raise ConfigError(f"move_column({path!r}) requires a position: first=True, after='…' or before='…'")
         return self._then(partial(schema_changes.move_column, path=path, position=position))
 
     def set_comment(self, path: str, comment: str | None) -> Self:
-        """Set the comment of a column or a field; None takes it away."""
+        """Set the comment of a column or a field; None removes it."""
         return self._then(partial(schema_changes.set_comment, path=path, text=comment))
 
     def make_nullable(self, path: str) -> Self:
-        """Let a column or a field be null."""
+        """Make a column or a field nullable."""
         return self._then(partial(schema_changes.make_nullable, path=path))
 
     def commit(self) -> SchemaUpdateResult:
-        """Make the changes in one commit.
+        """Apply the changes in one commit.
 
         Returns:
-            The instant of the commit; None where the table has such columns already.
+            The instant of the commit; None if the table already has these columns.
 
         Raises:
-            SchemaMismatchError: A change cannot be made: there is no such column, or there is one by the new name
-                already, values would be lost, or it is a column of the record key, the partitions or the ordering.
-            UnsupportedTableError: The table has no columns yet, or an index of the column.
+            SchemaMismatchError: A change is not possible: the column does not exist, the new name is in use, values
+                would be lost, or it is a column of the record key, the partitions or the ordering.
+            UnsupportedTableError: The table has no columns yet, or an index on the column.
             TransactionError: A clustering is pending.
-            ConflictError: Other writers were faster, more than once.
+            ConflictError: Conflicts with other writers, repeatedly.
         """
         return alter_schema(TableMetaClient.open(self._path, self._options), self._options, self._apply)
 
     def preview(self) -> pa.Schema:
-        """Return the columns that the table would have, meta columns included. Raises what `commit` raises about
-        changes."""
+        """Return the columns after the changes, including meta columns. Raises the errors of `commit` about changes."""
         return self._apply(current_schema(TableMetaClient.open(self._path, self._options))).to_arrow()
 
     def _then(self, change: Callable[[InternalSchema], InternalSchema]) -> Self:
@@ -136,5 +135,5 @@ class SchemaUpdate:
 
 def _position(first: bool, after: str | None, before: str | None) -> schema_changes.Position:
     if first + (after is not None) + (before is not None) > 1:
-        raise ConfigError("a column has one place: give first=True, after='…' or before='…' alone")
+        raise ConfigError("a column has one position: pass only one of first=True, after='…' and before='…'")
     return schema_changes.Position(first, after, before)

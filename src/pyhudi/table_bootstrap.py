@@ -1,4 +1,4 @@
-"""Tables over files that are there already."""
+"""Tables created on top of existing files."""
 
 from __future__ import annotations
 
@@ -29,30 +29,29 @@ def bootstrap_table(
     schema: pa.Schema | None = None,
     spark: SparkSession | None = None,
 ) -> WriteResult:
-    """Make a table over the Parquet (or ORC) files below a folder, which stay where they are.
+    """Create a table on top of the Parquet (or ORC) files below a folder, which are not moved.
 
-    By default only meta columns are written, and the rows are read from the files that are there. Where
-    ``hoodie.bootstrap.mode.selector`` says so, rows are copied into base files of the table. A bootstrap that was cut
-    off is finished by the same call.
+    By default only meta columns are written, and rows are read from the existing files. With
+    ``hoodie.bootstrap.mode.selector``, rows can be copied into base files of the table. An interrupted bootstrap is
+    completed by the same call.
 
     Args:
-        path: Path or URI of the new table's root folder; not in the source's folder.
+        path: Path or URI of the new table's root folder; not inside the source folder.
         options: Apache Hudi's options: ``hoodie.bootstrap.base.path``, ``hoodie.table.name``, record key, partition
             path, table type and others.
-        schema: The table's own columns; those of the source's first file, and texts for partition columns that only
-            its folders tell, if not given.
-        spark: Session whose tasks do the work; without one threads of this process do, for metadata alone.
+        schema: The table's own columns; by default those of the source's first file, and text columns for partition
+            columns that are only in folder names.
+        spark: Session that runs the tasks; without one threads of this process do, for metadata-only bootstraps.
 
     Returns:
         The result, with one row per written file.
 
     Raises:
-        ConfigError: Options are missing, or do not fit the source.
+        ConfigError: Options are missing, or do not match the source.
         TableExistsError: The table has been written to.
-        SchemaMismatchError: The source's files cannot be files of one table.
+        SchemaMismatchError: The source's files do not have compatible columns.
         RecordKeyError: A row has no record key.
-        UnsupportedTableError: Something that only Java code could do is asked for, or rows are to be copied without
-            Spark.
+        UnsupportedTableError: Java code is required, or rows are to be copied without Spark.
     """
     refuse_misspelt(options)
     settings = Options.parse(options)

@@ -18,23 +18,23 @@ def overwrite_properties(
     *,
     dry_run: bool = False,
 ) -> pa.Table:
-    """Put properties in place of all that a table's ``hoodie.properties`` has, also where the file is damaged or lost,
-    so that :class:`pyhudi.HudiTable` cannot open the table.
+    """Replace all properties in a table's ``hoodie.properties``, also if the file is corrupt or missing, so that
+    :class:`pyhudi.HudiTable` cannot open the table.
 
     Args:
         path: Path or URI of the table's root folder.
-        properties: All properties that the table is to have, without the checksum.
+        properties: All properties of the table, without the checksum.
         options: Options of storage, locks and heartbeats.
         dry_run: Change nothing, and return what would be changed.
 
     Returns:
-        One row for each property before or after: ``property``, ``old_value``, ``new_value`` (null: not there).
+        One row per property before or after: ``property``, ``old_value``, ``new_value`` (null: does not exist).
 
     Raises:
         NotAHudiTableError: There is no ``.hoodie`` folder.
-        ConfigError: The name, type or version is missing, or the version is another than the table's.
-        UnsupportedTableError: A table with such properties is not served.
-        BusyError: Somebody is at work on the table.
+        ConfigError: The name, type or version is missing, or the version differs from the table's.
+        UnsupportedTableError: A table with such properties is not supported.
+        BusyError: A write or service is running on the table.
     """
     return TableServices(os.fspath(path), Options.parse(options or {})).overwrite_properties(
         properties, dry_run=dry_run

@@ -1,4 +1,4 @@
-"""Writes of ``HudiTable``, which run on Spark: DataFrames into the table, and changes of the rows that it has."""
+"""Writes of ``HudiTable``, which run on Spark: writes of DataFrames, and changes of existing rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TableWrites(ABC):
         return self._write(df, "upsert", options)
 
     def insert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
-        """Add records without looking for their keys. Arguments and errors as of :meth:`upsert`."""
+        """Add records without looking up their keys. Arguments and errors as of :meth:`upsert`."""
         return self._write(df, "insert", options)
 
     def bulk_insert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
@@ -63,25 +63,25 @@ class TableWrites(ABC):
     def delete(
         self, where: DataFrame | str | Column | None = None, options: Mapping[str, object] | None = None
     ) -> WriteResult | ChangeResult:
-        """Delete the rows that meet a condition (None: all), or the records with the keys of a DataFrame.
+        """Delete the rows that satisfy a condition (None: all), or the records with the keys of a DataFrame.
 
         Args:
-            where: SQL text, by which files are left out; a Column; or a DataFrame, which needs only the key and
-                partition columns.
+            where: SQL text, which prunes files; a Column; or a DataFrame, which needs only the key and partition
+                columns.
             options: Options of the write.
 
         Returns:
-            The result of the write for a DataFrame, else of the statement, with the rows that were deleted, counted.
+            The result of the write for a DataFrame, otherwise that of the statement, with the number of deleted rows.
 
         Raises:
-            ConflictError: Another writer changed the rows meanwhile, more often than it was to be tried again.
+            ConflictError: Another writer changed the rows concurrently, more often than the write is retried.
         """
-        if hasattr(type(where), "sparkSession"):  # a Column has any attribute
+        if hasattr(type(where), "sparkSession"):  # A Column has any attribute.
             return self._write(where, "delete", options)
         return self._delete_where(where, options)
 
     def insert_overwrite(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
-        """Replace all records of the partitions that ``df`` has rows of. Arguments and errors as of :meth:`upsert`."""
+        """Replace all records of the partitions that occur in ``df``. Arguments and errors as of :meth:`upsert`."""
         return self._write(df, "insert_overwrite", options)
 
     def insert_overwrite_table(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
@@ -112,8 +112,8 @@ class TableWrites(ABC):
         for path in partitions:
             if "," in path or path != path.strip():
                 raise ConfigError(
-                    f"the partition path {path!r} has a comma, or a blank at an end, which would name other "
-                    "partitions; give a DataFrame with rows of the partition instead"
+                    f"the partition path {path!r} has a comma, or a leading or trailing blank, which would select "
+                    "other partitions; pass a DataFrame with rows of the partition instead"
                 )
         from pyhudi.spark.session import active_session
         from pyhudi.spark.spark_types import spark_schema
@@ -133,19 +133,20 @@ class TableWrites(ABC):
     def _check_frame(operation: str, df: object) -> None:
         if not hasattr(df, "sparkSession"):
             raise ConfigError(
-                f"{operation} takes a DataFrame of Spark, not {type(df).__module__}.{type(df).__qualname__}; "
-                "make one with spark.createDataFrame(…), which takes rows, and tables of pandas"
+                f"{operation} requires a Spark DataFrame, not {type(df).__module__}.{type(df).__qualname__}; "
+                "create one with spark.createDataFrame(…), which accepts rows and pandas DataFrames"
             )
 
     def merge(self, source: DataFrame, on: str | Column, options: Mapping[str, object] | None = None) -> MergeBuilder:
-        """Begin a MERGE: clauses say what becomes of rows that match, and of those that do not; ``execute()`` runs it.
+        """Start a MERGE: clauses determine the treatment of rows that match, and of those that do not; ``execute()``
+        runs it.
 
         Columns of the table are ``target.…``, or by its `alias`; those of the source by the source's own alias
         (``df.alias("source")``).
 
         Args:
             source: The rows to merge.
-            on: Which rows match: SQL text or a Column of both sides.
+            on: Condition for matching rows: SQL text or a Column with columns of both sides.
             options: Options of the write, such as ``hoodie.write.num.retries.on.conflict.failures``.
 
         Returns:
@@ -165,20 +166,20 @@ class TableWrites(ABC):
         where: str | Column | None = None,
         options: Mapping[str, object] | None = None,
     ) -> ChangeResult:
-        """Give columns of the rows that meet a condition (None: of all) new values, in one commit.
+        """Set columns of the rows that satisfy a condition (None: of all) to new values, in one commit.
 
         Args:
-            set: New values by column, as SQL texts or Columns; dots lead into structs.
-            where: SQL text, by which files are left out, or a Column.
+            set: New values by column, as SQL texts or Columns; dotted paths for fields of structs.
+            where: SQL text, which prunes files, or a Column.
             options: Options of the write.
 
         Returns:
-            The result, with the rows that were updated, counted.
+            The result, with the number of updated rows.
 
         Raises:
             ConfigError: A column of the record key is assigned.
-            SchemaMismatchError: A column is not there, or a value does not go with it.
-            ConflictError: Another writer changed the rows meanwhile, more often than it was to be tried again.
+            SchemaMismatchError: A column does not exist, or a value does not match its type.
+            ConflictError: Another writer changed the rows concurrently, more often than the write is retried.
         """
         from pyhudi.spark.dml.update import update
         from pyhudi.spark.session import active_session

@@ -1,5 +1,6 @@
-"""Appends without a session of pyhudi: checked and begun by one process of Python, written by tasks, committed by
-another process, as Spark gives a Python data source none that lives from the beginning to the end of a write."""
+"""Appends without an active pyhudi session: validated and started by one Python process, written by tasks, committed by
+another process, because Spark has no process of a Python data source that lives from the start to the end of a
+write."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 ACTIVATE = "call pyhudi.activate(spark) first"
 _BULK_INSERT = f"{options.OPERATION.key}={Operation.BULK_INSERT}"
 _WITHOUT_JOBS = frozenset({"files", "column_stats", "partition_stats", "bloom_filters"})
-"""Partitions of the metadata table that are kept up to date by what the tasks of a write tell, or from its files."""
+"""Partitions of the metadata table that are updated from the statuses of write tasks, or from the written files."""
 _NEEDS_JOBS: tuple[Option[bool], ...] = (
     options.COMBINE_BEFORE_INSERT,
     options.INSERT_DROP_DUPLICATES,
@@ -80,18 +81,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AppendJob:
-    """A bulk insert that has passed every check that needs no data.
+    """A bulk insert that has passed all checks that do not require data.
 
     Args:
-        storage: The table's.
-        client: The table; None while there is none.
-        config: Its configuration, or that of the table which will be created.
+        storage: Storage of the table.
+        client: The table; None if it does not exist yet.
+        config: Its configuration, or that of the table to create.
         opts: Options of the write.
-        spec: How keys are made.
-        incoming: The rows' own columns.
-        schema: The columns of the files.
-        planned_on: The table's columns as they were recorded then (Avro JSON).
-        context: What tasks need, but for the instant.
+        spec: Specification of keys.
+        incoming: Columns of the input rows.
+        schema: Columns of the files.
+        planned_on: The recorded columns of the table at the start (Avro JSON).
+        context: Context of the tasks, without the instant.
     """
 
     storage: Storage
@@ -105,11 +106,11 @@ class AppendJob:
     context: WriteContext
 
     def begin(self) -> BegunAppend:
-        """Announce the write, on a table that is created if necessary.
+        """Start the write, on a table that is created if necessary.
 
         Raises:
-            UnsupportedTableError: the table cannot be written.
-            LockError: the table's lock could not be taken.
+            UnsupportedTableError: The table cannot be written.
+            LockError: The lock of the table could not be acquired.
         """
         created = self.client is None
         client = self.client or TableMetaClient.create(self.storage, self.config, self.opts)
@@ -130,8 +131,8 @@ class AppendJob:
 
 @dataclass(frozen=True, slots=True)
 class BegunAppend:
-    """A bulk insert under way, to be pickled: the state of its transaction, and of `AppendJob` what comes later.
-    ``created``: there was no table before it."""
+    """A running bulk insert, to be pickled: the state of its transaction, and the remaining parts of `AppendJob`.
+    ``created``: the table was created by it."""
 
     state: SuspendedTransaction
     opts: Options
@@ -143,27 +144,28 @@ class BegunAppend:
     created: bool
 
     def write(self, batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
-        """Write the rows of a task; returns the write stats of its files, encoded.
+        """Write the rows of a task. Return the encoded write stats of its files.
 
         Raises:
-            RecordKeyError: a row has no key, or its partition cannot be a folder.
+            RecordKeyError: A row has no key, or its partition is not a valid folder name.
         """
         return bulk_insert_task(self._keyed(batches, task), self.context, task)
 
     def commit(self, stats: Iterable[bytes]) -> None:
-        """Publish the write, then clean and archive as far as that is due.
+        """Publish the write, then clean and archive if due.
 
         Raises:
-            ConflictError: another writer was faster, or has taken this one for dead; nothing is left of it.
+            ConflictError: Another writer committed a conflicting change first, or considered this one dead; the write
+                is rolled back completely.
         """
         storage = self.state.storage
-        found = decode_stats(stats)
+        written = decode_stats(stats)
         with ResumableTransaction.resume(self.state) as tx:
-            if found.num_rows == 0 and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
+            if written.num_rows == 0 and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
                 tx.abort()
                 return
             agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
-            metadata = CommitMetadata(type_name(Operation.BULK_INSERT), found, self._extra_metadata())
+            metadata = CommitMetadata(type_name(Operation.BULK_INSERT), written, self._extra_metadata())
             outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree)
         if isinstance(outcome, Conflicted):
             raise outcome.error()
@@ -171,7 +173,7 @@ class BegunAppend:
             after_commit(storage, self.opts, LOCAL)
 
     def abort(self) -> None:
-        """Roll the write back; nothing if it is committed."""
+        """Roll back the write. Does nothing if it is committed."""
         ResumableTransaction.resume(self.state).abort()
         if self.created:
             _remove(self.state.storage, self.opts)
@@ -184,7 +186,7 @@ class BegunAppend:
     def _keyed(self, batches: Iterable[pa.RecordBatch], task: TaskId) -> Iterator[pa.RecordBatch]:
         first = 0
         for batch in batches:
-            # Spark names its session's zone in timestamps, and may send large texts
+            # Spark adds the session's time zone to timestamps, and may send large texts.
             rows = batch.select(self.incoming.names).cast(self.incoming)
             if self.spec.auto_keys:
                 keys = generated_keys(self.state.entry.requested, task.partition, first, rows.num_rows)
@@ -195,22 +197,22 @@ class BegunAppend:
 
 
 def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
-    """Check everything that can be checked without the data; nothing is touched.
+    """Check everything that can be checked without the data, without changing anything.
 
     Args:
         source: Options of the data source, with the path.
         columns: Columns of the rows.
 
     Raises:
-        QueryError: there is no path.
-        UnsupportedTableError: the operation, the table or an option needs jobs of Spark.
-        ConfigError: options contradict each other or the table.
-        SchemaMismatchError: the columns cannot become the table's.
+        QueryError: There is no path.
+        UnsupportedTableError: The operation, the table or an option requires Spark jobs.
+        ConfigError: Options contradict each other or the table.
+        SchemaMismatchError: The columns cannot be converted to the table's.
     """
     given: dict[str, Any] = dict(source)
     path = given.pop("path", None)
     if path is None:
-        raise QueryError("format('hudi') needs the path of a table: .save(path)")
+        raise QueryError("format('hudi') requires the path of a table: .save(path)")
     refuse_misspelt(given)
     opts = Options.parse(given)
     check_unsupported_options(opts)
@@ -247,19 +249,19 @@ def _open(storage: Storage, opts: Options) -> TableMetaClient | None:
 
 
 def _check_operation(opts: Options, *, keyed: bool) -> None:
-    """Refuse what looks at records of the table, also where that is the default."""
+    """Refuse operations that read records of the table, also if they are the default."""
     operation = opts.get_typed(options.OPERATION)
     if operation is Operation.BULK_INSERT or not (keyed or opts.is_set(options.OPERATION)):
         return
-    told = "" if opts.is_set(options.OPERATION) else ", the operation of tables with record keys if none is named,"
+    default_hint = "" if opts.is_set(options.OPERATION) else ", the default operation of tables with record keys,"
     raise UnsupportedTableError(
-        f"format('hudi') of a session without pyhudi appends rows as they are: {operation}{told} has to look at the "
-        f"table's records, by jobs of its own. Give {_BULK_INSERT} if no key is in the table yet, or {ACTIVATE}"
+        f"format('hudi') in a session without pyhudi only appends rows: {operation}{default_hint} requires jobs "
+        f"that read the table's records. Use {_BULK_INSERT} if no key is in the table yet, or {ACTIVATE}"
     )
 
 
 def _check_options(config: TableConfig, opts: Options) -> None:
-    """Refuse options of things that are not done here."""
+    """Refuse options for unsupported work."""
     wanted = [f"{option.key}=true" for option in _NEEDS_JOBS if opts.is_set(option) and opts.get_typed(option)]
     if opts.get_typed(options.INDEX_TYPE) in _LOOKED_UP:
         wanted.append(f"{options.INDEX_TYPE.key}={opts.get_typed(options.INDEX_TYPE)}")
@@ -271,14 +273,14 @@ def _check_options(config: TableConfig, opts: Options) -> None:
         wanted.append(f"an upgrade to version {version_wanted(config, opts)}")
     if wanted:
         raise UnsupportedTableError(
-            f"{wanted[0]} needs jobs of Spark, which a Python data source cannot run; leave it out, or {ACTIVATE}"
+            f"{wanted[0]} requires Spark jobs, which a Python data source cannot run; leave it out, or {ACTIVATE}"
         )
     policy = failed_writes_policy(opts)
     if policy is not FailedWritesPolicy.EAGER:
         raise UnsupportedTableError(
             f"failed writes are rolled back {policy} ({options.CONCURRENCY_MODE.key}, "
-            f"{options.FAILED_WRITES_POLICY.key}), for which a writer gives signs of life; a Python data source has no "
-            f"process that could. Let one writer at a time write, or {ACTIVATE}"
+            f"{options.FAILED_WRITES_POLICY.key}), which requires heartbeats; a Python data source has no process "
+            f"for them. Use a single writer at a time, or {ACTIVATE}"
         )
 
 
@@ -286,8 +288,8 @@ def _check_indexes(config: TableConfig) -> None:
     more = sorted(set(config.metadata_partitions) - _WITHOUT_JOBS)
     if more:
         raise UnsupportedTableError(
-            f"the table has the index {more[0]!r}, which a write keeps up to date by a job of Spark, and a Python data "
-            f"source cannot run one; {ACTIVATE}"
+            f"the table has the index {more[0]!r}, which a write updates by a Spark job, but a Python data source "
+            f"cannot run jobs; {ACTIVATE}"
         )
 
 
@@ -295,11 +297,11 @@ def _check_keys(spec: KeySpec) -> None:
     formatted = [field.name for field in spec.partition_fields if field.kind is PartitionKind.TIMESTAMP]
     if formatted or spec.consistent_timestamps:
         what = f"the partition field {formatted[0]!r}" if formatted else "the record key"
-        raise UnsupportedTableError(f"{what} holds times as texts, which are made by Spark's functions; {ACTIVATE}")
+        raise UnsupportedTableError(f"{what} holds formatted times, which require Spark's functions; {ACTIVATE}")
 
 
 def _check_key_columns(incoming: pa.Schema, spec: KeySpec) -> None:
-    """Refuse missing columns and types of which no key can be made."""
+    """Refuse missing key columns and unsupported types of keys."""
     nothing = pa.RecordBatch.from_pylist([], incoming)
     if not spec.auto_keys:
         new_record_keys(nothing, spec)
@@ -307,17 +309,15 @@ def _check_key_columns(incoming: pa.Schema, spec: KeySpec) -> None:
 
 
 def _table_columns(client: TableMetaClient | None) -> TableSchema | None:
-    found = None if client is None else table_schema(PinnedTable.of(client))
-    if found is not None and found.has_history:
-        raise UnsupportedTableError(
-            f"the table keeps a history of its schemas, which a write has to go on with; {ACTIVATE}"
-        )
-    return found
+    columns = None if client is None else table_schema(PinnedTable.of(client))
+    if columns is not None and columns.has_history:
+        raise UnsupportedTableError(f"the table has a schema history, which a write must continue; {ACTIVATE}")
+    return columns
 
 
 def _remove(storage: Storage, opts: Options) -> None:
-    """Take away a table in which nothing was committed; what went wrong first is what the caller has to know."""
+    """Remove a table without commits; errors are logged, because the first error is the one to report."""
     try:
         remove_empty_table(storage, opts)
     except HudiError as failure:
-        _log.warning("the empty table at %s is left behind: %s", storage.uri(), failure)
+        _log.warning("the empty table at %s was not removed: %s", storage.uri(), failure)

@@ -1,4 +1,4 @@
-"""The writer of the data source: Spark calls it in the driver's workers and in tasks, each time a copy of it."""
+"""Writer of the data source, copies of which Spark calls in the driver's workers and in tasks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pyspark_hudi.append_job import BegunAppend
 
 @dataclass(frozen=True)
 class WrittenFiles(WriterCommitMessage):  # type: ignore[misc,unused-ignore]
-    """Write stats of the files of a task, encoded."""
+    """Encoded write stats of the files of a task."""
 
     stats: bytes
 
 
 class HudiAppendWriter(DataSourceArrowWriter):  # type: ignore[misc,unused-ignore]
-    """Writes new base files, and makes them visible by one timeline file."""
+    """Writes new base files, and publishes them by one timeline file."""
 
     def __init__(self, append: BegunAppend) -> None:
         self._append = append
@@ -34,9 +34,9 @@ class HudiAppendWriter(DataSourceArrowWriter):  # type: ignore[misc,unused-ignor
         return WrittenFiles(self._append.write(iterator, this_task()))
 
     def commit(self, messages: list[WrittenFiles | None]) -> None:
-        """Publish what all tasks have written."""
+        """Publish the files of all tasks."""
         self._append.commit(message.stats for message in messages if message is not None)
 
     def abort(self, messages: list[WrittenFiles | None]) -> None:  # noqa: ARG002
-        """Roll the write back."""
+        """Roll back the write."""
         self._append.abort()

@@ -31,7 +31,7 @@ from pyspark_hudi.append_job import ACTIVATE, prepare_append
 from pyspark_hudi.append_writer import HudiAppendWriter
 from pyspark_hudi.pushed_filters import term_of
 
-_CURE = f"{ACTIVATE}: this needs jobs of its own, which a data source cannot run"
+_CURE = f"{ACTIVATE}: this requires Spark jobs, which a data source cannot run"
 
 
 class HudiDataSource(DataSource):  # type: ignore[misc,unused-ignore]
@@ -39,7 +39,7 @@ class HudiDataSource(DataSource):  # type: ignore[misc,unused-ignore]
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the name of the format."""
         return "hudi"
 
     def schema(self) -> StructType:
@@ -53,15 +53,15 @@ class HudiDataSource(DataSource):  # type: ignore[misc,unused-ignore]
         return FilteringReader(given) if wants else HudiDataSourceReader(given)
 
     def writer(self, schema: StructType, overwrite: bool) -> HudiAppendWriter:
-        """Begin an append and return its writer.
+        """Start an append and return its writer.
 
         Raises:
-            UnsupportedTableError: something else than a bulk insert is wanted; nothing is touched.
-            HudiError: the options or columns do not fit the table; nothing is touched.
+            UnsupportedTableError: The operation is not a bulk insert; nothing is changed.
+            HudiError: The options or columns do not match the table; nothing is changed.
         """
         if overwrite:
             raise UnsupportedTableError(
-                f"format('hudi') of a session without pyhudi appends only; to overwrite, {_CURE}"
+                f"format('hudi') in a session without pyhudi only appends; to overwrite, {_CURE}"
             )
         return HudiAppendWriter(prepare_append(self.options, schema).begin())
 
@@ -69,52 +69,56 @@ class HudiDataSource(DataSource):  # type: ignore[misc,unused-ignore]
         """Refuse to stream.
 
         Raises:
-            UnsupportedTableError: always.
+            UnsupportedTableError: Always.
         """
-        raise UnsupportedTableError(f"format('hudi') of a session without pyhudi reads no streams; {_CURE}")
+        raise UnsupportedTableError(
+            f"format('hudi') in a session without pyhudi does not support reading streams; {_CURE}"
+        )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: ARG002, N802
         """Refuse to stream.
 
         Raises:
-            UnsupportedTableError: always.
+            UnsupportedTableError: Always.
         """
-        raise UnsupportedTableError(f"format('hudi') of a session without pyhudi writes no streams; {_CURE}")
+        raise UnsupportedTableError(
+            f"format('hudi') in a session without pyhudi does not support writing streams; {_CURE}"
+        )
 
 
 @dataclass
 class SlicesPartition(InputPartition):  # type: ignore[misc,unused-ignore]
-    """File slices that one task reads: the plan with these slices alone."""
+    """File slices that one task reads: the plan restricted to these slices."""
 
     plan: ScanPlan
     storage: Storage
 
 
 class HudiDataSourceReader(DataSourceReader):  # type: ignore[misc,unused-ignore]
-    """Reads the file slices of a query, in tasks of about as many bytes."""
+    """Reads the file slices of a query, in tasks of similar size in bytes."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._options = given
         self._filter: RowFilter | None = None
 
     def partitions(self) -> list[SlicesPartition]:
-        """Plan the query; returns a part of it for each task."""
+        """Plan the query. Return a part of it per task."""
         table, plan = _planned(self._options, self._filter)
         return [SlicesPartition(plan.of_slices(pa.array(n)), table.storage) for n in piece_numbers(plan)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part."""
         if not isinstance(partition, SlicesPartition):
-            return  # of a query without file slices Spark has a part of its own read
+            return  # For a query without file slices Spark reads a part of its own.
         for work in works_of(partition.plan, partition.storage):
             yield from work()
 
 
 class FilteringReader(HudiDataSourceReader):
-    """A reader that takes filters. Spark refuses it where filters are not pushed down."""
+    """A reader that accepts filters. Spark refuses it if filter pushdown is disabled."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802
-        """Leave out files and rows by the filters that are understood; Spark applies all of them once more."""
+        """Prune files and rows by the supported filters; Spark evaluates all of them again."""
         terms = [term for term in map(term_of, filters) if term is not None]
         self._filter = RowFilter.parse([tuple(term) for term in terms]) if terms else None
         return filters
@@ -128,11 +132,11 @@ def _planned(source: Mapping[str, str], rows: RowFilter | None) -> tuple[PinnedT
     given = dict(source)
     path = given.pop("path", None)
     if path is None:
-        raise QueryError("format('hudi') needs the path of a table: .load(path)")
+        raise QueryError("format('hudi') requires the path of a table: .load(path)")
     settings = Options.parse(given)
     place = locate_table(path, settings)
     table = PinnedTable.of(TableMetaClient.open(place.root, settings))
     query = replace(Query.from_options(settings, table.config), subpath=place.subpath)
     if query.changes:
-        raise QueryError(f"format('hudi') of a session without pyhudi has no change data; {_CURE}")
+        raise QueryError(f"format('hudi') in a session without pyhudi does not support change data; {_CURE}")
     return table, plan_scan(table, query, filter=rows, opts=settings)

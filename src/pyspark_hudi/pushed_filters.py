@@ -1,4 +1,5 @@
-"""Conditions that Spark tells a Python data source (``pyspark.sql.datasource.Filter``), as conditions of a scan."""
+"""Filters that Spark passes to a Python data source (``pyspark.sql.datasource.Filter``), converted to conditions of a
+scan."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ _COMPARISONS = {
     "In": "in",
 }
 _CERTAIN = (bool, int, str, dt.date, decimal.Decimal)
-"""Types of values that mean the same in Spark and here. Times depend on the session's zone, and numbers with a
-floating point on what NaN is; what is left out Spark filters alone."""
+"""Types of values with the same meaning in Spark and in pyhudi. Times depend on the session's time zone, and
+floating-point numbers on NaN; only Spark evaluates other filters."""
 
 
 def term_of(condition: Any) -> tuple[str, str, Any] | None:
-    """Return the ``(column, op, value)`` of a scan's filter; None if there is no certain one."""
+    """Return the ``(column, op, value)`` of a scan's filter; None if there is no exact one."""
     op = _COMPARISONS.get(type(condition).__name__)
     if op is None or len(condition.attribute) != 1 or "." in condition.attribute[0]:
         return None

@@ -1,4 +1,4 @@
-"""The golden tables, what Apache Hudi read from them, and what of it we cannot read yet."""
+"""The golden tables, Apache Hudi's results for queries of them, and the queries that are not supported yet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ("snapshot", "read_optimized", "time_travel", "incremental", "cdc")
 MERGED_ONLY_INFORMATIVE = ("_hoodie_file_name", "_hoodie_commit_seqno")
 
 NOT_YET: dict[str, tuple[str, ...]] = {}
-"""Subject of the missing feature → ``table:kind`` of the queries that wait for it."""
+"""Missing feature → ``table:kind`` of the queries that require it."""
 
 TIMESTAMP_PARTITION = ("v9_cow_ts_keygen", "created")
 """Table and column of a timestamp key generator: the files hold numbers, Apache Hudi shows them as text."""
@@ -33,13 +33,13 @@ EMPTY_PARTITION_VALUE = ("v9_cow_complex_keys", "a:k,6,b:6")
 empty and null look alike, and reads null; we read what the file has."""
 
 HALF_ROWS = "v9_mor_ignore_defaults"
-"""Updates of this table leave out columns. Of what is older than the range, Apache Hudi's incremental queries show null
-there; we read whole rows. Its ranges have no end, so these rows stand in the snapshot."""
+"""Updates of this table omit columns. For older rows, Apache Hudi's incremental queries return null in these columns;
+pyhudi returns whole rows. Its ranges are open-ended, so the snapshot contains these rows."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """One question to a golden table and Apache Hudi's answer (``rows`` None: it failed with ``error``)."""
+    """One query of a golden table and Apache Hudi's result (``rows`` is None if it failed with ``error``)."""
 
     kind: str
     as_of: str | None
@@ -51,7 +51,7 @@ class Query:
 
     @property
     def options(self) -> dict[str, str]:
-        """The read options of ``format("hudi")`` that ask this."""
+        """Return the read options of ``format("hudi")`` for the query."""
         if self.kind == "time_travel":
             return {"as.of.instant": str(self.as_of)}
         if self.kind in ("incremental", "cdc"):
@@ -69,19 +69,19 @@ class Query:
 
 @dataclass(frozen=True)
 class Golden:
-    """A golden table: its name, the whole of its ``expected.json`` and its folder once unpacked."""
+    """A golden table: its name, the content of its ``expected.json`` and its folder once unpacked."""
 
     name: str
     document: dict[str, Any]
     path: Path
 
     def queries(self, kind: str) -> list[Query]:
-        """All questions of one kind, none when the table has none of them."""
+        """Return all queries of a kind; empty if the table has none."""
         return _queries(self.document, kind)
 
 
 def cases(not_yet: dict[str, tuple[str, ...]] = NOT_YET) -> list[Any]:
-    """``pytest`` parameters (name, kind) of all that was asked, with strict expected failures where due."""
+    """Return ``pytest`` parameters (name, kind) of all queries, with strict expected failures for unsupported ones."""
     reasons = {query: reason for reason, queries in not_yet.items() for query in queries}
     found = []
     for name in NAMES:
@@ -104,17 +104,17 @@ def unpack(name: str, folder: Path) -> Golden:
 
 
 def answers_error(query: Query) -> bool:
-    """Whether the error that Apache Hudi gave is one that we must give, too: history that was cleaned away, and
-    incremental queries without commit times in the rows. Its crashes are no such errors."""
+    """Return whether pyhudi must fail as Apache Hudi did: for history that was cleaned, and for incremental queries
+    without commit times in the rows. Crashes of Apache Hudi do not count."""
     reasons = ("Cleaner cleaned up", "An error occurred while calling")
     return query.error is not None and query.error.startswith(reasons)
 
 
 def check(golden: Golden, query: Query, table: pa.Table) -> None:
-    """Compare our rows with Apache Hudi's.
+    """Compare the rows of pyhudi with Apache Hudi's.
 
     Raises:
-        AssertionError: other columns or rows; the message shows the question and the first differences.
+        AssertionError: Columns or rows differ; the message has the query and the first differences.
     """
     assert tuple(table.column_names) == query.columns, f"{golden.name} {query.options}"
     columns = columns_to_compare(golden, query)
@@ -125,13 +125,13 @@ def check(golden: Golden, query: Query, table: pa.Table) -> None:
 
 
 def columns_to_compare(golden: Golden, query: Query) -> list[str]:
-    """All columns of the answer, less those that are informative in merged rows."""
+    """Return all columns of the result, except those that are only informative in merged rows."""
     merged = "_mor_" in golden.name and query.kind != "read_optimized"
     return [name for name in query.columns if not (merged and name in MERGED_ONLY_INFORMATIVE)]
 
 
 def expected_rows(golden: Golden, query: Query, columns: list[str]) -> list[tuple[Any, ...]]:
-    """Apache Hudi's rows, cut to ``columns``, maps and rows in the order in which ours are encoded."""
+    """Return Apache Hudi's rows, reduced to ``columns``, with maps and rows in the order of pyhudi's encoding."""
     assert query.rows is not None
     places = [query.columns.index(name) for name in columns]
     rows = [_as_written(golden, query, row) for row in query.rows]
@@ -139,7 +139,8 @@ def expected_rows(golden: Golden, query: Query, columns: list[str]) -> list[tupl
 
 
 def _image(text: str | None) -> str | None:
-    """An image without meta columns, as only some have them, and null where Apache Hudi has that word."""
+    """Return a before or after image without meta columns, which not all images have, and None for Apache Hudi's text
+    null."""
     found = None if text is None else json.loads(text)
     if found is None:
         return None
@@ -148,7 +149,7 @@ def _image(text: str | None) -> str | None:
 
 
 def _as_written(golden: Golden, query: Query, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The row without Apache Hudi's faults (``docs/differences.md``)."""
+    """Return the row with known defects of Apache Hudi corrected (``docs/differences.md``)."""
     if query.kind == "cdc":
         return (*row[:2], *(_image(text) for text in row[2:]))
     if golden.name == HALF_ROWS and query.kind == "incremental":

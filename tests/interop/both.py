@@ -1,4 +1,4 @@
-"""One table that both engines write and read, and the checks that they agree."""
+"""A table that both engines write and read, and checks that they agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OURS, THEIRS = "ours", "theirs"
 
 
 class Both:
-    """A scenario's table at ``path``, written in turns."""
+    """The table of a scenario at ``path``, written by both engines alternately."""
 
     def __init__(self, scenario: Scenario, path: Path, oracle: Oracle, spark: Any) -> None:
         self.scenario = scenario
@@ -36,10 +36,10 @@ class Both:
         self._they_read_changes = True
         self._files = itertools.count()
 
-    # --- doing -------------------------------------------------------------------------------------------------------
+    # --- writing -----------------------------------------------------------------------------------------------------
 
     def write(self, side: str, step: Step) -> None:
-        """Let one side do a step, and do it to the model."""
+        """Execute a step with one engine, and apply it to the model."""
         self.round += 1
         options = {**self.scenario.table_options, **step.options}
         rows = step.rows(self.scenario, self.round)
@@ -54,25 +54,25 @@ class Both:
         self._they_read_changes = not broken
 
     def write_ours(self, rows: pa.Table, options: Mapping[str, str], mode: str = "append") -> None:
-        """Write Arrow rows through our drop-in for ``format("hudi")``."""
+        """Write Arrow rows through pyhudi's ``format("hudi")``."""
         source = self.path.with_name(f"ours-{next(self._files)}.parquet")
         pq.write_table(rows, source)
         df = self.spark.read.parquet(str(source))
         df.write.format("hudi").options(**options).mode(mode).save(str(self.path))
 
     def read_ours(self, options: Mapping[str, str] | None = None) -> pa.Table:
-        """Read through our drop-in on Spark."""
+        """Read through pyhudi's ``format("hudi")`` on Spark."""
         return to_arrow(self.spark.read.format("hudi").options(**(options or {})).load(str(self.path)))
 
-    # --- agreeing ----------------------------------------------------------------------------------------------------
+    # --- checks ------------------------------------------------------------------------------------------------------
 
     @property
     def columns(self) -> list[str]:
-        """All columns on which the engines must agree, meta columns included."""
+        """Return all columns that are compared, meta columns included."""
         return [*META_COLUMNS, *self.scenario.compared]
 
     def check_snapshot(self) -> None:
-        """Model, Apache Hudi, our Spark reader and our local reader have the same rows."""
+        """Check that the model, Apache Hudi, and pyhudi's Spark and local readers have the same rows."""
         expected = self.model.table()
         theirs = self.oracle.read(self.path)
         self._same("Apache Hudi's snapshot", theirs, expected, expected.column_names)
@@ -80,21 +80,22 @@ class Both:
         self._same("our local snapshot", HudiTable.for_path(str(self.path)).scan().to_arrow(), theirs, self.columns)
 
     def check_our_snapshot(self) -> None:
-        """Our readers have the model's rows."""
+        """Check that pyhudi's readers have the rows of the model."""
         expected = self.model.table()
         self._same("our snapshot on Spark", self.read_ours(), expected, expected.column_names)
         local = HudiTable.for_path(str(self.path)).scan().to_arrow()
         self._same("our local snapshot", local, expected, expected.column_names)
 
     def check_filter(self) -> None:
-        """A filter on key and partition columns finds the right rows: statistics and indexes are not stale."""
+        """Check that a filter on key and partition columns returns the right rows, so statistics and indexes are not
+        stale."""
         expected = self.model.table()
         expected = expected.filter(pc.and_(pc.greater_equal(expected["num"], 5), pc.equal(expected["part"], "b")))
         theirs = self.oracle.read(self.path, where="num >= 5 AND part = 'b'")
         self._same("Apache Hudi's filtered snapshot", theirs, expected, expected.column_names)
 
     def check_incremental(self, begin: str) -> None:
-        """Both give the same changes since ``begin``."""
+        """Check that both engines return the same changes since ``begin``."""
         if not self._they_read_changes:
             return
         options = {**INCREMENTAL, BEGIN: begin}
@@ -103,20 +104,22 @@ class Both:
         self._same(f"our changes since {begin}", self.read_ours(options), theirs, columns)
 
     def _begin_for_them(self, begin: str) -> str:
-        """1.0.2 takes ``begin`` as inclusive, all others (and 1.1 and later on the same table) as exclusive."""
+        """Return ``begin`` for Apache Hudi: 1.0.2 treats it as inclusive, all others (and 1.1 and later on the same
+        table) as exclusive."""
         if self.oracle.release != "1.0.2" or begin == "000":
             return begin
         after = dt.datetime.strptime(begin + "000", "%Y%m%d%H%M%S%f") + dt.timedelta(milliseconds=1)
         return after.strftime("%Y%m%d%H%M%S%f")[:17]
 
     def check_time_travel(self, instant: str) -> None:
-        """Both give the same table as of an instant."""
+        """Check that both engines return the same table as of an instant."""
         options = {"as.of.instant": instant}
         theirs = self.oracle.read(self.path, options)
         self._same(f"our snapshot as of {instant}", self.read_ours(options), theirs, self.columns)
 
     def check_timeline(self) -> None:
-        """Both see the same instants, and Apache Hudi can list the commits with their statistics."""
+        """Check that both engines list the same instants, and that Apache Hudi can list the commits with their
+        statistics."""
         dated = self._has_completion_times
         instants = self.oracle.timeline(self.path)
         theirs = {(i.requested, i.action, i.state, i.completed if dated else None) for i in instants}
@@ -127,7 +130,8 @@ class Both:
         assert writes == {requested for requested, action, *_ in theirs if action in ("commit", "replacecommit")}
 
     def check_hudi_rs(self) -> None:
-        """hudi-rs agrees on columns that it reads in every layout, where it can read the schema (no nested types)."""
+        """Check that hudi-rs agrees on columns that it reads in every layout, if it can read the schema (no nested
+        types)."""
         if self.scenario.layout.hudi_rs and not self.scenario.wide:
             columns = [
                 "_hoodie_commit_time",
@@ -141,18 +145,19 @@ class Both:
             self._same("hudi-rs", read_with_hudi_rs(self.path), self.oracle.read(self.path), columns)
 
     def last_write(self) -> OracleInstant:
-        """The newest completed write."""
+        """Return the newest completed write."""
         writes = [i for i in self.oracle.timeline(self.path) if i.action in ("commit", "replacecommit")]
         return max((i for i in writes if i.state == "COMPLETED"), key=lambda i: i.requested)
 
     def bookmark(self) -> str:
-        """What an incremental read takes as ``begin`` to see all later changes."""
+        """Return the ``begin`` of an incremental read that returns all later changes."""
         last = self.last_write()
         return last.completed or "" if self._has_completion_times else last.requested
 
     @property
     def _has_completion_times(self) -> bool:
-        """Older tables have none; Apache Hudi 1.x then shows the files' modification times."""
+        """Return whether the table has completion times; for older tables Apache Hudi 1.x returns the files'
+        modification times."""
         return self.scenario.engine.version >= 8
 
     def _same(self, what: str, actual: pa.Table, expected: pa.Table, columns: list[str]) -> None:

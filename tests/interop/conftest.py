@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 class OneAtATime:
-    """Keeps the Apache Hudi that was asked for last; two of them would need too much memory."""
+    """Keeps the most recently requested Apache Hudi running; two of them would require too much memory."""
 
     def __init__(self) -> None:
         self._running: Oracle | None = None
 
     def get(self, release: str) -> Oracle:
-        """That release, started now unless it runs."""
+        """Return that release, started if it is not running."""
         if self._running is None or self._running.release != release:
             self.close()
             self._running = Oracle(release)
         return self._running
 
     def close(self) -> None:
-        """End the one that runs."""
+        """Stop the running release."""
         if self._running is not None:
             self._running.close()
             self._running = None
@@ -35,7 +35,7 @@ class OneAtATime:
 
 @pytest.fixture(scope="package")
 def oracles() -> Iterator[OneAtATime]:
-    """Apache Hudi's processes."""
+    """Provide the processes of Apache Hudi."""
     keeper = OneAtATime()
     yield keeper
     keeper.close()
@@ -43,7 +43,7 @@ def oracles() -> Iterator[OneAtATime]:
 
 @pytest.fixture
 def oracle(request: pytest.FixtureRequest, oracles: OneAtATime) -> Oracle:
-    """The Apache Hudi release that the test's parameter names."""
+    """Return the Apache Hudi release that the test's parameter names."""
     return oracles.get(request.param)
 
 
@@ -62,7 +62,8 @@ def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in this folder needs the real Apache Hudi; tests go release by release, so that each starts once."""
+    """Mark all tests in this folder as interop tests, and order them by release, so that each release is started
+    once."""
     here = [item for item in items if "interop" in item.path.parts]
     for item in here:
         item.add_marker(pytest.mark.interop)

@@ -1,4 +1,4 @@
-"""What test_sql.py runs on a Spark of its own: tables of a Hive metastore in which Apache Hudi has registered one."""
+"""Job of test_sql.py on a separate Spark: tables of a Hive metastore, one of them registered by Apache Hudi."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One table of keyed rows that Apache Hudi and pyhudi write in turns, and what it must hold."""
+"""A table of keyed rows that Apache Hudi and pyhudi write alternately, and its expected content."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def table(found: list[Row]) -> pa.Table:
 
 
 class InTurns:
-    """One table that both sides write, and what it must hold. ``by_partition``: a key is one record in each partition,
-    not one in the table."""
+    """A table that both engines write, and its expected content. ``by_partition``: a key identifies one record in each
+    partition, not one in the table."""
 
     def __init__(
         self, path: Path, oracle: Oracle, spark: SparkSession, options: dict[str, str], *, by_partition: bool = False
@@ -50,7 +50,8 @@ class InTurns:
         self._by_partition, self._times = by_partition, count(1)
 
     def write(self, side: str, found: list[Row], operation: str = "upsert", **more: str) -> None:
-        """Write rows by ``theirs`` or ``ours``; dots of further options are double underscores."""
+        """Write rows with the engine ``theirs`` or ``ours``; double underscores in the names of further options stand
+        for dots."""
         extra = {key.replace("__", "."): value for key, value in more.items()}
         options = {**self.options, "hoodie.datasource.write.operation": operation, **extra}
         if side == "theirs":
@@ -70,12 +71,12 @@ class InTurns:
                 self.model[key] = row
 
     def write_keys(self, side: str, start: int, stop: int, operation: str = "upsert") -> None:
-        """Write `rows` of these keys by ``theirs`` or ``ours``, later than all before."""
+        """Write `rows` with these keys by ``theirs`` or ``ours``, later than all before."""
         ts = next(self._times)
         self.write(side, rows(start, stop, ts, f"{side} {ts}"), operation)
 
     def check(self, options: dict[str, str] | None = None, keys: tuple[str, ...] = ()) -> None:
-        """Both sides see the rows of the model, and find those of some keys by these."""
+        """Check that both engines return the rows of the model, and find those of some keys by filters on them."""
         options = options or {"hoodie.metadata.enable": "false"}
         for where in (None, *keys):
             expected = sorted(row for row in self.model.values() if where in (None, row[0]))

@@ -1,7 +1,9 @@
-"""The real Apache Hudi, and other independent readers, for the tests to agree with.
+"""Apache Hudi itself, and other independent readers, as references for tests.
 
-``Oracle`` runs one release in a process of its own, started once and kept: a Java virtual machine costs seconds. Rows
-go in and come out as Arrow tables."""
+``Oracle`` runs one release in a separate process, which is started once, because a Java virtual machine takes seconds
+to start. Rows
+are passed as Arrow tables.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,13 @@ REQUEST_SECONDS = 180
 
 
 class OracleError(Exception):
-    """Apache Hudi refused or failed a request; the text is its chain of causes."""
+    """Apache Hudi refused or failed a request; the message is its chain of causes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OracleInstant:
-    """An instant as Apache Hudi's meta client sees it; ``completed`` is None before completion and always in 0.15.0."""
+    """An instant as Apache Hudi's meta client returns it; ``completed`` is None before completion and always in
+    0.15.0."""
 
     requested: str
     action: str
@@ -109,8 +112,8 @@ class Oracle:
         *,
         schema: str | None = None,
     ) -> None:
-        """Write Arrow rows through ``df.write.format("hudi")``, in their order. ``schema``: Spark's, as JSON, where
-        columns are to be required."""
+        """Write Arrow rows through ``df.write.format("hudi")``, in their order. ``schema``: Spark schema as JSON, for
+        tests with required columns."""
         source = self._file("parquet")
         pq.write_table(rows, source)
         self._ask("write", path=str(path), rows=str(source), options=dict(options), mode=mode, schema=schema)
@@ -138,14 +141,14 @@ class Oracle:
         self._ask("stream", **where, schema=schema, options=dict(options))
 
     def sql(self, *statements: str) -> pa.Table:
-        """Run SQL statements one after another; the rows of the last."""
+        """Run SQL statements one after another; return the rows of the last."""
         out = self._file("arrow")
         self._ask("sql", statements=list(statements), out=str(out))
         return self._load(out)
 
     def show_commits(self, path: Path | str) -> pa.Table:
-        """Apache Hudi's own ``show_commits``, newest first (0.15.0 knows it for catalog tables only, so one is
-        made)."""
+        """Return Apache Hudi's own ``show_commits``, newest first (0.15.0 supports it for catalog tables only, so one
+        is created)."""
         name = f"t{next(self._count)}"
         try:
             return self.sql(
@@ -156,11 +159,11 @@ class Oracle:
             self.sql(f"DROP TABLE IF EXISTS {name}")
 
     def timeline(self, path: Path | str) -> list[OracleInstant]:
-        """The active timeline, oldest first."""
+        """Return the active timeline, oldest first."""
         return [OracleInstant(**instant) for instant in self._ask("timeline", path=str(path))]
 
     def metadata_partitions(self, path: Path | str) -> list[str]:
-        """The declared and usable partitions of the metadata table."""
+        """Return the partitions of the metadata table that are declared and usable."""
         return list(self._ask("metadata_partitions", path=str(path)))
 
     def index(
@@ -171,15 +174,15 @@ class Oracle:
         instant: str | None = None,
         run: bool = True,
     ) -> str:
-        """Plan an index of these types (names of Hudi's enum), or take the plan of ``instant``, and carry it out;
-        returns the instant."""
+        """Plan an index of these types (names of Hudi's enum), or take the plan of ``instant``, and execute it; return
+        the instant."""
         arguments = {"options": dict(options), "schedule": list(schedule), "instant": instant, "run": run}
         return str(self._ask("index", path=str(path), **arguments))
 
     def define_index(
         self, path: Path | str, partition: str, using: str, column: str, options: Mapping[str, str]
     ) -> None:
-        """Define an index that is not built yet; nobody but CREATE INDEX does that, and builds it then."""
+        """Define an index without building it, as the first step of CREATE INDEX."""
         self._ask(
             "define_index", path=str(path), partition=partition, using=using, column=column, options=dict(options)
         )
@@ -221,7 +224,7 @@ class Oracle:
 
 
 def read_with_hudi_rs(path: Path | str, options: Mapping[str, str] | None = None) -> pa.Table:
-    """The snapshot as hudi-rs reads it, an implementation that shares no code with Apache Hudi or pyhudi."""
+    """Return the snapshot as hudi-rs reads it, an implementation that shares no code with Apache Hudi or pyhudi."""
     import hudi
 
     table = hudi.HudiTable(str(path), dict(options or {}))

@@ -1,9 +1,10 @@
-"""A process that holds one Spark with one release of Apache Hudi and serves requests, one JSON line each.
+"""Worker process with one Spark session and one release of Apache Hudi, which handles requests, one JSON line each.
 
-Started by ``oracle.Oracle`` as a plain script with the release's jar on Spark's class path (``spark.jars`` would put
-Hudi's Avro classes into a second class loader, which 1.0.2 cannot stand). Requests come on stdin, answers go to the
-stdout this process was born with; whatever Spark itself prints ends in the log on stderr. Rows travel as files: Parquet
-in, Arrow IPC out."""
+Started by ``oracle.Oracle`` as a plain script with the release's jar on Spark's class path (``spark.jars`` would load
+Hudi's Avro classes in a second class loader, which fails with 1.0.2). Requests come on stdin, responses go to the
+original stdout; everything that Spark prints goes to the log on stderr. Rows are passed as files: Parquet
+in, Arrow IPC out.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from pyspark.sql.types import StructType
 
 
 def start(conf: dict[str, str]) -> SparkSession:
-    """The session of this process, quiet and with the given settings."""
+    """Start the session of this process with the given settings and little logging."""
     builder = SparkSession.builder
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -30,7 +31,7 @@ def start(conf: dict[str, str]) -> SparkSession:
 
 
 def to_file(df: DataFrame, path: str) -> None:
-    """Bring all rows to the driver as Arrow and write them as one IPC file."""
+    """Collect all rows as Arrow and write them to one IPC file."""
     batches = df._collect_as_arrow()
     with pa.OSFile(path, "wb") as sink:
         schema = batches[0].schema if batches else to_arrow_schema(df.schema)
@@ -40,7 +41,7 @@ def to_file(df: DataFrame, path: str) -> None:
 
 
 class Worker:
-    """The operations that a request may name; each takes the request's arguments and gives a JSON value."""
+    """The supported operations; each takes the arguments of the request and returns a JSON value."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -49,15 +50,15 @@ class Worker:
         return self.spark.version
 
     def write(self, path: str, rows: str, options: dict[str, str], mode: str, schema: str | None) -> None:
-        """Write the Parquet file ``rows``, in its order and from one partition, to the table at ``path``; with a
-        ``schema`` (JSON) instead of that of Spark's Parquet reader, to which every column may be null."""
+        """Write the Parquet file ``rows``, in its order and from one partition, to the table at ``path``. ``schema``
+        (JSON) replaces the schema of Spark's Parquet reader, in which all columns are nullable."""
         df = self.spark.read.parquet(rows).coalesce(1)
         if schema is not None:
             df = self.spark.createDataFrame(df.collect(), StructType.fromJson(json.loads(schema))).coalesce(1)
         df.write.format("hudi").options(**options).mode(mode).save(path)
 
     def read(self, path: str, options: dict[str, str], columns: list[str] | None, where: str | None, out: str) -> str:
-        """Read the table into the IPC file ``out``; the answer is the schema as Spark's JSON."""
+        """Read the table into the IPC file ``out``; return the schema as Spark's JSON."""
         df = self.spark.read.format("hudi").options(**options).load(path)
         if where:
             df = df.where(where)
@@ -75,7 +76,7 @@ class Worker:
         return str(query.lastProgress)
 
     def sql(self, statements: list[str], out: str) -> str:
-        """Run statements; the rows of the last one go into ``out``."""
+        """Run statements; write the rows of the last one to ``out``."""
         df = None
         for statement in statements:
             df = self.spark.sql(statement)
@@ -84,7 +85,7 @@ class Worker:
         return str(df.schema.json())
 
     def timeline(self, path: str) -> list[dict[str, str | None]]:
-        """The active timeline as Apache Hudi's own meta client loads it, oldest first."""
+        """Return the active timeline as Apache Hudi's own meta client loads it, oldest first."""
         found = []
         for instant in self._meta_client(path).getActiveTimeline().getInstants():
             old = not hasattr_java(instant, "requestedTime")
@@ -99,12 +100,12 @@ class Worker:
         return found
 
     def metadata_partitions(self, path: str) -> list[str]:
-        """Partitions of the metadata table that Apache Hudi takes as usable, sorted."""
+        """Return the partitions of the metadata table that Apache Hudi considers usable, sorted."""
         return sorted(self._meta_client(path).getTableConfig().getMetadataPartitions())
 
     def index(self, path: str, options: dict[str, str], schedule: list[str], instant: str | None, run: bool) -> str:
-        """Plan the building of partitions of the metadata table (names of Hudi's enum), unless there is a plan at
-        ``instant``, and carry the plan out if asked for, as the HoodieIndexer does; the answer is the instant."""
+        """Plan the build of partitions of the metadata table (names of Hudi's enum), unless there is a plan at
+        ``instant``, and execute the plan on request, like the HoodieIndexer; return the instant."""
         jvm = self.spark._jvm
         payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
         options = {"hoodie.datasource.write.payload.class": payload, **options}
@@ -148,12 +149,12 @@ class Worker:
 
 
 def hasattr_java(obj: Any, method: str) -> bool:
-    """Whether a Java object has a public method of that name (py4j itself answers yes to any name)."""
+    """Return whether a Java object has a public method of that name (py4j's own hasattr is always true)."""
     return any(m.getName() == method for m in obj.getClass().getMethods())
 
 
 def cause(error: BaseException) -> str:
-    """The chain of Java causes, first line each; Python's own traceback when no Java is involved."""
+    """Return the chain of Java causes, first line each; Python's own traceback if no Java exception is involved."""
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if java is None:
         return "".join(traceback.format_exception(error)).strip()[-4000:]
@@ -173,7 +174,7 @@ def main() -> None:
         request = json.loads(line)
         try:
             answer = {"result": getattr(worker, request["op"])(**request["args"])}
-        except Exception as error:  # every failure belongs to the asker
+        except Exception as error:  # every failure is returned to the client
             answer = {"error": cause(error)}
         print(json.dumps(answer), file=answers)
     worker.spark.stop()

@@ -1,4 +1,4 @@
-"""Sequences of writes for which Apache Hudi and pyhudi, each on a table of its own, must come to the same outcome."""
+"""Sequences of writes for which Apache Hudi and pyhudi, each on its own table, must produce the same result."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Write:
 
 @dataclass(frozen=True)
 class Case:
-    """A sequence of writes. ``compared`` are the columns that must be equal, all when None. Tables that Apache Hudi
-    writes but ``they_cannot_read`` are compared by our own reader. ``counts``: statistics of commits must be equal,
-    too. An option with the value None is not given."""
+    """A sequence of writes. ``compared`` are the columns that must be equal, all if None. Tables that Apache Hudi
+    writes but ``they_cannot_read`` are compared by pyhudi's reader. ``counts``: statistics of commits must be equal,
+    too. An option with the value None is not passed."""
 
     name: str
     writes: Sequence[Write]
@@ -149,7 +149,7 @@ def _by_time(name: str, column: str, kind: str, output: str, **more: str) -> Cas
 
 
 def _merging(name: str, options: Mapping[str, str]) -> list[Case]:
-    """What happens to existing rows, in one merge mode."""
+    """Return the cases of one merge mode, in which existing rows are updated."""
     base = Write("bulk_insert", START)
     return [
         Case(f"{name}-newer-older-equal", [base, Write("upsert", NEWER_OLDER_EQUAL)], options),
@@ -160,7 +160,7 @@ def _merging(name: str, options: Mapping[str, str]) -> list[Case]:
             [base, Write("insert", TWICE, {"hoodie.combine.before.insert": "true"})],
             options,
         ),
-        # Apache Hudi counts a flagged row whose key is not there as a delete, we do not
+        # Apache Hudi counts a flagged row whose key does not exist as a delete, pyhudi does not
         Case(
             f"{name}-flagged-deletes",
             [Write("bulk_insert", FLAGGED_START), Write("upsert", DELETES)],
@@ -191,7 +191,7 @@ def _schema(*fields: tuple[str, pa.DataType]) -> pa.Schema:
 
 
 def _v(kind: pa.DataType, *values: Any) -> pa.Table:
-    """Two updates and one new row whose column ``v`` has another type."""
+    """Return two updates and one new row whose column ``v`` has another type."""
     table = rows(("a", "x", None, 200), ("c", "y", None, 200), ("n", "z", None, 200))
     return table.set_column(2, "v", pa.array(values, kind))
 
@@ -381,7 +381,7 @@ CASES = [
         "replace-an-existing-table",
         [Write("bulk_insert", START), Write("bulk_insert", TWICE, mode="overwrite")],
         EVENT,
-        # ours replaces the old table by one atomic replacecommit, the original deletes it and starts over
+        # pyhudi replaces the old table by one atomic replacecommit, Apache Hudi deletes it and creates a new one
         counts=False,
     ),
     Case(

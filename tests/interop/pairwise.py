@@ -1,4 +1,4 @@
-"""Few combinations that still hold every pair of values of any two axes."""
+"""Pairwise testing: few combinations that contain every pair of values of any two axes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ def pairwise(
     allowed: Callable[[dict[str, Any]], bool] = lambda _: True,
     unrelated: Collection[tuple[str, str]] = (),
 ) -> list[dict[str, Any]]:
-    """Rows (axis → value) such that each pair of values of two axes that can occur at all occurs in one of them.
+    """Return combinations (axis → value) such that each allowed pair of values of two axes occurs in one of them.
 
-    Pairs of ``unrelated`` axes need not occur. Greedy and deterministic: the next row is one of those that bring the
+    Pairs of ``unrelated`` axes need not occur. Greedy and deterministic: the next combination is one of those that add
+    the
     most new pairs, the first in an order that mixes the values.
     """
     names = list(axes)
@@ -36,7 +37,7 @@ def pairwise(
 def _pairs(
     row: dict[str, Any], axes: Mapping[str, Sequence[Any]], unrelated: Collection[tuple[str, str]]
 ) -> list[tuple[str, int, str, int]]:
-    """Pairs as (axis, place of its value, other axis, place of its value)."""
+    """Return the pairs as (axis, index of its value, other axis, index of its value)."""
     places = {name: axes[name].index(row[name]) for name in axes}
     pairs = (pair for pair in itertools.combinations(axes, 2) if pair not in unrelated)
     return [(one, places[one], other, places[other]) for one, other in pairs]

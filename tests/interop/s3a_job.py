@@ -1,4 +1,4 @@
-"""What :mod:`tests.interop.test_s3a` runs: a job on a Spark that reaches S3 by Hadoop's own file system."""
+"""Job of :mod:`tests.interop.test_s3a`: a Spark session that accesses S3 through Hadoop's own file system."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyhudi.spark.session import configure_spark
 
 
 def run(conf: Mapping[str, str], folder: str, storage: Mapping[str, str], types: Sequence[str]) -> list[dict[str, Any]]:
-    """What `_one` finds for tables of these types."""
+    """Return the results of `_one` for tables of these types."""
     builder = configure_spark(SparkSession.builder.master("local[2]"))
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -25,7 +25,7 @@ def run(conf: Mapping[str, str], folder: str, storage: Mapping[str, str], types:
 
 
 def _one(spark: SparkSession, path: str, storage: Mapping[str, str], table_type: str) -> dict[str, Any]:
-    """Write a table twice and read it, with its partitions known to Spark and with real addresses."""
+    """Write a table twice and read it, with partition columns from folders and with the real addresses."""
     options = {
         **storage,
         "hoodie.table.name": "t",

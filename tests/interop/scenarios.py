@@ -1,7 +1,8 @@
-"""The tables that both engines write in turns: engines, layouts, rows, and the model that says what must be there.
+"""Scenarios of tables that both engines write alternately: engines, layouts, rows, and the model of the expected
+content.
 
-Every row is a function of its number and of the round in which it was written, so a table's content is a mapping
-number → round, and the model needs no knowledge of Hudi.
+Every row is a function of its number and of the round in which it was written, so the content of a table is a mapping
+number → round, and the model is independent of Hudi.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Engine:
 
     @property
     def options(self) -> dict[str, str]:
-        """What Apache Hudi needs so that it writes this version and does not upgrade the table."""
+        """Return the options that let Apache Hudi write this version and not upgrade the table."""
         if self.release == "0.15.0":
             return {}
         return {"hoodie.write.table.version": str(self.version), "hoodie.write.auto.upgrade": "false"}
@@ -39,13 +40,14 @@ ENGINES = (Engine("0.15.0", 6), Engine("1.0.2", 8), Engine("1.2.0", 6), Engine("
 
 @dataclass(frozen=True)
 class Layout:
-    """Record key and partition style. ``path`` tells a row's partition path from its number.
+    """Record key and partition style. ``path`` returns the partition path for a row number.
 
-    ``read_as_text`` are columns that Apache Hudi gives as text whatever they are in the files (the partition column of
-    a TIMESTAMP key generator), while we give what is stored. ``from_path`` are columns that it rebuilds from the
-    partition path and so alters (``2024-01-15`` comes back as ``2024/01/15``): they are not compared.
-    ``encoded_in_changes`` are columns whose values its incremental queries leave percent-encoded. ``hudi_rs``: that
-    reader understands the layout.
+    ``read_as_text`` are columns that Apache Hudi returns as text regardless of their type in the files (the partition
+    column of
+    a TIMESTAMP key generator), while pyhudi returns the stored value. ``from_path`` are columns that it parses from the
+    partition path and so changes (``2024-01-15`` becomes ``2024/01/15``): they are not compared.
+    ``encoded_in_changes`` are columns whose values its incremental queries leave percent-encoded. ``hudi_rs``: hudi-rs
+    supports the layout.
     """
 
     name: str
@@ -63,7 +65,7 @@ class Layout:
         return self.name
 
     def fits(self, engine: Engine) -> bool:
-        """Whether that release knows the layout in that version."""
+        """Return whether that release supports the layout in that version."""
         return engine.release in self.releases and engine.version in self.versions
 
 
@@ -147,7 +149,8 @@ LAYOUTS = (
 
 
 def rows(numbers: Iterable[int], round_: int, *, wide: bool) -> pa.Table:
-    """The rows with these numbers as written in ``round_``; ``wide`` adds one column of every type that Hudi has."""
+    """Return the rows with these numbers as written in ``round_``; ``wide`` adds one column of every type that Hudi
+    has."""
     some = list(numbers)
     columns: dict[str, pa.Array] = {
         "id": pa.array([f"k{i:03d}" for i in some], pa.string()),
@@ -166,8 +169,8 @@ def rows(numbers: Iterable[int], round_: int, *, wide: bool) -> pa.Table:
 
 
 def _wide(some: list[int], round_: int) -> dict[str, pa.Array]:
-    """One column of every type of the format, every fifth value null. Arrays hold no null elements: Apache Hudi's Avro
-    writer cannot write those."""
+    """Return one column of every type of the format, every fifth value null. Arrays have no null elements, because
+    Apache Hudi's Avro writer cannot write those."""
     date, moment = dt.date(1967, 4, 7), dt.datetime(2001, 1, 1, 0, 0, 0, 123456)
     inner = pa.struct([("q", pa.int32()), ("r", pa.date32())])
 
@@ -201,7 +204,7 @@ def _wide(some: list[int], round_: int) -> dict[str, pa.Array]:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One table: who writes it in which version, how it is laid out, merged and indexed, and which side begins."""
+    """A table: its release and version, its layout, merge mode and index, and the engine that writes first."""
 
     engine: Engine
     layout: Layout
@@ -227,7 +230,7 @@ class Scenario:
 
     @property
     def table_options(self) -> dict[str, str]:
-        """Options that both sides pass with every write."""
+        """Return the options that both engines pass with every write."""
         options = {
             "hoodie.table.name": "shared",
             **self.layout.options,
@@ -238,24 +241,24 @@ class Scenario:
         if self.merge_on_read:
             options["hoodie.datasource.write.table.type"] = "MERGE_ON_READ"
         if self.engine.version == 6:
-            # the payload class decides, and 0.15.0 cannot do without an ordering field: its default is a column `ts`
+            # the payload class decides, and 0.15.0 requires an ordering field: its default is a column `ts`
             payload = "DefaultHoodieRecordPayload" if self.event_time else "OverwriteWithLatestAvroPayload"
             options["hoodie.datasource.write.payload.class"] = f"org.apache.hudi.common.model.{payload}"
         if self.event_time or self.engine.version == 6:
             options["hoodie.datasource.write.precombine.field"] = "seq"
         if self.wide and self.engine.release != "1.2.0":
-            # their upserts turn lists into nulls when they merge a file of their own row writer
+            # its upserts turn lists into nulls when they merge a file of its own row writer
             options["hoodie.datasource.write.row.writer.enable"] = "false"
         return options
 
     def rows(self, numbers: Iterable[int], round_: int) -> pa.Table:
-        """Rows of this table; only 1.1 and later know timestamps without a zone."""
+        """Return rows of this table; only 1.1 and later support timestamps without a zone."""
         table = rows(numbers, round_, wide=self.wide)
         return table.drop_columns(["ntz"]) if self.wide and self.engine.release != "1.2.0" else table
 
     @property
     def compared(self) -> list[str]:
-        """The user columns on which engines must agree."""
+        """Return the user columns that are compared."""
         altered = self.layout.from_path.get(self.engine.release, ())
         return [name for name in self.rows([], 0).column_names if name not in altered]
 
@@ -267,13 +270,12 @@ PARALLELISM = {
         *("bloom.index", "simple.index", "global.simple.index"),
     )
 }
-"""What keeps Apache Hudi from starting two hundred tasks for twenty rows."""
+"""Settings that keep Apache Hudi from starting two hundred tasks for twenty rows."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One commit: an operation, the numbers it writes and, for the stale ones, the earlier round they pretend to be
-    of."""
+    """One commit: an operation, the numbers it writes and, for the stale ones, the earlier round that they carry."""
 
     operation: str
     numbers: tuple[int, ...] = ()
@@ -283,26 +285,26 @@ class Step:
 
     @property
     def options(self) -> dict[str, str]:
-        """Write options of this step alone."""
+        """Return the write options of this step."""
         options = {"hoodie.datasource.write.operation": self.operation}
         if self.partitions:
             options["hoodie.datasource.write.partitions.to.delete"] = ",".join(self.partitions)
         return options
 
     def rows(self, scenario: Scenario, round_: int) -> pa.Table:
-        """What is handed to the writer; a dropped partition still needs a DataFrame."""
+        """Return the rows passed to the writer; dropping a partition requires a DataFrame, too."""
         return pa.concat_tables([scenario.rows(self.numbers, round_), scenario.rows(self.stale, 0)])
 
 
 @dataclass
 class Model:
-    """What must be in the table: row number → round that wrote it."""
+    """Expected content of the table: row number → round that wrote it."""
 
     scenario: Scenario
     content: dict[int, int] = field(default_factory=dict)
 
     def apply(self, step: Step, round_: int) -> None:
-        """Do what the step does."""
+        """Apply a step."""
         path = self.scenario.layout.path
         if step.operation == "delete":
             for number in step.numbers:
@@ -325,7 +327,7 @@ class Model:
         self.content = {number: round_ for number, round_ in self.content.items() if path(number) not in paths}
 
     def table(self) -> pa.Table:
-        """The rows (columns that can be compared), with record key and partition path as meta columns."""
+        """Return the rows (comparable columns), with record key and partition path as meta columns."""
         layout = self.scenario.layout
         parts = [self.scenario.rows([number], round_) for number, round_ in self.content.items()]
         table = pa.concat_tables([self.scenario.rows([], 0), *parts]).select(self.scenario.compared)
@@ -339,7 +341,8 @@ class Model:
 
 
 def ping_pong_steps(layout: Layout) -> list[Step]:
-    """Nine commits with every kind of change; the sides take turns, so each kind meets each side over the scenarios."""
+    """Return nine commits with every kind of change; the engines alternate, so over the scenarios each kind is done by
+    each engine."""
     third = layout.path(1)
     drop = Step("delete_partition", partitions=(third,)) if third else Step("upsert", numbers=(4, 7, 40))
     return [

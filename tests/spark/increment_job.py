@@ -1,4 +1,4 @@
-"""A writer that adds one to every row of a table, again and again; several of them run at a time (test_changes.py)."""
+"""Writer process that repeatedly adds one to every row of a table; several run concurrently (test_changes.py)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPTIONS = {
 
 
 def add_one(table: HudiTable, times: int) -> None:
-    """Add one to all rows so many times."""
+    """Add one to all rows, ``times`` times."""
     for _ in range(times):
         table.update({"fare": "fare + 1"}, options=OPTIONS)
 

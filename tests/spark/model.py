@@ -1,4 +1,4 @@
-"""A table as a plain dict, and the checks that a real table is the same."""
+"""A table as a plain dict, and checks that a real table is equal to it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Row = tuple[str, str, int, str]
 
 
 def frame(spark: SparkSession, rows: Iterable[Row], schema: str = SCHEMA) -> DataFrame:
-    """Rows as a data frame."""
+    """Return rows as a DataFrame."""
     return spark.createDataFrame(list(rows), schema)
 
 
 def options(operation: str, **more: Any) -> dict[str, Any]:
-    """The usual options; dots of further keys are written as double underscores."""
+    """Return the usual options; double underscores in the names of further options stand for dots."""
     return {
         **OPTIONS,
         "hoodie.datasource.write.operation": operation,
@@ -40,7 +40,7 @@ EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 
 
 def by_event_time(operation: str, table_type: str, version: int = 9, **more: Any) -> dict[str, Any]:
-    """Options of a write to a table of a type and a version that goes by event time."""
+    """Return the options of a write to a table of a type and a version with event time ordering."""
     kind: dict[str, Any] = {
         "hoodie__datasource__write__table__type": table_type,
         "hoodie__write__table__version": version,
@@ -51,13 +51,13 @@ def by_event_time(operation: str, table_type: str, version: int = 9, **more: Any
 
 
 def rows_of(path: Path | str, columns: tuple[str, ...] = ("id", "part", "ts", "v")) -> list[tuple[Any, ...]]:
-    """The snapshot's rows, sorted."""
+    """Return the rows of the snapshot, sorted."""
     found = HudiTable.for_path(str(path)).scan().to_arrow().select(list(columns)).to_pylist()
     return sorted((tuple(row[c] for c in columns) for row in found), key=repr)
 
 
 def tree(path: Path) -> dict[str, bytes]:
-    """Every file below a folder with its content."""
+    """Return every file below a folder with its content."""
     return {str(p.relative_to(path)): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
 
 
@@ -86,13 +86,13 @@ class Model:
 
 
 def batch(start: int, stop: int, ts: int, v: str, partitions: int = 3) -> list[Row]:
-    """Rows whose keys are numbers, spread over partitions."""
+    """Return rows whose keys are numbers, distributed over partitions."""
     return [(f"k{i:03d}", f"p{i % partitions}", ts, v) for i in range(start, stop)]
 
 
 @dataclass
 class Steps:
-    """A table and its model, written side by side. ``options_of`` gives the options of an operation."""
+    """A table and its model, written in parallel. ``options_of`` returns the options of an operation."""
 
     spark: SparkSession
     path: Path | str
@@ -100,7 +100,7 @@ class Steps:
     model: Model = field(default_factory=Model)
 
     def __call__(self, operation: str, rows: Iterable[Row], *, drop: Iterable[str] = (), **extra: Any) -> WriteResult:
-        """Write rows to both, and see that they are the same; ``drop`` are partitions that go first."""
+        """Write rows to both, and check that they are equal; ``drop`` are partitions that are dropped first."""
         rows = list(rows)
         if operation == "insert_overwrite_table":
             drop = {row[1] for row in self.model.rows}

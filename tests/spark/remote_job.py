@@ -1,5 +1,5 @@
-"""What :mod:`tests.spark.test_remote` runs: tables written and read where this process, the driver and the executors
-share no memory. ``cluster``: executors in a JVM of their own; ``connect``: a driver in another process, too."""
+"""Job of :mod:`tests.spark.test_remote`: tables written and read where this process, the driver and the executors share
+no memory. ``cluster``: executors in a separate JVM; ``connect``: the driver in another process, too."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ TABLES: dict[str, dict[str, str]] = {
 
 
 def run(spark: SparkSession, folder: Path) -> list[Any]:
-    """What a query finds in tables of many kinds after an upsert and a delete; again after compaction, and found by
-    `HudiTable`."""
+    """Return the results of queries of tables of many kinds after an upsert and a delete; again after compaction, and
+    through `HudiTable`."""
     pyhudi.activate(spark)
     answers = []
     for name, options in TABLES.items():
@@ -75,7 +75,7 @@ def _write(spark: SparkSession, path: str, options: dict[str, str]) -> None:
 
 @contextmanager
 def cluster() -> Iterator[SparkSession]:
-    """A session whose executor is another process."""
+    """Return a session whose executor is another process."""
     builder = configure_spark(SparkSession.builder.master("local-cluster[1,2,1024]"))
     executors = {"spark.executor.extraJavaOptions": SMALL["spark.driver.extraJavaOptions"]}
     spark = _built(builder, SETTINGS | executors)
@@ -85,7 +85,7 @@ def cluster() -> Iterator[SparkSession]:
 
 @contextmanager
 def connect() -> Iterator[SparkSession]:
-    """A session of Spark Connect, whose server is another process."""
+    """Return a session of Spark Connect, whose server is another process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -101,12 +101,12 @@ def connect() -> Iterator[SparkSession]:
 
 
 def serve(port: int) -> None:
-    """Be the server of Spark Connect until somebody ends this process."""
+    """Run the server of Spark Connect until this process is terminated."""
     settings = SETTINGS | {
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.port": str(port),
     }
-    if pyspark.__version__.startswith("3."):  # later ones have it in themselves
+    if pyspark.__version__.startswith("3."):  # later versions include it
         settings["spark.driver.extraClassPath"] = class_path("connect-3.5.7")
     _built(SparkSession.builder.master("local[2]"), settings)
     print(_UP, flush=True)

@@ -64,9 +64,9 @@ def test_errors_are_ours(spark, table, tmp_path):
         spark.read.format("hudi").load(str(tmp_path / "nothing"))
     with pytest.raises(NotAHudiTableError, match=f"typo.*in the table above it at '{table.root}'"):
         spark.read.format("hudi").load(f"{table.root}/typo")
-    with pytest.raises(QueryError, match="needs the path"):
+    with pytest.raises(QueryError, match="requires the path"):
         spark.read.format("hudi").load()
-    with pytest.raises(QueryError, match="its own columns"):
+    with pytest.raises(QueryError, match="columns of a Hudi table cannot be set"):
         spark.read.format("hudi").schema("id string").load(str(table.root))
     with pytest.raises(InvalidOptionError, match="bogus"):
         spark.read.format("hudi").option("hoodie.datasource.query.type", "bogus").load(str(table.root))

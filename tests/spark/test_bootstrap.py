@@ -118,7 +118,7 @@ def test_bootstrap_by_sql(spark: SparkSession, tmp_path: Path):
     assert [day.indexed_partitions for day in days] == ["2024-01-01", "2024-01-02"]
     with pytest.raises(TableExistsError, match="has been written to"):
         spark.sql(call)
-    with pytest.raises(ConfigError, match="writes no rows"):
+    with pytest.raises(ConfigError, match="does not write the rows"):
         bootstrap(spark.createDataFrame([("a", 1, 1, [], "d")], COLUMNS), source, tmp_path / "other")
 
 

@@ -52,7 +52,7 @@ def test_ways_to_ask(spark: SparkSession, tmp_path: Path) -> None:
         for fare in (12.0, 13.0):
             spark.sql(f"UPDATE cdc_rides SET fare = {fare}")
         HudiTable.for_path(path).services.clean({"hoodie.clean.commits.retained": "1"})
-        with pytest.raises(QueryError, match=r"cannot be told any more: .*Begin later, or keep more"):
+        with pytest.raises(QueryError, match=r"are no longer available: .*Begin later, or retain more"):
             spark.sql(asked).count()
         begin = HudiTable.for_path(path).history().to_pylist()[2]  # after the clean and the last commit
         since = begin["completed"] or begin["requested"]
@@ -60,7 +60,7 @@ def test_ways_to_ask(spark: SparkSession, tmp_path: Path) -> None:
         assert _images([tuple(row.values()) for row in last]) == [("u", 12.0, 13.0)]
         for log in Path(path).rglob("*.cdc"):
             log.unlink()
-        with pytest.raises(QueryError, match=r"cannot be told any more: 1 files .*\.cdc"):
+        with pytest.raises(QueryError, match=r"are no longer available: 1 files .*\.cdc"):
             HudiTable.for_path(path).changes(since).to_arrow()
     finally:
         spark.sql("DROP TABLE cdc_rides")

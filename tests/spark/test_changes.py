@@ -173,7 +173,7 @@ def test_another_writer_meanwhile(spark, tmp_path, monkeypatch):
         return real(*args)
 
     monkeypatch.setattr(module, "write_changes", write_after_another)
-    with pytest.raises(ConflictError, match="meanwhile changed"):
+    with pytest.raises(ConflictError, match="concurrently changed"):
         table.update({"fare": "fare + 1"})
     assert rows(table)[0][2] == 110
     others = iter([lambda: table.upsert(frame(spark, (2, "Oslo", 200, None)))])

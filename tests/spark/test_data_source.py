@@ -59,7 +59,7 @@ def test_filters(tables: Path, spark: SparkSession) -> None:
 def test_refused(tmp_path: Path, tables: Path, spark: SparkSession) -> None:
     with pytest.raises(Exception, match=r"no Hudi table"):
         spark.read.format("hudi").load(str(tmp_path)).count()
-    with pytest.raises(Exception, match="needs the path of a table"):
+    with pytest.raises(Exception, match="requires the path of a table"):
         spark.read.format("hudi").load()
     path = str(unpack("v9_cow_types", tables).path)
     with pytest.raises(Exception, match=r"call pyhudi\.activate"):
@@ -140,7 +140,7 @@ def test_append_that_fails(tmp_path: Path, spark: SparkSession) -> None:
     with pytest.raises(Exception, match="'id' is null or empty"):
         _append(bad, path, KEYED)
     assert all(instant.is_completed for instant in _instants(path))
-    with pytest.raises(Exception, match="cannot be a folder of the table"):
+    with pytest.raises(Exception, match="is not a valid folder of the table"):
         _append(good.selectExpr("id", "'..' AS p"), path, KEYED)
     assert len(list(path.rglob("*.parquet"))) - len(list((path / ".hoodie").rglob("*.parquet"))) == len(
         set(HudiTable.for_path(str(path)).scan().to_arrow()["_hoodie_file_name"].to_pylist())
@@ -153,11 +153,11 @@ def test_append_that_fails(tmp_path: Path, spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"hoodie.datasource.write.operation": "upsert"}, "upsert has to look at the table's records"),
-        ({"hoodie.datasource.write.operation": "delete"}, "delete has to look at the table's records"),
-        ({"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}, "sort.mode=GLOBAL_SORT needs jobs of Spark"),
-        ({"hoodie.metadata.record.index.enable": "true"}, "index.enable=true needs jobs of Spark"),
-        ({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}, "signs of life"),
+        ({"hoodie.datasource.write.operation": "upsert"}, "upsert requires jobs that read the table's records"),
+        ({"hoodie.datasource.write.operation": "delete"}, "delete requires jobs that read the table's records"),
+        ({"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}, "sort.mode=GLOBAL_SORT requires Spark jobs"),
+        ({"hoodie.metadata.record.index.enable": "true"}, "index.enable=true requires Spark jobs"),
+        ({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}, "requires heartbeats"),
         ({"hoodie.datasource.write.recordkey.field": "nope"}, "no field 'nope'"),
         ({"hoodie.datasource.write.recordkey.fild": "id"}, "did you mean"),
     ],
@@ -172,7 +172,7 @@ def test_append_refused(options: dict[str, str], error: str, tmp_path: Path, spa
 def test_append_refused_by_the_table(tmp_path: Path, spark: SparkSession) -> None:
     path = tmp_path / "t"
     rows = _rows(spark).select("id", "p")
-    with pytest.raises(Exception, match=r"upsert, the operation of tables with record keys if none is named"):
+    with pytest.raises(Exception, match=r"upsert, the default operation of tables with record keys"):
         _append(rows, path, {k: v for k, v in KEYED.items() if not k.endswith("operation")})
     with pytest.raises(Exception, match=r"call pyhudi\.activate"):
         _append(rows, path, KEYED, "overwrite")

@@ -71,7 +71,7 @@ def test_duplicates_are_taken_out_of_one_partition(name: str, spark: SparkSessio
     first, second = sorted({row[3] for row in before})
     with pytest.raises(QueryError, match=r"one commit has written the record key 'k3' twice.*upsert_type"):
         table.services.deduplicate("a", spark=spark)
-    with pytest.raises(QueryError, match="no dedupe type 'delete'; there are insert_type"):
+    with pytest.raises(QueryError, match="unknown dedupe type 'delete'; there are insert_type"):
         table.services.deduplicate("a", dedupe_type="delete", spark=spark)
     seen = table.services.deduplicate("a", dedupe_type="upsert", dry_run=True, output=output, spark=spark)
     assert (seen.num_keys, seen.num_surplus, seen.instant, found(path)) == (3, 3, None, before)
@@ -97,7 +97,7 @@ def test_duplicates_are_taken_out_of_one_partition(name: str, spark: SparkSessio
 def test_tables_without_keys_and_with_work_under_way_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     plain, planned = str(tmp_path / "plain"), str(tmp_path / "planned")
     duplicated(spark, plain, {"hoodie.populate.meta.fields": "false"})
-    with pytest.raises(UnsupportedTableError, match="keeps no record keys"):
+    with pytest.raises(UnsupportedTableError, match="stores no record keys"):
         HudiTable.for_path(plain).services.deduplicate("a", spark=spark)
     duplicated(spark, planned)
     services = HudiTable.for_path(planned).services

@@ -246,11 +246,11 @@ def test_what_cannot_be_kept_is_taken_out_of_use(spark: SparkSession, tmp_path: 
             build("of_nothing", "name", index_options={"expr": wrong})
     with pytest.raises(ConfigError, match="no column 'nome'"):
         build("of_nothing", "nome", using="column_stats", index_options={"expr": "lower"}, spark=spark)
-    with pytest.raises(ConfigError, match="cannot be computed"):
+    with pytest.raises(ConfigError, match="cannot compute"):
         build("of_nothing", "t", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
     assert one.in_use == []
     ansi = "spark.sql.ansi.enabled"
-    with session_setting(spark, ansi, "true"), pytest.raises(UnsupportedTableError, match="refuses a value"):
+    with session_setting(spark, ansi, "true"), pytest.raises(UnsupportedTableError, match="fails on a value"):
         build("parsed", "name", using="column_stats", index_options={"expr": "to_date", "format": "MM-dd"}, spark=spark)
     with (
         session_setting(spark, "spark.sql.legacy.timeParserPolicy", "LEGACY"),
@@ -282,7 +282,7 @@ def test_what_cannot_be_kept_is_taken_out_of_use(spark: SparkSession, tmp_path: 
     assert found == (len(one.model) if is_hidden else 0)
     assert one.table.scan("from_unixtime(sec) = 'mine'").to_spark(spark).count() == 0
     if is_hidden:
-        with pytest.raises(ConfigError, match="a function of its own by the name of from_unixtime"):
+        with pytest.raises(ConfigError, match="a function of its own named from_unixtime"):
             build("twice", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=one.spark)
     one.write("upsert", rows(range(2), 3))
     assert one.in_use == ([] if is_hidden else ["expr_index_by_day"]), "it would have values of another function"

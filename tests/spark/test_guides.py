@@ -158,7 +158,7 @@ def test_sql_ddl(sql, tmp_path):
     for kind, instead in {"VECTOR(3)": "ARRAY<FLOAT>", "BLOB": "BINARY"}.items():
         with pytest.raises(UnsupportedTableError, match=instead):
             sql(f"CREATE TABLE other (id INT, value {kind}) USING hudi")
-    with pytest.raises(UnsupportedTableError, match="hudi_vector_search is not served"):
+    with pytest.raises(UnsupportedTableError, match="hudi_vector_search is not supported"):
         sql("SELECT * FROM hudi_vector_search('rides', 'v', ARRAY(0.1, 0.2), 10, 'cosine')")
 
 

@@ -227,12 +227,12 @@ def test_plans_that_others_stand_in_the_way_of(
     storage, config = open_storage(path), HudiTable.for_path(path).config
     assert not config.metadata_partitions_inflight
     drop_definitions(storage, config, ["expr_index_upper_v"])
-    with pytest.raises(UnsupportedTableError, match="nothing says of what it is"):
+    with pytest.raises(UnsupportedTableError, match="no definition of it"):
         services.run_index(spark=spark)
     assert services.drop_index("upper_v").partitions == ("expr_index_upper_v",)
     assert not services.pending_indexes()
     assert services.schedule_index("upper_v", "v", **UPPER).instant
-    with pytest.raises(ConfigError, match="planned already"):
+    with pytest.raises(ConfigError, match="is planned"):
         services.build_index("upper_v", "v", **UPPER, spark=spark)
     services.drop_index("upper_v")
     assert "expr_index_upper_v" not in load_definitions(storage, HudiTable.for_path(path).config)
@@ -245,7 +245,7 @@ def test_an_index_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
         write(frame(spark, batch(0, 4, 1)), path, by_event_time("bulk_insert", "COPY_ON_WRITE"), "append")
     services = HudiTable.for_path(path).services
     services.schedule_index("record_index")
-    with pytest.raises(ConfigError, match="needs the record index"):
+    with pytest.raises(ConfigError, match="requires the record index"):
         services.schedule_index("by_v", "v")
     with pytest.raises(UnsupportedTableError, match="4 keys are in several file groups"):
         services.run_index(options=GROUPS, spark=spark)

@@ -138,15 +138,15 @@ def test_columns_that_cannot_be_are_refused_before_there_is_a_table(spark: Spark
     bad = {
         "'w' has no type.*cast it": rows.selectExpr("*", "null as w"),
         "'w.x' has no type.*cast it": rows.selectExpr("*", "named_struct('x', null) as w"),
-        "'v' and 'V' have one name, but for case": rows.selectExpr("*", "1 as V"),
-        "'w.x' and 'w.X' have one name": rows.selectExpr("*", "named_struct('x', 1, 'X', 2) as w"),
+        "'v' and 'V' differ only in case": rows.selectExpr("*", "1 as V"),
+        "'w.x' and 'w.X' differ only in case": rows.selectExpr("*", "named_struct('x', 1, 'X', 2) as w"),
     }
     for message, frame in bad.items():
         with pytest.raises(SchemaMismatchError, match=message):
             write(frame, str(path), options("upsert"))
         assert not path.exists()
     write(rows, str(path), options("upsert"))
-    with pytest.raises(SchemaMismatchError, match="'v' and 'V' have one name"):
+    with pytest.raises(SchemaMismatchError, match="'v' and 'V' differ only in case"):
         write(rows.selectExpr("*", "1 as V"), str(path), options("upsert"))
 
 

@@ -164,7 +164,7 @@ def _live(spark, call, path, tmp_path):
     whole = damaged.read_bytes()
     damaged.write_bytes(b"PAR1")
     assert call("show_invalid_parquet", path=path) == [(f"file://{damaged}",)]
-    with pytest.raises(QueryError, match="no file that the timeline does not know"):
+    with pytest.raises(QueryError, match="not an orphan file"):
         call("show_invalid_parquet", path=path, needDelete=True)
     damaged.write_bytes(whole)
     stranger = damaged.with_name(f"{damaged.name.partition('_')[0]}_7-7-7_{writes[-1]}.parquet")

@@ -307,12 +307,12 @@ def test_two_writers_that_add_one_key_at_once(
     first = moment == "record_index_of"  # what completes before the write is announced makes it plan again
     rounds = [batch(50, 51, 1, "before")] if first else []
     with caplog.at_level(logging.WARNING, "pyhudi"):
-        with pytest.raises(ConflictError, match="1 of its new keys were added meanwhile"):
+        with pytest.raises(ConflictError, match="1 of its new keys were added concurrently"):
             beside([("new", "p0", 2, "one"), ("n1", "p0", 2, "one")], [*rounds, [("new", "p1", 1, "other")]])
         rounds = [batch(51, 52, 1, "before")] if first else []
         beside([("n2", "p0", 2, "one")], [*rounds, [("n3", "p0", 2, "other")]])
         upsert([("new", "p1", 3, "again")])
-    assert "out of use" not in caplog.text
+    assert "will be disabled" not in caplog.text
     assert rows_of(path) == model.rows
     assert places(path) == real_places(path)
     for key in ("new", "n2", "n3"):

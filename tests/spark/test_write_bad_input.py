@@ -50,7 +50,7 @@ def test_columns_that_do_not_fit(spark: SparkSession, table: Path) -> None:
         upsert(rows.selectExpr("id", "part", "true ts", "v"), table)
     drop = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
     for operation in ("insert", "bulk_insert"):
-        with unchanged(table, errors.SchemaMismatchError, "the column 'ts', by which the table orders"):
+        with unchanged(table, errors.SchemaMismatchError, "the column 'ts', an ordering column of the table"):
             upsert(rows.drop("ts"), table, operation, **drop)
     with unchanged(table, errors.SchemaMismatchError, "'V'.*case"):
         upsert(rows.withColumnRenamed("v", "V"), table)
@@ -122,7 +122,7 @@ def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> 
         write(rows, str(table), options("upsert"), "replace")
     with unchanged(table, errors.ConfigError, "append"):
         write(rows, str(table), options("delete"), "overwrite")
-    with unchanged(table, errors.ConfigError, "delete.field is given without hoodie.payload.delete.marker"):
+    with unchanged(table, errors.ConfigError, "delete.field is set without hoodie.payload.delete.marker"):
         upsert(rows, table, hoodie__payload__delete__field="v")
     with unchanged(table, errors.UnsupportedTableError, "bucket index"):
         upsert(rows, table, hoodie__index__type="BUCKET")
@@ -133,12 +133,12 @@ def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> 
     [
         ("hoodie.parquet.outputtimestamptype", "TIMESTAMP_MILLIS", "microseconds.*leave the option out"),
         ("hoodie.parquet.outputtimestamptype", "INT96", "microseconds.*leave the option out"),
-        ("hoodie.parquet.compression.codec", "lz4", "'lz4' cannot be written.*lz4_raw"),
+        ("hoodie.parquet.compression.codec", "lz4", "'lz4' is not supported.*lz4_raw"),
         ("pyhudi.parquet.compression.level", "99", "compression.level.*22 for zstd"),
         ("hoodie.index.bloom.fpp", "0", "between 0 and 1"),
         ("hoodie.bulkinsert.user.defined.partitioner.sort.columns", "ts,nothing", "no column 'nothing' for the sort"),
-        ("hoodie.precommit.validators", "org.example.Mine", "cannot run here"),
-        ("hoodie.index.class", "org.example.Mine", "cannot run here"),
+        ("hoodie.precommit.validators", "org.example.Mine", "cannot run"),
+        ("hoodie.index.class", "org.example.Mine", "custom index classes"),
         ("hoodie.write.schema", "{}", "select and cast"),
         ("hoodie.allow.operation.metadata.field", "true", "leave the option out"),
         ("hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", "OPTIMISTIC"),
@@ -159,7 +159,9 @@ def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path)
     with warnings.catch_warnings():
         warnings.simplefilter("error", errors.OptionWithoutEffectWarning)
         upsert(frame(spark, ROWS), table, **quiet)
-    with pytest.warns(errors.OptionWithoutEffectWarning, match="hive_sync.enable=true has no effect: no catalog"):
+    with pytest.warns(
+        errors.OptionWithoutEffectWarning, match="hive_sync.enable=true has no effect: the write is not synced"
+    ):
         upsert(frame(spark, ROWS), table, hoodie__datasource__hive_sync__enable="true")
     with pytest.warns(errors.OptionWithoutEffectWarning, match="clustering.async.enabled=true has no effect"):
         upsert(frame(spark, ROWS), table, hoodie__clustering__async__enabled=True)
@@ -167,7 +169,7 @@ def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path)
 
 def test_indexes_that_are_not_there(spark: SparkSession, table: Path, tmp_path: Path) -> None:
     for path in (table, tmp_path / "new"):
-        with pytest.raises(errors.UnsupportedTableError, match="INMEMORY: this index lives"):
+        with pytest.raises(errors.UnsupportedTableError, match="INMEMORY: this index exists"):
             upsert(frame(spark, ROWS), path, hoodie__index__type="INMEMORY")
     assert not (tmp_path / "new").exists()
 
@@ -189,7 +191,7 @@ def test_tables_that_are_not_written(spark: SparkSession, table: Path) -> None:
     text = properties.read_text()
     for change, message in {
         ("hoodie.table.version=9", "hoodie.table.version=10"): "version 10",
-        ("hoodie.record.merge.mode=EVENT_TIME_ORDERING", "hoodie.record.merge.mode=CUSTOM"): "no merger of that id",
+        ("hoodie.record.merge.mode=EVENT_TIME_ORDERING", "hoodie.record.merge.mode=CUSTOM"): "no merger with that id",
     }.items():
         assert change[0] in text
         properties.write_text(text.replace(*change))

@@ -146,7 +146,7 @@ def test_partitions_expire(spark: SparkSession, tmp_path: Path, monkeypatch: pyt
     days = {"hoodie.partition.ttl.strategy.days.retain": "2"}
     write(frame(spark, [("a", "p1", 1, "x"), ("b", "p2", 1, "y")]), path, options("upsert"))
     services = HudiTable.for_path(path).services
-    with pytest.raises(ConfigError, match="no partition ever expires"):
+    with pytest.raises(ConfigError, match="no partition would ever expire"):
         services.delete_expired_partitions()
     assert services.delete_expired_partitions(days).reason == "no partition has expired: KEEP_BY_TIME, 2 days"
     now = partition_ttl._now_ms()

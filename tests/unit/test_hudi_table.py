@@ -131,11 +131,11 @@ def test_a_missing_library_is_named(table, monkeypatch):
     ("arguments", "error", "message"),
     [
         ({"as_of": "yesterday"}, InvalidOptionError, "yesterday"),
-        ({"end": at(20)}, QueryError, "needs begin"),
+        ({"end": at(20)}, QueryError, "requires begin"),
         ({"columns": ["nope"]}, QueryError, "nope"),
         ({"columns": "id"}, QueryError, r"write \['id'\]"),
         ({"filter": [("nope", "=", 1)]}, QueryError, "nope"),
-        ({"filter": "length(id) > 1"}, QueryError, "only Spark understands"),
+        ({"filter": "length(id) > 1"}, QueryError, "requires Spark"),
     ],
 )
 def test_scans_that_cannot_be(table, arguments, error, message):
@@ -150,7 +150,9 @@ def test_a_scan_is_shown(table):
 def test_what_is_written_is_a_dataframe_of_spark(table):
     rows = table.scan().to_arrow()
     for given, name in ((rows, "pyarrow.lib.Table"), (rows.to_pandas(), "DataFrame")):
-        with pytest.raises(ConfigError, match=rf"upsert takes a DataFrame of Spark, not .*{name}; make one with spark"):
+        with pytest.raises(
+            ConfigError, match=rf"upsert requires a Spark DataFrame, not .*{name}; create one with spark"
+        ):
             table.upsert(given)
 
 
@@ -216,7 +218,7 @@ def test_partitions_to_delete_are_a_list(table):
     with pytest.raises(ConfigError, match="takes a list"):
         table.delete_partition("a")
     for path in ("a,b", " a"):
-        with pytest.raises(ConfigError, match="would name other partitions"):
+        with pytest.raises(ConfigError, match="would select other partitions"):
             table.delete_partition([path])
 
 

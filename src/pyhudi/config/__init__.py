@@ -1,5 +1,8 @@
-"""Options. Takes ``hoodie.*`` keys of Apache Hudi and ``pyhudi.*`` keys as texts, in any known spelling, and gives
-typed, checked values; warns of unknown keys and refuses misspelt ones that decide what a table becomes."""
+"""Options of pyhudi and Apache Hudi.
+
+Takes ``hoodie.*`` and ``pyhudi.*`` keys as text, in any known spelling, and returns typed, validated values. Unknown
+keys raise a warning. Misspelt keys that would change the created table raise an error.
+"""
 
 from __future__ import annotations
 

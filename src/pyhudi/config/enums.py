@@ -1,4 +1,4 @@
-"""The values that options and table properties choose from, spelled as Apache Hudi spells them."""
+"""Values of options and table properties, spelled as in Apache Hudi."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from enum import StrEnum
 
 
 class TableType(StrEnum):
-    """Storage type of a table, which decides how updates are stored."""
+    """Table type, which determines how updates are stored."""
 
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
 
 
 class MergeMode(StrEnum):
-    """Rule that picks the record to keep among records with one key (``hoodie.record.merge.mode``)."""
+    """Rule that selects the record to keep among records with the same key (``hoodie.record.merge.mode``)."""
 
     COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
     EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
@@ -21,7 +21,7 @@ class MergeMode(StrEnum):
 
 
 class PartialUpdateMode(StrEnum):
-    """Mark of a column value that means "unchanged" (``hoodie.table.partial.update.mode``)."""
+    """Representation of an unchanged column value (``hoodie.table.partial.update.mode``)."""
 
     IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
     FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
@@ -45,7 +45,7 @@ class TimelineTimezone(StrEnum):
 
 
 class CdcMode(StrEnum):
-    """Content of change data capture logs beside the operation and the key."""
+    """Content of change data capture logs in addition to operation and key."""
 
     OP_KEY_ONLY = "OP_KEY_ONLY"
     DATA_BEFORE = "DATA_BEFORE"
@@ -70,14 +70,15 @@ class Operation(StrEnum):
 
 
 class BootstrapMode(StrEnum):
-    """What a bootstrap makes of a partition's files: base files of meta columns that go with them, or whole ones."""
+    """Result of bootstrapping the files of a partition: skeleton files with the meta columns only, or complete base
+    files."""
 
     METADATA_ONLY = "METADATA_ONLY"
     FULL_RECORD = "FULL_RECORD"
 
 
 class IndexType(StrEnum):
-    """Index by which a write finds the current location of a key."""
+    """Index that a write uses to find the current location of a key."""
 
     SIMPLE = "SIMPLE"
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
@@ -92,7 +93,7 @@ class IndexType(StrEnum):
 
     @property
     def is_global(self) -> bool:
-        """True if a key is there once in the whole table, not once in each partition."""
+        """True if a key is unique in the whole table, not only within its partition."""
         return self in _GLOBAL_INDEXES
 
 
@@ -108,14 +109,15 @@ _GLOBAL_INDEXES = frozenset(
 
 
 class BucketEngine(StrEnum):
-    """Layout of buckets (``hoodie.index.bucket.engine``): a fixed number, or ranges of hashes that split."""
+    """Layout of buckets (``hoodie.index.bucket.engine``): a fixed number, or hash ranges that can be split and
+    merged."""
 
     SIMPLE = "SIMPLE"
     CONSISTENT_HASHING = "CONSISTENT_HASHING"
 
 
 class SortMode(StrEnum):
-    """Arrangement of the rows of a bulk insert (``hoodie.bulkinsert.sort.mode``)."""
+    """Order of the rows of a bulk insert (``hoodie.bulkinsert.sort.mode``)."""
 
     NONE = "NONE"
     GLOBAL_SORT = "GLOBAL_SORT"
@@ -155,14 +157,14 @@ class OrcCodec(StrEnum):
 
 
 class BloomType(StrEnum):
-    """Kind of the bloom filter in base files."""
+    """Type of the bloom filter in base files."""
 
     SIMPLE = "SIMPLE"
     DYNAMIC_V0 = "DYNAMIC_V0"
 
 
 class CompactionTrigger(StrEnum):
-    """Condition for a compaction to be due (``hoodie.compact.inline.trigger.strategy``): a number of delta commits, an
+    """Condition that makes a compaction due (``hoodie.compact.inline.trigger.strategy``): a number of delta commits,
     elapsed time, both, or either."""
 
     NUM_COMMITS = "NUM_COMMITS"
@@ -173,24 +175,24 @@ class CompactionTrigger(StrEnum):
 
 
 class MarkerType(StrEnum):
-    """Storage of the markers that announce the files of a write."""
+    """Storage of the markers of files that a write creates."""
 
     DIRECT = "DIRECT"
     TIMELINE_SERVER_BASED = "TIMELINE_SERVER_BASED"
 
 
 class FailedWritesPolicy(StrEnum):
-    """Time at which failed writes are rolled back."""
+    """Policy for the rollback of failed writes."""
 
     EAGER = "EAGER"
-    """By the next write: there is one writer, so every pending write of another has failed."""
+    """The next write rolls them back. With a single writer, every pending write of another process has failed."""
     LAZY = "LAZY"
-    """When the heartbeat of the write has stopped."""
+    """They are rolled back once their heartbeat has expired."""
     NEVER = "NEVER"
 
 
 class ConcurrencyMode(StrEnum):
-    """Number of writers that a table may have at a time."""
+    """Number of writers that may write to a table concurrently."""
 
     SINGLE_WRITER = "SINGLE_WRITER"
     OPTIMISTIC_CONCURRENCY_CONTROL = "OPTIMISTIC_CONCURRENCY_CONTROL"
@@ -198,7 +200,7 @@ class ConcurrencyMode(StrEnum):
 
 
 class CleanPolicy(StrEnum):
-    """Rule for the old file versions that cleaning keeps."""
+    """Policy that selects the old file versions to retain."""
 
     KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
     KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
@@ -218,7 +220,7 @@ class TimeGeneratorType(StrEnum):
 
 
 class QueryType(StrEnum):
-    """Kind of rows that a read returns (``hoodie.datasource.query.type``)."""
+    """Query type (``hoodie.datasource.query.type``)."""
 
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"
@@ -226,21 +228,21 @@ class QueryType(StrEnum):
 
 
 class IncrementalFormat(StrEnum):
-    """Form of the rows that an incremental query returns."""
+    """Format of the result of an incremental query."""
 
     LATEST_STATE = "latest_state"
     CDC = "cdc"
 
 
 class ReadMergeType(StrEnum):
-    """Handling of log records in a snapshot of a merge-on-read table (``hoodie.datasource.merge.type``)."""
+    """Treatment of log records in a snapshot query of a merge-on-read table (``hoodie.datasource.merge.type``)."""
 
     PAYLOAD_COMBINE = "payload_combine"
     SKIP_MERGE = "skip_merge"
 
 
 class HollowPolicy(StrEnum):
-    """Behaviour of a query at a pending instant between completed ones."""
+    """Behaviour of a query if an instant between completed ones is pending."""
 
     FAIL = "FAIL"
     BLOCK = "BLOCK"
@@ -248,7 +250,7 @@ class HollowPolicy(StrEnum):
 
 
 class DuplicatePolicy(StrEnum):
-    """Handling of keys that the table already has by an insert (``hoodie.datasource.insert.dup.policy``)."""
+    """Treatment by an insert of keys that exist in the table (``hoodie.datasource.insert.dup.policy``)."""
 
     NONE = "none"
     DROP = "drop"
@@ -303,14 +305,14 @@ class ReadEngine(StrEnum):
 
 
 class InvalidText(StrEnum):
-    """Handling of text in data files that is not UTF-8 (``pyhudi.read.invalid.text``)."""
+    """Treatment of invalid UTF-8 in data files (``pyhudi.read.invalid.text``)."""
 
     FAIL = "fail"
     REPLACE = "replace"
 
 
 class Fsync(StrEnum):
-    """Parts of a local table that are synced to disk (``pyhudi.storage.fsync``)."""
+    """Files of a local table that are synced to disk (``pyhudi.storage.fsync``)."""
 
     ALL = "all"
     COMMIT = "commit"
@@ -326,7 +328,7 @@ class PartitionValues(StrEnum):
 
 
 class LayoutStrategy(StrEnum):
-    """Order of clustered rows by several columns (``hoodie.layout.optimize.strategy``)."""
+    """Order of clustered rows if there are several columns (``hoodie.layout.optimize.strategy``)."""
 
     LINEAR = "LINEAR"
     ZORDER = "ZORDER"
@@ -334,7 +336,8 @@ class LayoutStrategy(StrEnum):
 
 
 class PartitionFilterMode(StrEnum):
-    """Choice of the partitions that a clustering plan looks at (``hoodie.clustering.plan.partition.filter.mode``)."""
+    """Selection of the partitions that a clustering plan considers
+    (``hoodie.clustering.plan.partition.filter.mode``)."""
 
     NONE = "NONE"
     RECENT_DAYS = "RECENT_DAYS"
@@ -343,7 +346,7 @@ class PartitionFilterMode(StrEnum):
 
 
 class TtlStrategy(StrEnum):
-    """What the age of a partition is counted from (``hoodie.partition.ttl.management.strategy.type``)."""
+    """Event from which the age of a partition is measured (``hoodie.partition.ttl.management.strategy.type``)."""
 
     KEEP_BY_TIME = "KEEP_BY_TIME"
     KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"

@@ -1,4 +1,7 @@
-"""Misspelt options that decide what a table becomes: refused, where other unknown ones are warned of."""
+"""Detection of misspelt options that would change the created table or the written rows.
+
+Other unknown options only raise a warning.
+"""
 
 from __future__ import annotations
 
@@ -22,32 +25,32 @@ _DECIDING = frozenset(
         options.KEYGENERATOR_CLASS,
     )
 )
-"""Options that, if ignored, make another table, or do something else with its rows."""
+"""Options that change the created table or the treatment of its rows if they are ignored."""
 _ALIKE = 0.9
 
 
 def refuse_misspelt(given: Mapping[str, object]) -> None:
-    """Refuse keys that look like an option which decides what a table becomes.
+    """Raise an error for unknown keys that resemble an option of `_DECIDING`.
 
     Args:
-        given: Options as the user gave them.
+        given: Options as the user passed them.
 
     Raises:
-        ConfigError: names the key and the one that it looks like.
+        ConfigError: A key resembles such an option.
     """
     for key in given:
         if not isinstance(key, str) or key in NAMED or key in ALIASES or key in OPTIONS:
             continue
-        meant = suggest(key) if not is_known(key) else _foreign(key)
-        if meant is not None and canonical(meant) in _DECIDING:
+        suggestion = suggest(key) if not is_known(key) else _foreign(key)
+        if suggestion is not None and canonical(suggestion) in _DECIDING:
             raise ConfigError(
-                f"there is no option {key!r}; did you mean {meant!r}? Without it the write would do something else "
-                "than is meant: correct the key, or leave it out"
+                f"unknown option {key!r}; did you mean {suggestion!r}? If it were ignored, the write would do "
+                "something else than intended: correct the key or remove it"
             )
 
 
 def _foreign(key: str) -> str | None:
-    """The deciding option that a key without Apache Hudi's prefix looks like."""
+    """Return the option of `_DECIDING` that a key without Apache Hudi's prefix resembles."""
     known = [spelling for deciding in sorted(_DECIDING) for spelling in spellings(deciding)]
     tail = next((name for name in known if name == f"hoodie.{key}"), None)
     close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=_ALIKE)

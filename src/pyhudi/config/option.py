@@ -1,4 +1,4 @@
-"""Definition of an option: its key, type, default, other spellings, allowed values, and description."""
+"""Definition of an option: key, type, default, aliases, allowed values and description."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyhudi.errors import InvalidOptionError
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
-#: Every named option by key; filled as options are declared.
+# All declared options by key.
 NAMED: dict[str, Option[Any]] = {}
 
 
@@ -20,9 +20,9 @@ NAMED: dict[str, Option[Any]] = {}
 class Option(Generic[T]):
     """A typed option.
 
-    ``default`` is what holds when the option is not set (``None``: nothing, or decided from other options, as ``doc``
-    says). ``aliases`` are older or equivalent keys, strongest first. ``allowed`` says in words which values are good.
-    ``convert`` turns the text into the value and raises ValueError for a bad one.
+    ``default`` applies if the option is not set. ``None`` means no default, or one derived from other options as
+    ``doc`` describes. ``aliases`` are older or equivalent keys in order of precedence. ``allowed`` describes the valid
+    values. ``convert`` parses the text and raises ValueError for an invalid one.
     """
 
     key: str
@@ -40,7 +40,7 @@ class Option(Generic[T]):
         return (_named, (self.key,))
 
     def parse(self, text: str, key: str | None = None) -> T:
-        """The value of *text*; ``InvalidOptionError`` names *key*, the spelling that the user took."""
+        """Return the value of *text*. ``InvalidOptionError`` names *key*, the spelling that the user passed."""
         try:
             return self.convert(text)
         except ValueError:
@@ -59,28 +59,28 @@ def _declare(option: Option[T]) -> Option[T]:
 
 
 def text(key: str, default: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[str]:
-    """An option that takes any text."""
+    """Declare an option that accepts any text."""
     return _declare(Option(key, "text", default, str, "any text", doc, aliases))
 
 
 def maybe_text(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[str | None]:
-    """An option that takes any text and has no default."""
+    """Declare an option that accepts any text and has no default."""
     option: Option[str | None] = Option(key, "text", None, str, "any text", doc, aliases)
     return _declare(option)
 
 
 def names(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[tuple[str, ...]]:
-    """A comma-separated list; blanks around entries and empty entries do not count."""
+    """Declare a comma-separated list. Blanks around entries and empty entries are ignored."""
     return _declare(Option(key, "list", (), split_names, "a comma-separated list", doc, aliases))
 
 
 def flag(key: str, default: bool, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[bool]:
-    """True or false."""
+    """Declare a boolean option."""
     return _declare(Option(key, "boolean", default, _boolean, "true, false", doc, aliases))
 
 
 def maybe_flag(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[bool | None]:
-    """True, false, or decided elsewhere."""
+    """Declare a boolean option without a default, or with one derived from other options."""
     option: Option[bool | None] = Option(key, "boolean", None, _boolean, "true, false", doc, aliases)
     return _declare(option)
 
@@ -88,16 +88,16 @@ def maybe_flag(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[b
 def integer(
     key: str, default: int, doc: str, *, least: int = 0, most: int | None = None, aliases: tuple[str, ...] = ()
 ) -> Option[int]:
-    """A whole number from *least* to *most*."""
-    allowed = f"a whole number from {least}" + (f" to {most}" if most is not None else "")
+    """Declare an integer option with values from *least* to *most*."""
+    allowed = f"an integer of at least {least}" + (f" to {most}" if most is not None else "")
     return _declare(Option(key, "integer", default, _bounded(int, least, most), allowed, doc, aliases))
 
 
 def maybe_integer(
     key: str, doc: str, *, least: int = 0, most: int | None = None, aliases: tuple[str, ...] = ()
 ) -> Option[int | None]:
-    """A whole number from *least* to *most*, without a default."""
-    allowed = f"a whole number from {least}" + (f" to {most}" if most is not None else "")
+    """Declare an integer option with values from *least* to *most* and no default."""
+    allowed = f"an integer of at least {least}" + (f" to {most}" if most is not None else "")
     option: Option[int | None] = Option(key, "integer", None, _bounded(int, least, most), allowed, doc, aliases)
     return _declare(option)
 
@@ -105,7 +105,7 @@ def maybe_integer(
 def number(
     key: str, default: float, doc: str, *, least: float = 0.0, most: float | None = None, aliases: tuple[str, ...] = ()
 ) -> Option[float]:
-    """A number from *least* to *most*."""
+    """Declare a floating-point option with values from *least* to *most*."""
     allowed = f"a number from {least:g}" + (f" to {most:g}" if most is not None else "")
     return _declare(Option(key, "number", default, _bounded(float, least, most), allowed, doc, aliases))
 
@@ -119,26 +119,34 @@ def choice(
     aliases: tuple[str, ...] = (),
     synonyms: Mapping[str, E] | None = None,
 ) -> Option[E]:
-    """An option that takes a member of an enumeration; *any_case* as Apache Hudi takes the option (measured on 1.2.0),
-    *synonyms* are older names of members."""
+    """Declare an option whose value is a member of an enumeration.
+
+    Args:
+        key: Key of the option.
+        default: Default member.
+        doc: Description.
+        any_case: Ignore case, as Apache Hudi does for this option (measured on 1.2.0).
+        aliases: Older or equivalent keys.
+        synonyms: Older names of members.
+    """
     return _declare(_choice(key, type(default), default, doc, any_case, aliases, synonyms))
 
 
 def maybe_choice(
     key: str, kind: type[E], doc: str, *, any_case: bool = True, aliases: tuple[str, ...] = ()
 ) -> Option[E | None]:
-    """An option that takes a member of an enumeration and has no default."""
+    """Declare an option whose value is a member of an enumeration and that has no default."""
     return _declare(_choice(key, kind, None, doc, any_case, aliases))
 
 
 def int_choice(key: str, default: int, choices: tuple[int, ...], doc: str) -> Option[int]:
-    """An option that takes one of a few whole numbers."""
+    """Declare an option with a fixed set of integer values."""
 
     def convert(value: str) -> int:
-        found = int(value)
-        if found not in choices:
+        number = int(value)
+        if number not in choices:
             raise ValueError(value)
-        return found
+        return number
 
     return _declare(Option(key, "integer", default, convert, ", ".join(map(str, choices)), doc))
 
@@ -157,17 +165,17 @@ def _choice(
     older = synonyms or {}
 
     def convert(value: str) -> E:
-        found = exact.get(value) or folded.get(value.lower()) or older.get(value)
-        if found is None:
+        member = exact.get(value) or folded.get(value.lower()) or older.get(value)
+        if member is None:
             raise ValueError(value)
-        return found
+        return member
 
     allowed = ", ".join(exact) + ("" if any_case else " (in exactly this case)")
     return Option(key, "choice", default, convert, allowed, doc, aliases)
 
 
 def split_names(value: str) -> tuple[str, ...]:
-    """``"a, b"`` as ``("a", "b")``."""
+    """Split a comma-separated list: ``"a, b"`` becomes ``("a", "b")``."""
     return tuple(part for part in (part.strip() for part in value.split(",")) if part)
 
 
@@ -183,11 +191,11 @@ N = TypeVar("N", int, float)
 
 def _bounded(kind: Callable[[str], N], least: N, most: N | None) -> Callable[[str], N]:
     def convert(value: str) -> N:
-        if "_" in value or value != value.strip():  # Python takes these, Java does not
+        if "_" in value or value != value.strip():  # Python accepts these, Java does not
             raise ValueError(value)
-        found = kind(value)
-        if not found >= least or (most is not None and found > most):
+        number = kind(value)
+        if not number >= least or (most is not None and number > most):
             raise ValueError(value)
-        return found
+        return number
 
     return convert

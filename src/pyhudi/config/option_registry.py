@@ -1,8 +1,8 @@
-"""Every key that Apache Hudi's releases know, the spellings that mean the same, and "did you mean".
+"""All keys of Apache Hudi's releases, their aliases, and suggestions for misspelt keys.
 
-The facts (key, default, default that holds on Spark, first and last release, deprecated spellings) are the package
-file ``options.tsv``; ``-`` is no default. They cover 0.15.0 to 1.2.0. Only the options named in
-:mod:`pyhudi.config.options` have a meaning here; of the others it is known that they are no typing errors.
+The facts are in the package file ``options.tsv``: key, default, default on Spark, first and last release, and
+deprecated aliases; ``-`` stands for no default. They cover 0.15.0 to 1.2.0. Only the options declared in
+:mod:`pyhudi.config.options` have an effect in pyhudi. The others are merely known to be valid keys.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
 
-from pyhudi.config import options as _options  # declares the named options
+from pyhudi.config import options as _options  # declares the options
 from pyhudi.config.option import NAMED
 
 
 @dataclass(frozen=True, slots=True)
 class OptionFact:
-    """Facts about one key, by release."""
+    """Facts about one key."""
 
     key: str
     default: str | None
@@ -40,23 +40,23 @@ def _load() -> dict[str, OptionFact]:
 
 
 def _aliases() -> dict[str, str]:
-    found: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     for option in NAMED.values():
         for alias in option.aliases:
-            if found.setdefault(alias, option.key) != option.key:
-                raise ValueError(f"{alias} is an alias of {found[alias]} and of {option.key}")
+            if aliases.setdefault(alias, option.key) != option.key:
+                raise ValueError(f"{alias} is an alias of {aliases[alias]} and of {option.key}")
     for fact in OPTIONS.values():
         for alias in fact.aliases:
-            found.setdefault(alias, found.get(fact.key, fact.key))
-    return found
+            aliases.setdefault(alias, aliases.get(fact.key, fact.key))
+    return aliases
 
 
 OPTIONS: Mapping[str, OptionFact] = MappingProxyType(_load())
 ALIASES: Mapping[str, str] = MappingProxyType(_aliases())
-"""Older or equivalent spelling → the key that stands for the option."""
+"""Alias → canonical key of the option."""
 
 _PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.", "pyhudi.")
-# families of keys that are open: whatever follows is some component's own
+# Prefixes of keys that are not enumerated: their remainder is defined by some component.
 _OPEN = (
     "hoodie.aws.",
     "hoodie.client.",
@@ -85,12 +85,12 @@ del _options
 
 
 def canonical(key: str) -> str:
-    """The key that stands for the option which *key* spells."""
+    """Return the canonical key of the option with the key or alias *key*."""
     return ALIASES.get(key, key)
 
 
 def spellings(key: str) -> tuple[str, ...]:
-    """The key itself and its other spellings, strongest first."""
+    """Return the key and its aliases in order of precedence."""
     option = NAMED.get(key)
     strong = option.aliases if option is not None else ()
     rest = (alias for alias, target in ALIASES.items() if target == key and alias not in strong)
@@ -98,19 +98,19 @@ def spellings(key: str) -> tuple[str, ...]:
 
 
 def is_known(key: str) -> bool:
-    """Return True if the key is known, or is not one that this registry could know."""
+    """Return True if the key is known or has one of the prefixes whose keys are not enumerated."""
     return not key.startswith(_PREFIXES) or key in NAMED or key in ALIASES or key in OPTIONS or key.startswith(_OPEN)
 
 
 def suggest(key: str) -> str | None:
-    """The known key that looks most like *key*, if any does."""
+    """Return the known key that is most similar to *key*, if any is similar enough."""
     pool = {*NAMED, *ALIASES, *OPTIONS}
     folded = {known.lower(): known for known in pool}
     exact = folded.get(key.lower())
     if exact is not None:
         return exact
     close = difflib.get_close_matches(key.lower(), folded, n=1, cutoff=0.8)
-    if not close:  # the right words in a wrong family: compare what comes after the last but one dot
+    if not close:  # For a correct name with a wrong prefix, compare the part after the last but one dot.
         tails = {".".join(known.split(".")[-2:]): known for known in sorted(pool)}
         close = [tails[t] for t in difflib.get_close_matches(".".join(key.split(".")[-2:]), tails, n=1, cutoff=0.85)]
         return close[0] if close else None

@@ -1,4 +1,4 @@
-"""The options of one call: checked, spelled one way, immutable."""
+"""Options of one call: validated, normalized, immutable."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ T = TypeVar("T")
 
 
 class Options(Mapping[str, str]):
-    """Options as text by key. Keys are the canonical ones; a look-up takes every spelling.
+    """Options as text by key. Keys are canonical; lookups accept every alias.
 
-    Make one with :meth:`parse`. Keys that are none of Apache Hudi's or ours pass as they are: commit metadata and
-    storage settings travel that way. Pickles, and never changes: :meth:`merged` makes another one.
+    Create an instance with :meth:`parse`. Keys that belong neither to Apache Hudi nor to pyhudi, such as commit
+    metadata and storage settings, are kept unchanged. Instances can be pickled and are immutable: :meth:`merged`
+    returns a new one.
     """
 
     __slots__ = ("_spelled", "_values")
@@ -30,11 +31,11 @@ class Options(Mapping[str, str]):
 
     @classmethod
     def parse(cls, raw: Mapping[str, object] | None = None) -> Options:
-        """Check *raw* and bring it to one spelling.
+        """Validate *raw* and replace aliases by canonical keys.
 
-        Values may be text, booleans, numbers; ``None`` is as if not given. Where several spellings of an option are
-        given the canonical one wins, then the newer alias. A value that is not allowed raises InvalidOptionError; a
-        ``hoodie.*`` or ``pyhudi.*`` key that nobody knows is warned of (UnknownOptionWarning) and has no effect.
+        Values may be text, booleans or numbers; ``None`` means not set. If several spellings of an option are set, the
+        canonical one takes precedence, then the newer alias. A value that is not allowed raises InvalidOptionError. An
+        unknown ``hoodie.*`` or ``pyhudi.*`` key raises UnknownOptionWarning and has no effect.
         """
         if isinstance(raw, Options):
             return raw
@@ -42,7 +43,7 @@ class Options(Mapping[str, str]):
         spelled: dict[str, str] = {}
         for key, value in (raw or {}).items():
             if not isinstance(key, str):
-                raise ConfigError(f"option keys are text, got {key!r}")
+                raise ConfigError(f"option keys must be text, got {key!r}")
             if value is None:
                 continue
             if not is_known(key):
@@ -59,24 +60,24 @@ class Options(Mapping[str, str]):
         return cls(values, spelled)
 
     def get_typed(self, option: Option[T]) -> T:
-        """The option's value, or its default when it is not set."""
+        """Return the value of the option, or its default if it is not set."""
         value = self._values.get(option.key)
         return option.default if value is None else option.parse(value, self.spelling(option))
 
     def is_set(self, option: Option[T]) -> bool:
-        """Return True if the option was given, under whatever spelling."""
+        """Return True if the option is set, under any of its keys."""
         return option.key in self._values
 
     def text(self, option: Option[T]) -> str | None:
-        """The option's text exactly as given, or ``None``."""
+        """Return the text of the option exactly as passed, or ``None``."""
         return self._values.get(option.key)
 
     def spelling(self, option: Option[T]) -> str:
-        """The key that the user took for the option: what messages should name."""
+        """Return the key that the user passed for the option, for use in messages."""
         return self._spelled.get(option.key, option.key)
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
-        """The options whose key starts with *prefix*, under their whole keys."""
+        """Return the options whose keys start with *prefix*, under their full keys."""
         return {key: value for key, value in self._values.items() if key.startswith(prefix)}
 
     def merged(self, more: Mapping[str, object]) -> Options:
@@ -103,7 +104,7 @@ class Options(Mapping[str, str]):
         return (Options, (self._values, self._spelled))
 
     def __repr__(self) -> str:
-        return f"Options({', '.join(sorted(self._values))})"  # keys only: values may be credentials
+        return f"Options({', '.join(sorted(self._values))})"  # Keys only: values may be credentials.
 
 
 def _stronger(name: str, key: str, than: str) -> bool:

@@ -1,7 +1,7 @@
-"""Rows of bytes, put together from pieces that come column by column.
+"""Builder of binary rows from pieces that are added column by column.
 
-Short pieces are rows of a matrix, of which some bytes are used; neighbours are laid side by side before the unused
-bytes are left out. Long ones are Arrow binary arrays. Arrow's own join puts the pieces of each row together.
+Short pieces are rows of a matrix of which some bytes are used; adjacent ones are combined before unused bytes are
+removed. Long pieces are Arrow binary arrays. Arrow's join concatenates the pieces of each row.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Mask = npt.NDArray[np.bool_]
 _NOTHING = pa.scalar(b"", pa.binary())
 _MOST_BYTES = int(np.iinfo(np.int32).max)
 PREFIX = 4
-"""Bytes of a row's length, where it stands in front of the row."""
+"""Bytes of the length prefix of a row."""
 
 
 class BinaryRowBuilder:
-    """Builder of binary rows, to which piece after piece is appended."""
+    """Builder of binary rows, to which pieces are appended."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -33,17 +33,17 @@ class BinaryRowBuilder:
         self._constant = b""
 
     def constant(self, data: bytes) -> None:
-        """Add the same bytes to all rows."""
+        """Append the same bytes to all rows."""
         self._flush_short()
         self._constant += data
 
     def short(self, data: Bytes, used: Mask | None = None) -> None:
-        """Add the ``used`` bytes of each row of a matrix."""
+        """Append the ``used`` bytes of each row of a matrix."""
         self._flush_constant()
         self._short.append((data, used))
 
     def long(self, data: pa.Array) -> None:
-        """Add a value of a binary array to each row; nulls add nothing."""
+        """Append a value of a binary array to each row; nulls append nothing."""
         self._flush_constant()
         self._flush_short()
         if len(data) != self._count:
@@ -60,7 +60,10 @@ class BinaryRowBuilder:
         if prefixed:
             pieces = [binary_array(self._sizes.astype(">i4").view(np.uint8), np.full(self._count, PREFIX)), *pieces]
         if int(self._sizes.sum()) > _MOST_BYTES - PREFIX * self._count:
-            raise FormatError(f"{self._count} rows of {int(self._sizes.sum())} bytes are too many at once; write fewer")
+            raise FormatError(
+                f"{self._count} rows of {int(self._sizes.sum())} bytes exceed the size of an array; write fewer at a "
+                "time"
+            )
         if not any(isinstance(piece, pa.Array) for piece in pieces):
             whole = b"".join(piece.as_py() for piece in pieces)
             return pa.repeat(pa.scalar(whole, pa.binary()), self._count)
@@ -91,7 +94,7 @@ class BinaryRowBuilder:
 
 
 def binary_array(data: Bytes, sizes: npt.NDArray[np.int64]) -> pa.BinaryArray:
-    """Return the binary array of values of these sizes that lie one after another."""
+    """Return the binary array of consecutive values of these sizes."""
     offsets = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     return pa.Array.from_buffers(pa.binary(), len(sizes), [None, pa.py_buffer(offsets), pa.py_buffer(data)])

@@ -1,4 +1,4 @@
-"""Pieces of one buffer put together as an Arrow array, without a Python object a piece."""
+"""Gathering of slices of a buffer into an Arrow array, without a Python object per slice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def gather(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: np
     """Return a binary array whose i-th value is ``data[starts[i] : starts[i] + sizes[i]]``."""
     total = int(sizes.sum())
     if total > _MOST_BYTES:
-        raise ValueError(f"{total} bytes are too many for one array")
+        raise ValueError(f"{total} bytes exceed the size of an array")
     ends = starts + sizes
     if len(starts) and len(data) <= _MOST_BYTES and bool((starts[1:] >= ends[:-1]).all()):
         return _every_second(data, starts, ends)
@@ -26,7 +26,7 @@ def gather(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: np
 
 
 def _every_second(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> pa.Array:
-    """Pieces that lie one after another: with what lies between them they are an array already."""
+    """Optimization for consecutive slices: together with the gaps between them they already are an array."""
     count = len(starts)
     offsets = np.empty(2 * count, np.int32)
     offsets[0::2], offsets[1::2] = starts, ends

@@ -1,7 +1,7 @@
-"""Bloom filters of record keys, bit for bit as Apache Hudi keeps them in the footers of base files.
+"""Bloom filters of record keys, bit for bit as stored by Apache Hudi in the footers of base files.
 
-Two kinds: ``SIMPLE`` is one bit vector; ``DYNAMIC_V0`` (the default) is a growing list of vectors ("rows"), each for a
-fixed number of keys, up to a limit. The text form is base64 of a big-endian layout::
+There are two kinds: ``SIMPLE`` is one bit vector; ``DYNAMIC_V0`` (the default) is a growing list of vectors ("rows"),
+each for a fixed number of keys, up to a limit. The text form is base64 of a big-endian layout::
 
     int32 -1, int32 hashes, int8 1 (murmur), int32 bits        header of every vector, and of the dynamic filter itself
     dynamic only: int32 keys per row, int32 keys counted in the last row, int32 rows, then the rows as vectors
@@ -36,7 +36,7 @@ _DYNAMIC = struct.Struct(">iii")
 _VERSION, _MURMUR = -1, 1
 _PENDING_KEYS = 65_536
 _MOST_FOREIGN = 1.05
-"""Most keys of a filter, for each key that its file still holds, up to which the filter is continued."""
+"""Maximum number of keys in a filter per key that the file still holds, up to which the filter is continued."""
 
 
 def bit_size(entries: int, fpp: float) -> int:
@@ -45,12 +45,12 @@ def bit_size(entries: int, fpp: float) -> int:
 
 
 def hash_count(bits: int, entries: int) -> int:
-    """Return the number of hash functions that suits ``bits`` bits for ``entries`` keys."""
+    """Return the optimal number of hash functions for ``bits`` bits and ``entries`` keys."""
     return math.ceil(math.log(2) * bits / entries)
 
 
 def _positions(hashes: U32, bits: np.uint32) -> U32:
-    """Return |h rem bits| in Java's arithmetic: the remainder takes the sign of h, then it is dropped."""
+    """Return |h rem bits| in Java's arithmetic: the remainder has the sign of h, which is then dropped."""
     magnitude = np.abs(hashes.view(np.int32)).view(np.uint32)
     quotient = np.floor_divide(magnitude, bits)
     np.multiply(quotient, bits, out=quotient)
@@ -94,17 +94,17 @@ class BloomFilter:
 
     @classmethod
     def parse(cls, text: str | bytes, type_code: str) -> BloomFilter:
-        """Read a filter from its base64 text.
+        """Parse a filter from its base64 text.
 
         Raises:
-            FormatError: the type code is unknown or the text is not such a filter.
+            FormatError: The type code is unknown, or the text is not a valid filter.
         """
         if type_code not in (SIMPLE, DYNAMIC):
             raise FormatError(f"unknown bloom filter type {type_code!r}; known: {SIMPLE}, {DYNAMIC}")
         try:
             data = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError) as e:
-            raise FormatError(f"bloom filter is not base64: {e}") from e
+            raise FormatError(f"the bloom filter is not valid base64: {e}") from e
         try:
             if type_code == SIMPLE:
                 hashes, bits, row, end = _read_vector(data, 0)
@@ -122,13 +122,13 @@ class BloomFilter:
                     rows.append(row)
                 result = cls(DYNAMIC, hashes, bits, tuple(rows), per_row, count)
         except struct.error as e:
-            raise FormatError(f"bloom filter of {len(data)} bytes is cut off") from e
+            raise FormatError(f"a bloom filter of {len(data)} bytes is truncated") from e
         if end != len(data):
-            raise FormatError(f"bloom filter ends after {end} of {len(data)} bytes")
+            raise FormatError(f"a bloom filter ends after {end} of {len(data)} bytes")
         return result
 
     def serialize(self) -> str:
-        """Return the base64 text that footers carry."""
+        """Return the base64 text that is stored in footers."""
         header = _HEADER.pack(_VERSION, self.hashes, _MURMUR, self.bits)
         parts: list[bytes] = []
         if self.kind == DYNAMIC:
@@ -138,7 +138,7 @@ class BloomFilter:
         return base64.b64encode(b"".join(parts)).decode("ascii")
 
     def might_contain(self, keys: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
-        """Return for every key whether it may be in the file; False is certain. Null keys give null."""
+        """Return for every key whether it may be in the file; False is certain. Null keys return null."""
         if isinstance(keys, pa.ChunkedArray):
             keys = keys.combine_chunks()
         valid = None
@@ -152,7 +152,7 @@ class BloomFilter:
         return result if valid is None else pc.if_else(valid, result, pa.scalar(None, pa.bool_()))
 
     def _probe(self, block: KeyBlock, found: npt.NDArray[np.bool_]) -> None:
-        """Set ``found`` for the keys of a block; keys that no row can hold leave the computation early."""
+        """Set ``found`` for the keys of a block; keys that no row can hold are dropped early."""
         bits = np.uint32(self.bits)
         h = np.zeros(len(block), np.uint32)
         scratch = np.empty_like(h)
@@ -188,12 +188,12 @@ def _read_vector(data: bytes, at: int) -> tuple[int, int, npt.NDArray[np.uint8],
     start = at + _HEADER.size
     end = start + (bits + 7) // 8
     if end > len(data):
-        raise FormatError(f"bloom filter of {len(data)} bytes is cut off: a row needs {end}")
+        raise FormatError(f"a bloom filter of {len(data)} bytes is truncated: a row needs {end}")
     return hashes, bits, np.frombuffer(data, np.uint8, end - start, start), end
 
 
 class BloomBuilder:
-    """Builds a filter batch by batch. Memory: one byte per bit of each row, and at most 64 Ki waiting keys."""
+    """Builds a filter batch by batch. Memory: one byte per bit of each row, and at most 64 Ki buffered keys."""
 
     def __init__(
         self,
@@ -217,10 +217,10 @@ class BloomBuilder:
         self._pending_keys = 0
 
     def resume(self, earlier: BloomFilter, keys: int) -> bool:
-        """Continue the filter of a file with ``keys`` keys; return False if that cannot be done.
+        """Continue the filter of a file with ``keys`` keys. Return False, without changes, if this is not possible.
 
-        Not with a filter of other parameters, nor with one that has many keys that were deleted from the file since;
-        then nothing changes. A simple filter does not count its keys.
+        It is not possible for a filter with other parameters, or with many keys that were deleted from the file since.
+        A simple filter does not count its keys.
         """
         same = (earlier.kind, earlier.hashes, earlier.bits) == (self._kind, self._hashes, self._bits)
         if self._kind == SIMPLE or not same or earlier.entries_per_row != self._entries:
@@ -275,7 +275,7 @@ class BloomBuilder:
             keys = keys.slice(len(part))
 
     def _overflow(self, keys: pa.Array) -> None:
-        """Spread keys beyond the limit over the rows as the original does: row 0 first, then 0, 1, … in turn."""
+        """Distribute keys beyond the limit over the rows as Apache Hudi does: row 0 first, then 0, 1, … in turn."""
         rows = len(self._rows)
         if rows == 1:
             self._set(keys, self._rows[0])

@@ -1,4 +1,4 @@
-"""Unions of bloom filters: the filter of a file that is made of others, without looking at their keys."""
+"""Union of bloom filters: the filter of a file that consists of others, without processing their keys."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ Bits = npt.NDArray[np.uint8]
 
 
 class BloomFilterUnion:
-    """Takes filters of the same kind and size, one by one, and makes the filter that passes what any of them passes.
+    """Merges filters of the same kind and size into one that contains the keys of all.
 
-    Vectors of dynamic filters that are not full are joined as long as all their keys fit into one: the union is then as
-    precise as a filter built from the keys. Beyond ``max_keys`` keys vectors are joined all the same, as filters that
-    are built put further keys into the vectors that there are.
+    Vectors of dynamic filters that are not full are merged as long as all their keys fit into one, so the union is as
+    precise as a filter built from the keys. Beyond ``max_keys`` keys vectors are merged regardless, just as filters
+    that are built add further keys to existing vectors.
     """
 
     def __init__(self, max_keys: int) -> None:
         self._max_keys = max_keys
         self._first: BloomFilter | None = None
         self._rows: list[Bits] = []
-        self._count = 0  # keys of the last row
+        self._count = 0  # Keys of the last row.
         self._beyond = 0
 
     def add(self, other: BloomFilter) -> bool:
-        """Add a filter; False, and nothing is changed, if it differs in kind or size from those before it."""
+        """Add a filter. Return False, without changes, if it differs in kind or size from the previous ones."""
         if self._first is None:
             self._first = other
             self._rows = [np.zeros_like(other.rows[-1])]
@@ -49,7 +49,7 @@ class BloomFilterUnion:
         return True
 
     def finish(self) -> BloomFilter | None:
-        """The union; None if there were no filters."""
+        """Return the union; None without filters."""
         first = self._first
         if first is None:
             return None

@@ -1,4 +1,4 @@
-"""Errors that decoders raise for damaged bytes, as opposed to those of a storage."""
+"""Distinction between errors of decoders for corrupt bytes and errors of the storage."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _OF_DECODERS = (
     pa.ArrowIndexError,
     pa.ArrowCapacityError,
     pa.ArrowSerializationError,
-    UnicodeDecodeError,  # names of columns
+    UnicodeDecodeError,  # Names of columns.
 )
 _NOTES = ("Detail: Python exception", "Detail: [errno")
 
 
 @contextmanager
 def as_corruption(what: str) -> Iterator[None]:
-    """Context manager for decoding: errors of damaged bytes become a FormatError that begins with ``what``; so does a
-    FormatError.
+    """Convert errors of decoders for corrupt bytes to a FormatError that starts with ``what``.
 
-    Errors of the storage that the bytes come from stay what they are: it raises errors of ours, or of the system, which
-    have a number or a class of their own. Arrow's decoders raise plain OSErrors without a number.
+    The message of a FormatError is prefixed, too. Errors of the storage that holds the bytes are passed on: they are
+    errors of pyhudi, or of the system, with a number or a class of their own. Arrow's decoders raise plain OSErrors
+    without a number.
 
     Raises:
-        FormatError: the bytes are damaged.
+        FormatError: The bytes are corrupt.
     """
     try:
         yield
@@ -42,5 +42,5 @@ def as_corruption(what: str) -> Iterator[None]:
 
 
 def _is_of_storage(error: OSError) -> bool:
-    # on their way through ORC's library errors lose class and number, and keep Arrow's note of them
+    # ORC's library drops class and number of errors, but keeps Arrow's text.
     return type(error) is not OSError or error.errno is not None or any(note in str(error) for note in _NOTES)

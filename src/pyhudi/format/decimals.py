@@ -13,21 +13,21 @@ from pyhudi.format.binary_builder import binary_array
 _WIDTH = 16
 """Bytes of an Arrow decimal128."""
 _LONGEST = 64
-"""Bytes of the longest number that is looked at."""
+"""Maximum number of bytes of a number that is decoded."""
 
 
 def decimals_from_bytes(array: pa.Array, target: pa.Decimal128Type) -> pa.Array:
     """Return decimals of big-endian two's complement numbers (a binary array); nulls stay null.
 
     Raises:
-        FormatError: a number has no bytes, or more digits than the type.
+        FormatError: A number has no bytes, or more digits than the type.
     """
     count = len(array)
     offsets = np.frombuffer(array.buffers()[1], np.int32, count + 1, array.offset * 4) if count else np.zeros(1, int)
     data = np.frombuffer(array.buffers()[2] or b"", np.uint8)
     if array.null_count:
         valid = array.is_valid().to_numpy(zero_copy_only=False)
-        # nulls take part as zeros
+        # Nulls are processed as zeros.
         array = pc.fill_null(array, b"\0")
         offsets = np.frombuffer(array.buffers()[1], np.int32, count + 1, array.offset * 4)
         data = np.frombuffer(array.buffers()[2], np.uint8)
@@ -44,7 +44,7 @@ def decimals_from_bytes(array: pa.Array, target: pa.Decimal128Type) -> pa.Array:
 
 
 def _little_endian(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    """Numbers of any length as rows of 16 bytes, least byte first."""
+    """Return numbers of any length as rows of 16 bytes, least significant byte first."""
     count = len(offsets) - 1
     lengths = np.diff(offsets)
     result = np.empty((count, _WIDTH), np.uint8)
@@ -52,7 +52,7 @@ def _little_endian(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) 
         return result
     least, most = int(lengths.min()), int(lengths.max())
     if least == 0:
-        raise FormatError("a decimal number without bytes")
+        raise FormatError("a decimal number has no bytes")
     sign = np.where(data[offsets[:-1]] >= 0x80, np.uint8(0xFF), np.uint8(0))
     if most > _WIDTH:
         _check_extension(data, offsets, lengths, sign)
@@ -74,9 +74,9 @@ def _check_extension(
     lengths: npt.NDArray[np.int64],
     sign: npt.NDArray[np.uint8],
 ) -> None:
-    """Numbers of more bytes than 128 bits need must only repeat their sign there."""
+    """Check that bytes beyond 128 bits only repeat the sign."""
     most = int(lengths.max())
-    problem = FormatError(f"a decimal number of {most} bytes has more than 128 bits")
+    problem = FormatError(f"a decimal number of {most} bytes exceeds 128 bits")
     if most > _LONGEST:
         raise problem
     for k in range(most - _WIDTH):
@@ -89,7 +89,7 @@ def _check_extension(
 
 
 def fixed_of_decimals(array: pa.Array, size: int) -> npt.NDArray[np.uint8]:
-    """Return decimals as rows of ``size`` big-endian bytes; what nulls have is not said. Numbers must fit."""
+    """Return decimals as rows of ``size`` big-endian bytes, undefined for nulls. Numbers must fit."""
     raw = _raw(array)
     if size <= _WIDTH:
         return raw[:, :size][:, ::-1]
@@ -98,10 +98,10 @@ def fixed_of_decimals(array: pa.Array, size: int) -> npt.NDArray[np.uint8]:
 
 
 def bytes_of_decimals(array: pa.Array) -> pa.Array:
-    """Return decimals as binary values, big-endian and as short as they can be; nulls stay null."""
+    """Return decimals as binary values, big-endian and as short as possible; nulls stay null."""
     big = _raw(array)[:, ::-1]
     sign = np.where(big[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
-    # a byte that repeats the sign is not needed where the next one has the sign, too
+    # A byte that repeats the sign is redundant if the next byte has the sign, too.
     spare = (big[:, :-1] == sign) & ((big[:, 1:] ^ sign) < 0x80)
     lead = np.logical_and.accumulate(spare, axis=1).sum(axis=1)
     used = np.arange(_WIDTH) >= lead[:, None]
@@ -110,6 +110,6 @@ def bytes_of_decimals(array: pa.Array) -> pa.Array:
 
 
 def _raw(array: pa.Array) -> npt.NDArray[np.uint8]:
-    """The stored bytes of a decimal128 array, a row each, least byte first."""
+    """Return the stored bytes of a decimal128 array, one row per number, least significant byte first."""
     data = np.frombuffer(array.buffers()[1] or b"", np.uint8, _WIDTH * len(array), _WIDTH * array.offset)
     return data.reshape(len(array), _WIDTH)

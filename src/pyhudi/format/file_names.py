@@ -1,8 +1,8 @@
-"""Names of data files, made and parsed; parsing is vectorised over Arrow arrays.
+"""Names of data files; parsing is vectorised over Arrow arrays.
 
-Base files are called ``<file id>_<write token>_<instant>.<ext>``; log files
-``.<file id>_<instant>.log.<version>_<write token>``, with ``.cdc`` at the end for change-data files. The write token is
-``<task partition>-<stage>-<task attempt>`` and only tells retries apart.
+Base files are named ``<file id>_<write token>_<instant>.<ext>``, log files ``.<file id>_<instant>.log.<version>_<write
+token>``, with the suffix ``.cdc`` for change data files. The write token is ``<task partition>-<stage>-<task attempt>``
+and distinguishes retries.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ NAME_SCHEMA = pa.schema(
 """Schema of the result of `parse_names`. ``ext`` has no dot; for log files it is ``log``. Everything but ``name`` and
 ``kind`` is null for files that are not data files; ``log_version`` is null for base files."""
 
-# file ids of the metadata table may hold underscores, so they end at the last place where the rest still fits
+# File ids of the metadata table may contain underscores, so they extend as far as the rest still matches.
 _BASE_PATTERN = r"^(?P<file_id>[^.].*)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<ext>parquet|orc|hfile)$"
 _LOG_PATTERN = (
     r"^\.(?P<file_id>.+)_(?P<instant>\d+)\.log\.(?P<version>\d{1,9})(?:_(?P<token>\d+-\d+-\d+))?(?P<cdc>\.cdc)?$"
 )
-# those of data tables hold none; patterns that never have to go back are several times faster
+# Those of data tables contain none. Patterns without backtracking are several times faster.
 _PLAIN_BASE = r"^(?P<file_id>[^._\n][^_\n]*)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<ext>parquet|orc|hfile)$"
 _PLAIN_LOG = (
     r"^\.(?P<file_id>[^_\n]+)_(?P<instant>\d+)\.log\.(?P<version>\d{1,9})(?:_(?P<token>\d+-\d+-\d+))?(?P<cdc>\.cdc)?$"
@@ -44,23 +44,22 @@ _PATH_PATTERN = r"(?s)^(?:(?P<folder>.*)/)?(?P<name>[^/]*)$"
 
 
 def new_file_prefix() -> str:
-    """Return a fresh UUID text, the first part of the ids of all file groups that one task opens.
+    """Return a new UUID text, the common prefix of the ids of all file groups that a task creates.
 
-    Never one that begins like those of the bucket index, with a number of up to five digits.
+    It never starts like file ids of the bucket index, with a number of up to five digits.
     """
     prefix = str(uuid.uuid4())
     return new_file_prefix() if prefix[:3] == "000" and prefix[:8].isdigit() else prefix
 
 
 def file_prefix_of(text: str) -> str:
-    """Return a UUID text that is always the same for a text, and never one that begins like those of the bucket
-    index."""
+    """Return a UUID text derived from a text. It never starts like file ids of the bucket index."""
     prefix = str(uuid.uuid5(uuid.NAMESPACE_OID, text))
     return file_prefix_of(prefix) if prefix[:3] == "000" and prefix[:8].isdigit() else prefix
 
 
 def new_file_id(prefix: str, n: int) -> str:
-    """Return the id of the ``n``-th file group (from 0) opened under a prefix (a UUID text)."""
+    """Return the id of the ``n``-th file group (from 0) with a prefix (a UUID text)."""
     return f"{prefix}-{n}"
 
 
@@ -70,12 +69,12 @@ def write_token(task_partition: int, stage: int, attempt: int) -> str:
 
 
 def base_file_name(file_id: str, token: str, instant: str, ext: str = "parquet") -> str:
-    """Return the name of a base file; ``ext`` with or without its dot."""
+    """Return the name of a base file; ``ext`` with or without leading dot."""
     return f"{file_id}_{token}_{instant}.{ext.removeprefix('.')}"
 
 
 def instant_of(name: str) -> str:
-    """The instant in the name of a base file."""
+    """Return the instant in the name of a base file."""
     return name.rpartition("_")[2].partition(".")[0]
 
 
@@ -90,7 +89,7 @@ def log_file_name(file_id: str, instant: str, version: int, token: str, *, cdc: 
 def next_log_version(names: pa.Array | pa.ChunkedArray, file_id: str, base_instant: str) -> int:
     """Return the log version of the next file of a slice in a table of version 6, given the names in its folder.
 
-    It is one more than the slice has, whatever wrote it: stores where files cannot be appended to need a new one for
+    It is the maximum version of the slice plus one, regardless of the writer: stores without append need a new file for
     every write.
     """
     files = parse_names(names)
@@ -100,7 +99,7 @@ def next_log_version(names: pa.Array | pa.ChunkedArray, file_id: str, base_insta
 
 
 def parse_names(names: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Take file names (no folders) apart into a table of `NAME_SCHEMA`, one row per name in the given order."""
+    """Parse file names (without folders) into a table of `NAME_SCHEMA`, one row per name in the given order."""
     flat = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
     if not pa.types.is_string(flat.type):
         flat = flat.cast(pa.string())
@@ -128,7 +127,7 @@ def parse_names(names: pa.Array | pa.ChunkedArray) -> pa.Table:
 
 
 def _all_base(names: pa.Array, found: pa.StructArray) -> pa.Table:
-    """The table of names that are all those of base files."""
+    """Return the table if all names are those of base files."""
     count = len(names)
     columns = [
         names,
@@ -140,20 +139,20 @@ def _all_base(names: pa.Array, found: pa.StructArray) -> pa.Table:
 
 
 def _extracted(names: pa.Array, among: pa.Array, plain: str, general: str) -> pa.Array:
-    """Match the names ``among`` them against the pattern, the plain form first."""
-    found = pc.extract_regex(names, plain)
-    rest = pc.fill_null(pc.and_(among, found.is_null()), False)
+    """Match the names ``among`` the given ones against the pattern, first against the plain one."""
+    parts = pc.extract_regex(names, plain)
+    rest = pc.fill_null(pc.and_(among, parts.is_null()), False)
     count = rest.true_count
     if not count:
-        return found
+        return parts
     more = pc.extract_regex(names.filter(rest), general)
     places = np.arange(len(names))
     places[rest.to_numpy(zero_copy_only=False)] = len(names) + np.arange(count)
-    return pa.concat_arrays([found, more]).take(pa.array(places))
+    return pa.concat_arrays([parts, more]).take(pa.array(places))
 
 
 def split_paths(paths: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    """Split paths at their last slash into folders (``""`` where there is none) and names."""
+    """Split paths at their last slash into folders (``""`` without slash) and names."""
     flat = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
     parts = pc.extract_regex(flat, _PATH_PATTERN)
     return pc.fill_null(pc.struct_field(parts, "folder"), ""), pc.struct_field(parts, "name")

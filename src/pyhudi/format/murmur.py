@@ -1,12 +1,12 @@
-"""The hash under Hudi's bloom filters: Hadoop's variant of 32-bit MurmurHash2, vectorised with numpy.
+"""Hash of Hudi's bloom filters: Hadoop's variant of 32-bit MurmurHash2, vectorised with numpy.
 
-A filter with k hash functions calls it k times in a chain (each result seeds the next call). Mixing a four-byte block
-does not depend on the seed, so every block is mixed once per key and reused in all k rounds; a round is then two
-vector operations a block. Keys are laid out as one column per key, grouped by length so that a column is full of blocks
-or nearly so.
+A filter with k hash functions calls it k times in a chain (each result is the seed of the next call). Mixing a
+four-byte block does not depend on the seed, so every block is mixed once per key and reused in all k rounds; a round is
+then two vector operations per block. Keys are laid out as one column per key, grouped by length so that columns are
+nearly full.
 
-Hadoop's quirk: the bytes after the last whole block are sign-extended before they are shifted into the hash, which
-differs from plain MurmurHash2 where such a byte is 0x80 or more.
+Hadoop's variant sign-extends the bytes after the last whole block before they are shifted into the hash, which differs
+from standard MurmurHash2 for bytes of 0x80 or more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow as pa
 U32: TypeAlias = npt.NDArray[np.uint32]
 
 CHUNK = 8192
-"""Keys hashed together: a few hundred kB of mixed blocks, which stay in the second-level cache."""
+"""Number of keys hashed together: a few hundred kB of mixed blocks, which fit into the L2 cache."""
 
 _M = np.uint32(0x5BD1E995)
 _S13, _S15, _S24 = np.uint32(13), np.uint32(15), np.uint32(24)
@@ -35,17 +35,17 @@ class KeyBlock:
     """Block of up to `CHUNK` keys, prepared for hashing with any seed."""
 
     index: npt.NDArray[np.intp]
-    """Positions of the keys in the array that they came from."""
+    """Positions of the keys in their array."""
     lengths: U32
     words: U32
     """Mixed four-byte blocks, shape (blocks, keys)."""
     factors: U32 | None
-    """What the hash is multiplied with before each of ``words`` is mixed in, same shape: M, or 1 to pad shorter keys.
-    None where no key is padded."""
+    """Factors of the hash before each of ``words`` is mixed in, same shape: M, or 1 to pad shorter keys. None if no key
+    is padded."""
     tail: U32
-    """The bytes after the last whole block, as they are mixed in; 0 where there are none."""
+    """Remaining bytes after the last whole block, as they are mixed in; 0 if there are none."""
     tail_factors: U32
-    """M where there is a tail, else 1."""
+    """M if there is a tail, otherwise 1."""
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -63,7 +63,8 @@ class KeyBlock:
 
 
 def hash_block(block: KeyBlock, seeds: U32, scratch: U32) -> None:
-    """Replace the seeds (one a key) by the hashes of the keys, in place; ``scratch`` is as long and overwritten."""
+    """Replace the seeds (one per key) by the hashes of the keys, in place; ``scratch`` has the same length and is
+    overwritten."""
     h, multiply, xor = seeds, np.multiply, np.bitwise_xor
     xor(h, block.lengths, out=h)
     if block.factors is None:
@@ -84,7 +85,7 @@ def hash_block(block: KeyBlock, seeds: U32, scratch: U32) -> None:
 
 
 def key_blocks(keys: pa.Array | pa.ChunkedArray) -> Iterator[KeyBlock]:
-    """Lay keys (strings or binary, no nulls) out for hashing; every key is in exactly one block."""
+    """Lay out keys (strings or binary, no nulls) for hashing; every key is in exactly one block."""
     array = _as_binary(keys)
     if len(array) == 0:
         return
@@ -115,7 +116,7 @@ def _lengths(array: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def _lay_out(array: pa.Array, lengths: npt.NDArray[np.int32], index: npt.NDArray[np.intp]) -> KeyBlock:
-    """Lay out keys sorted by length; shorter ones are padded in front with blocks that change nothing."""
+    """Lay out keys sorted by length; shorter ones are padded in front with blocks without effect."""
     n = len(array)
     _, offsets_buffer, data_buffer = array.buffers()
     first = int(np.frombuffer(offsets_buffer, np.int32, 1, array.offset * 4)[0])
@@ -142,7 +143,7 @@ def _lay_out(array: pa.Array, lengths: npt.NDArray[np.int32], index: npt.NDArray
         for back in range(1, left + 1):
             byte = signed[:, length - back].astype(np.int32).view(np.uint32)
             tail[begin:end] ^= byte << np.uint32(8 * (back - 1))
-    # mix every block once; padding blocks are 0 and stay so
+    # Mix every block once; padding blocks are 0 and remain so.
     words *= _M
     words ^= words >> _S24
     words *= _M

@@ -1,4 +1,4 @@
-"""Files as the format readers see them: something that gives the bytes of a range."""
+"""Random access to files for the format readers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Source: TypeAlias = Any
 
 
 class RangeReader(Protocol):
-    """Random access to the bytes of one file that does not change meanwhile."""
+    """Random access to the bytes of one file that does not change in the meantime."""
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
+        """Size of the file in bytes."""
 
     def read_range(self, offset: int, length: int) -> memoryview:
-        """The bytes of a range; fewer than asked for only at the end of the file."""
+        """Read a range. Returns fewer bytes than requested only at the end of the file."""
 
 
 def open_ranges(source: Source) -> RangeReader:
-    """Make a range reader of anything that `Source` names; a range reader is given back as it is."""
+    """Return a range reader for any `Source`; a range reader is returned unchanged."""
     if isinstance(source, bytes | bytearray | memoryview):
         return BytesRanges(source)
     if hasattr(source, "read_range") and hasattr(source, "size") and not callable(source.size):
@@ -35,34 +35,34 @@ def open_ranges(source: Source) -> RangeReader:
 
 
 def read_exactly(ranges: RangeReader, offset: int, length: int) -> memoryview:
-    """The whole range.
+    """Read a complete range.
 
     Raises:
-        FormatError: the file ends before.
+        FormatError: The file is too short.
     """
     if offset < 0 or length < 0 or offset + length > ranges.size:
-        raise FormatError(f"bytes {offset} to {offset + length} lie outside a file of {ranges.size} bytes")
+        raise FormatError(f"bytes {offset} to {offset + length} are outside a file of {ranges.size} bytes")
     data = ranges.read_range(offset, length)
     if len(data) != length:
         raise FormatError(
-            f"the file gave {len(data)} of {length} bytes at offset {offset}; it was cut while being read"
+            f"read {len(data)} of {length} bytes at offset {offset}; the file was truncated while being read"
         )
     return data
 
 
 class BytesRanges:
-    """Ranges of bytes in memory; nothing is copied."""
+    """Ranges of bytes in memory, without copying."""
 
     def __init__(self, data: bytes | bytearray | memoryview) -> None:
         self._view = memoryview(data).cast("B")
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Total number of bytes."""
         return len(self._view)
 
     def read_range(self, offset: int, length: int) -> memoryview:
-        """A view of the bytes."""
+        """Return a view of the bytes."""
         return self._view[offset : offset + length]
 
 
@@ -83,7 +83,7 @@ class _ArrowFileRanges:
 
 
 class _FileRanges:
-    """Ranges of a seekable binary file; not for several threads at once."""
+    """Ranges of a seekable binary file. Not thread-safe."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -107,9 +107,9 @@ class _FileRanges:
 
 
 class Window:
-    """Reads small pieces that lie close together with few requests: every request asks for at least ``span`` bytes.
+    """Reads small adjacent ranges with few requests: every request reads at least ``span`` bytes.
 
-    Holds the last two requests' bytes, so that looking ahead once does not forget what came before.
+    Keeps the bytes of the last two requests, so that reading ahead once does not evict the earlier ones.
     """
 
     def __init__(self, ranges: RangeReader, span: int = 64 * 1024) -> None:
@@ -118,7 +118,7 @@ class Window:
         self._held: list[tuple[int, memoryview]] = []
 
     def read(self, offset: int, length: int) -> memoryview:
-        """The bytes of a range; fewer than asked for only at the end of the file."""
+        """Read a range. Returns fewer bytes than requested only at the end of the file."""
         end = max(offset, min(offset + length, self.ranges.size))
         for start, data in self._held:
             if start <= offset and end <= start + len(data):

@@ -1,6 +1,6 @@
-"""Text that is not UTF-8: found, refused, or made into text.
+"""Detection and replacement of text that is not valid UTF-8.
 
-Arrow's Parquet reader does not look at it, and most of what is done with it later goes wrong.
+Arrow's Parquet reader does not validate text, and most later operations fail or return wrong results for it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _HIGH_BITS = 0x8080808080808080
 
 
 def valid_text(batches: Iterable[pa.RecordBatch], invalid: InvalidText) -> Iterator[pa.RecordBatch]:
-    """The batches, with text that is not UTF-8 refused or replaced.
+    """Yield the batches with invalid text refused or replaced.
 
     Raises:
-        FormatError: there is some, and it is to be refused; names the column.
+        FormatError: There is invalid text, and it is to be refused. The message names the column.
     """
     for batch in batches:
         yield with_valid_text(batch, invalid)
 
 
 def with_valid_text(batch: pa.RecordBatch, invalid: InvalidText = InvalidText.FAIL) -> pa.RecordBatch:
-    """The same of one batch."""
+    """Return one batch with invalid text refused or replaced."""
     changed = {}
     for i, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-        found = _with_valid_text(column, name, invalid)
-        if found is not column:
-            changed[i] = found
+        checked = _with_valid_text(column, name, invalid)
+        if checked is not column:
+            changed[i] = checked
     if not changed:
         return batch
     columns = [changed.get(i, column) for i, column in enumerate(batch.columns)]
@@ -52,33 +52,33 @@ def _with_valid_text(column: pa.Array, name: str, invalid: InvalidText) -> pa.Ar
         values.validate(full=True)
     except pa.ArrowInvalid as e:
         raw = values.cast(bytes_for_text(values.type))
-        with as_corruption(f"column {name!r} has values that cannot be"):
+        with as_corruption(f"column {name!r} has invalid values"):
             raw.validate(full=True)
         if invalid is InvalidText.FAIL:
             raise invalid_text(f"column {name!r}", e) from e
         if values is column:
             return as_text(raw, column.type)
-        # a dictionary must not have a value twice
+        # A dictionary must not contain a value twice.
         plain = as_text(raw, values.type).take(column.indices)
         return plain.dictionary_encode().cast(column.type)
     return column
 
 
 def invalid_text(where: str, cause: Exception) -> FormatError:
-    """The error of text that is not UTF-8, with the cure."""
+    """Return the error for text that is not valid UTF-8, with the solution."""
     return FormatError(
-        f"{where} has text that is not UTF-8 ({cause}); set {options.READ_INVALID_TEXT.key}={InvalidText.REPLACE} to "
-        "read U+FFFD in the place of such bytes"
+        f"{where} has text that is not UTF-8 ({cause}); set {options.READ_INVALID_TEXT.key}={InvalidText.REPLACE} "
+        "to read U+FFFD instead of invalid bytes"
     )
 
 
 def has_text(kind: pa.DataType) -> bool:
-    """Return True if values of the type are, or have inside, text."""
+    """Return True for text types and types that contain them."""
     return bool(bytes_for_text(kind) != kind)
 
 
 def bytes_for_text(kind: pa.DataType) -> pa.DataType:
-    """The type with bytes in the place of text."""
+    """Return the type with bytes instead of text."""
     if pa.types.is_string(kind):
         return pa.binary()
     if pa.types.is_map(kind):
@@ -87,8 +87,10 @@ def bytes_for_text(kind: pa.DataType) -> pa.DataType:
 
 
 def as_text(array: pa.Array, target: pa.DataType, path: str = "") -> pa.Array:
-    """The array, with U+FFFD for bytes that are not UTF-8 where ``target``, a type of the same form, has text; there
-    the array has text or bytes."""
+    """Return the array as ``target``, with U+FFFD for invalid bytes.
+
+    ``target`` has the same structure, with text where the array has text or bytes.
+    """
     if is_like_nested(array.type, target):
         return rebuilt(array, target, path, as_text)
     if not pa.types.is_string(target):
@@ -97,13 +99,13 @@ def as_text(array: pa.Array, target: pa.DataType, path: str = "") -> pa.Array:
         return array
     other = _not_ascii(array)
     plain = pc.if_else(other, pa.scalar(None, pa.binary()), array).cast(pa.string())
-    # only these cells go through Python
+    # Only these cells are processed in Python.
     texts = [value.decode(errors="replace") for value in array.filter(other).to_pylist()]
     return pc.replace_with_mask(plain, other, pa.array(texts, pa.string()))
 
 
 def _not_ascii(raw: pa.BinaryArray) -> pa.BooleanArray:
-    """Mask of the values that have non-ASCII bytes."""
+    """Return a mask of the values that have non-ASCII bytes."""
     _, offsets, data = raw.buffers()
     if not len(raw) or data is None:
         return pa.array(np.zeros(len(raw), dtype=np.bool_))
@@ -114,8 +116,8 @@ def _not_ascii(raw: pa.BinaryArray) -> pa.BooleanArray:
 
 
 def _is_ascii(column: pa.Array) -> bool:
-    """True if all text is ASCII, as most is: to look at all of its bytes at once takes a fifth of the time that looking
-    at each value does. False if it is nested, too."""
+    """Return True if all text is ASCII, as in most columns: checking all bytes at once takes a fifth of the time of
+    checking each value. False for nested columns."""
     if not pa.types.is_string(column.type):
         return False
     _, offsets, data = column.buffers()

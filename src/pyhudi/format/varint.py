@@ -1,6 +1,6 @@
-"""Variable-length integers: seven bits a byte, low ones first.
+"""Variable-length integers: seven bits per byte, low ones first.
 
-Protobuf has numbers from 0 on; Avro puts the sign in the lowest bit first. Columns of Avro's are encoded at once.
+Protobuf's are unsigned; Avro's have the sign in the lowest bit. Columns of Avro's are encoded at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def unsigned(value: int) -> bytes:
-    """Return the bytes of a number from 0 on."""
+    """Return the bytes of a non-negative number."""
     out = bytearray()
     while value > 0x7F:
         out.append((value & 0x7F) | 0x80)
@@ -29,12 +29,12 @@ def zigzag(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
 
 
 def encoded_sizes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return how many bytes each number takes, 1 to 10."""
+    """Return the number of bytes of each number, 1 to 10."""
     return np.searchsorted(_LIMITS, zigzag(values), side="right") + 1
 
 
 def encode(values: npt.NDArray[np.int64]) -> tuple[Bytes, npt.NDArray[np.bool_]]:
-    """Return the numbers' bytes, one row a number, and which bytes of each row there are (the others mean nothing).
+    """Return the bytes of the numbers, one row per number, and a mask of the used bytes (the others are undefined).
 
     Rows are as wide as the longest number.
     """

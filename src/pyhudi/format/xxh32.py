@@ -1,7 +1,7 @@
-"""The 32-bit xxHash of whole columns of texts, with seed 0, vectorised with numpy.
+"""32-bit xxHash of columns of texts, with seed 0, vectorised with numpy.
 
-All texts go through the algorithm together, one step of it at a time: stripes of 16 bytes, then words of four, then
-single bytes, and in each step only the texts that are long enough.
+All texts are processed together, one step at a time: stripes of 16 bytes, then words of four, then single bytes. In
+each step only texts that are long enough take part.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STRIPE, _WORD = 16, 4
 
 
 def xxh32(texts: pa.Array) -> U32:
-    """The hash of the UTF-8 bytes of each text; none is null."""
+    """Return the hash of the UTF-8 bytes of each text; none may be null."""
     texts = texts.cast(pa.large_string())
     _, bounds, buffer = texts.buffers()
     offsets = np.frombuffer(bounds, np.int64, len(texts) + 1, 8 * texts.offset) if len(texts) else np.zeros(1, np.int64)
@@ -46,7 +46,7 @@ def xxh32(texts: pa.Array) -> U32:
 
 
 def _stripes(data: npt.NDArray[np.uint8], starts: Index, lengths: Index) -> U32:
-    """The hashes after all whole stripes."""
+    """Return the hashes after all whole stripes."""
     counts = lengths // _STRIPE
     lanes = [np.full(len(starts), start, np.uint32) for start in _START]
     for number in range(int(counts.max(initial=0))):
@@ -60,10 +60,10 @@ def _stripes(data: npt.NDArray[np.uint8], starts: Index, lengths: Index) -> U32:
 
 
 def _words(data: npt.NDArray[np.uint8], at: Index) -> U32:
-    """The four bytes at each place as a number, the least first."""
+    """Return the four bytes at each position as a little-endian number."""
     if not len(at):
         return np.zeros(0, np.uint32)
-    # every place of the data as a word, without a copy
+    # Every position of the data as a word, without copying.
     every = np.ndarray((len(data) - _WORD + 1,), "<u4", data, strides=(1,))
     return every[at]
 

@@ -1,3 +1,5 @@
-"""Indexes of writers: the file group of a record key. Takes record keys and gives bucket numbers or file groups;
-encodes and decodes the values of the record index and the files of the bucket indexes.
+"""Indexes of writers: the file group of a record key.
+
+Takes record keys and returns bucket numbers or file groups. Encodes and decodes the values of the record index and the
+files of the bucket index.
 """

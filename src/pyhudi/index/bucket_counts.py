@@ -1,7 +1,7 @@
-"""Numbers of buckets that differ between partitions, as write options and a small file of the table say them.
+"""Numbers of buckets that differ between partitions, from write options and a small file of the table.
 
-``.hoodie/.bucket_index/partition_bucket_index_meta/configs/<instant>.hashing_config``; Apache Hudi writes another one
-when it rewrites the table with other numbers, with the instant of that.
+``.hoodie/.bucket_index/partition_bucket_index_meta/configs/<instant>.hashing_config``. When Apache Hudi rewrites the
+table with other numbers, it writes another file with that instant.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _REGEX = "regex"
 
 @dataclass(frozen=True, slots=True)
 class BucketCounts:
-    """``default`` buckets in a partition, unless a rule's regular expression (Java's) is found in its path; the first
-    one that is holds. ``text`` is what the rules are written as."""
+    """Number of buckets per partition: ``default``, unless a rule's regular expression (Java's) is found in the path;
+    the first match applies. ``text`` is the text form of the rules."""
 
     default: int
     rules: tuple[tuple[str, int], ...] = ()
@@ -34,10 +34,10 @@ class BucketCounts:
 
     @classmethod
     def of(cls, opts: Options) -> BucketCounts:
-        """Return the bucket counts that the options give.
+        """Return the bucket counts of the options.
 
         Raises:
-            InvalidOptionError: they say something else.
+            InvalidOptionError: The options are invalid.
         """
         default = opts.get_typed(options.INITIAL_BUCKETS)
         text = opts.get_typed(options.BUCKET_PARTITION_EXPRESSIONS) or ""
@@ -51,11 +51,11 @@ class BucketCounts:
             raise InvalidOptionError(options.BUCKET_PARTITION_EXPRESSIONS.key, text, allowed) from None
 
     def of_partition(self, path: str) -> int:
-        """The number of buckets of a partition."""
+        """Return the number of buckets of a partition."""
         return next((count for rule, count in self.rules if re.search(rule, path, re.ASCII)), self.default)
 
     def encode(self) -> bytes:
-        """The file, as Apache Hudi writes it."""
+        """Return the content of the file, as written by Apache Hudi."""
         whole = {
             "expressions": self.text,
             "defaultBucketNumber": self.default,
@@ -67,26 +67,26 @@ class BucketCounts:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> BucketCounts:
-        """Read a file.
+        """Parse a file.
 
         Raises:
-            FormatError: it is damaged, or has rules of another kind.
+            FormatError: The file is corrupt, or has unsupported rules.
         """
         try:
-            found: dict[str, Any] = json.loads(data)
-            if found["rule"].lower() != _REGEX:
-                raise ValueError(f"rules of the kind {found['rule']!r}")
-            text = str(found["expressions"])
-            return cls(int(found["defaultBucketNumber"]), _parse(text), text)
+            config: dict[str, Any] = json.loads(data)
+            if config["rule"].lower() != _REGEX:
+                raise ValueError(f"unsupported rules {config['rule']!r}")
+            text = str(config["expressions"])
+            return cls(int(config["defaultBucketNumber"]), _parse(text), text)
         except (ValueError, KeyError, TypeError, AttributeError, re.error) as error:
-            raise FormatError(f"{path} does not say how many buckets partitions have: {error!r}") from error
+            raise FormatError(f"{path} is not a valid configuration of buckets: {error!r}") from error
 
 
 def load_counts(storage: Storage, completed: Collection[str]) -> BucketCounts | None:
     """Load the bucket counts of the table from the newest file of a completed instant; None if there is none.
 
     Raises:
-        FormatError: the file is damaged.
+        FormatError: The file is corrupt.
     """
     names = [path.rpartition("/")[2] for path in storage.list(FOLDER)["path"].to_pylist()]
     instants = [name.removesuffix(_EXTENSION) for name in names if name.endswith(_EXTENSION)]
@@ -98,7 +98,7 @@ def load_counts(storage: Storage, completed: Collection[str]) -> BucketCounts | 
 
 
 def store_counts(storage: Storage, counts: BucketCounts) -> None:
-    """Write the table's first file, unless there is one."""
+    """Write the first file of the table, unless it exists."""
     with suppress(AlreadyExistsError):
         storage.create(join_path(FOLDER, FIRST_INSTANT + _EXTENSION), counts.encode())
 

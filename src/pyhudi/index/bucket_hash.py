@@ -1,4 +1,4 @@
-"""The hash of the simple bucket index, as Java computes it, and the values of a record key that it is taken of."""
+"""Hash of the simple bucket index, as computed by Java, and the hashed values of a record key."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pyhudi.metadata.records.metadata_keys import java_hashes
 
 _MASK = 0xFFFFFFFF
 _POSITIVE = 0x7FFFFFFF
-# a value ends at the last comma before the colon of the next part
+# A value ends at the last comma before the colon of the next part.
 PARTS = re.compile(",(?=[^,:]*:)")
 
 
 def list_hash(values: Sequence[str]) -> int:
-    """Java's ``List<String>.hashCode``, without the sign's bit. A null counts as an empty text does."""
+    """Return Java's ``List<String>.hashCode`` without the sign bit. A null is hashed like an empty text."""
     h = 1
     for code in java_hashes(pa.array(values, pa.string())).view(np.uint32).tolist():
         h = (h * 31 + code) & _MASK
@@ -28,10 +28,10 @@ def list_hash(values: Sequence[str]) -> int:
 
 
 def hash_values(key: str, fields: Sequence[str], *, splits_any: bool = False) -> list[str]:
-    """The values of a record key that its bucket is chosen by, those of the ``fields``.
+    """Return the values of the ``fields`` in a record key, which determine its bucket.
 
-    A key with commas and colons is taken for ``field:value`` parts, any other is one value. ``splits_any``: a colon is
-    enough, as in release 0.15.
+    A key with commas and colons is split into ``field:value`` parts, any other is one value. ``splits_any``: a colon
+    suffices, as in release 0.15.
     """
     if ":" not in key or not (splits_any or "," in key):
         return [key]
@@ -40,20 +40,20 @@ def hash_values(key: str, fields: Sequence[str], *, splits_any: bool = False) ->
 
 
 def value_of(part: str) -> str:
-    """The value that a part of a key stands for; nulls are hashed as empty texts are."""
+    """Return the value of a part of a key; nulls are hashed like empty texts."""
     return "" if part in (NULL_KEY_PART, EMPTY_KEY_PART) else part
 
 
 def bucket_of(key: str, fields: Sequence[str], buckets: int, *, splits_any: bool = False) -> int:
-    """The bucket of a record key, from 0."""
+    """Return the bucket of a record key, from 0."""
     return list_hash(hash_values(key, fields, splits_any=splits_any)) % buckets
 
 
 def hashes_of(
     keys: pa.Array, record_fields: Sequence[str], fields: Sequence[str], *, splits_any: bool = False
 ) -> npt.NDArray[np.int64]:
-    """The hashes of record keys that are made of ``record_fields``, by their values of the ``fields``: what `list_hash`
-    says of `hash_values`, for whole columns."""
+    """Return the hashes of record keys that consist of ``record_fields``, by their values of the ``fields``: vectorised
+    `list_hash` of `hash_values`."""
     named = pc.match_substring(keys, ":")
     if not splits_any:
         named = pc.and_(named, pc.match_substring(keys, ","))
@@ -68,8 +68,8 @@ def hashes_of(
 
 
 def _parts(keys: pa.Array, fields: Sequence[str]) -> list[pa.Array] | None:
-    """Split keys into one column a field where the separators are nowhere else: ``field:value`` parts in the order of
-    ``fields``, without commas and colons in values; None if some key is not like that."""
+    """Split keys into one column per field if separators occur nowhere else: ``field:value`` parts in the order of
+    ``fields``, without commas and colons in values. None if some key does not have this form."""
     count = len(fields)
     if count < 2 or not pc.all(pc.equal(pc.count_substring(keys, ","), count - 1)).as_py():
         return None
@@ -84,8 +84,7 @@ def _parts(keys: pa.Array, fields: Sequence[str]) -> list[pa.Array] | None:
 def values_of(
     keys: pa.Array, fields: Collection[str], *, splits_any: bool = False
 ) -> tuple[npt.NDArray[np.int64], pa.Array]:
-    """Return for whole columns what `hash_values` gives for each key: the numbers of the keys, ascending, and their
-    values as they are in the keys."""
+    """Vectorised `hash_values`: return the row numbers of the keys, ascending, and the values in the keys."""
     named = pc.match_substring(keys, ":")
     if not splits_any:
         named = pc.and_(named, pc.match_substring(keys, ","))
@@ -103,30 +102,30 @@ def values_of(
 
 
 def _folded(rows: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint32], count: int) -> npt.NDArray[np.int64]:
-    """Java's ``List.hashCode`` of lists whose entries have these hashes, of the ascending numbers of which ``rows``
-    says how long they are; without the sign's bit."""
+    """Return Java's ``List.hashCode``, without the sign bit, of lists whose entries have these hashes. ``rows`` are the
+    ascending list numbers of the entries."""
     lengths = np.bincount(rows, minlength=count)
     places = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[rows]
     order = np.argsort(places, kind="stable")
     ends = np.cumsum(np.bincount(places)) if len(rows) else np.zeros(0, np.int64)
-    found, start = np.ones(count, dtype=np.uint32), 0
+    result, start = np.ones(count, dtype=np.uint32), 0
     for end in ends:
         at = order[start:end]
-        found[rows[at]] = found[rows[at]] * np.uint32(31) + hashes[at]
+        result[rows[at]] = result[rows[at]] * np.uint32(31) + hashes[at]
         start = int(end)
-    return (found & np.uint32(_POSITIVE)).astype(np.int64)
+    return (result & np.uint32(_POSITIVE)).astype(np.int64)
 
 
 def _values(parts: pa.Array) -> pa.Array:
-    """The values in parts of a key, all of one field."""
+    """Return the values in parts of a key, all of one field."""
     values = pc.struct_field(pc.extract_regex(parts, "(?s)^[^:]*:(?P<value>.*)$"), "value")
     unset = pc.is_in(values, value_set=pa.array([NULL_KEY_PART, EMPTY_KEY_PART]))
     return pc.if_else(unset, "", values)
 
 
 def _combined(columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
-    """Java's ``List.hashCode`` of texts row by row, without the sign's bit."""
-    found = np.ones(len(columns[0]), dtype=np.uint32)
+    """Return Java's ``List.hashCode`` of texts row by row, without the sign bit."""
+    result = np.ones(len(columns[0]), dtype=np.uint32)
     for column in columns:
-        found = found * np.uint32(31) + java_hashes(column).view(np.uint32)
-    return (found & np.uint32(_POSITIVE)).astype(np.int64)
+        result = result * np.uint32(31) + java_hashes(column).view(np.uint32)
+    return (result & np.uint32(_POSITIVE)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""File groups of the bucket index: the first eight characters of their ids are the number of the bucket."""
+"""File groups of the bucket index, whose ids start with the bucket number in eight characters."""
 
 from __future__ import annotations
 
@@ -12,48 +12,49 @@ from pyhudi.errors import UnsupportedTableError
 BUCKET_GROUPS_SCHEMA = pa.schema(
     [("partition", pa.string()), ("bucket", pa.int32()), ("file_id", pa.string()), ("base_path", pa.string())]
 )
-"""The file group of each bucket that has one, and its base file, null when there are log files only."""
+"""File group of each existing bucket, and its base file; null if there are only log files."""
 
 _DIGITS = 8
 
 
 def new_tail() -> str:
-    """Return the part after the number in the ids of file groups that one write opens.
+    """Return the suffix of the ids of file groups that one write creates.
 
-    Buckets have different numbers, and a file group is told by its partition and id, so all can share it.
+    Buckets have different numbers, and a file group is identified by partition and id, so all of them can share it.
     """
     return str(uuid.uuid4())[_DIGITS:] + "-0"
 
 
 def bucket_numbers(file_ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """The buckets (int32) of file groups; null where an id does not begin with a number."""
+    """Return the buckets (int32) of file groups; null if an id does not start with a number."""
     heads = pc.utf8_slice_codeunits(file_ids, 0, _DIGITS)
     valid = pc.match_substring_regex(file_ids, r"^\d{8}-")
     return pc.if_else(valid, heads, pa.scalar(None, pa.string())).cast(pa.int32())
 
 
 def bucket_groups(slices: pa.Table) -> pa.Table:
-    """The file groups (BUCKET_GROUPS_SCHEMA) of slices (SLICE_SCHEMA) of a table with the bucket index.
+    """Return the file groups (BUCKET_GROUPS_SCHEMA) of slices (SLICE_SCHEMA) of a table with the bucket index.
 
     Raises:
-        UnsupportedTableError: a file group has no bucket, or a bucket several file groups.
+        UnsupportedTableError: A file group has no bucket, or a bucket several file groups.
     """
     numbers = bucket_numbers(slices["file_id"])
     if numbers.null_count:
         stranger = slices.filter(pc.is_null(numbers)).slice(0, 1).to_pylist()[0]
         raise UnsupportedTableError(
             f"file group {stranger['file_id']!r} of partition {stranger['partition']!r} was not written with the "
-            "bucket index: its id begins with no bucket. Use the index that the table was made with"
+            "bucket index: its id does not start with a bucket number. Use the index with which the table was "
+            "created"
         )
     columns = [slices["partition"], numbers, slices["file_id"], slices["base_path"]]
-    found = pa.Table.from_arrays(columns, schema=BUCKET_GROUPS_SCHEMA)
-    counts = found.group_by(["partition", "bucket"]).aggregate([([], "count_all")])
+    groups = pa.Table.from_arrays(columns, schema=BUCKET_GROUPS_SCHEMA)
+    counts = groups.group_by(["partition", "bucket"]).aggregate([([], "count_all")])
     several = counts.filter(pc.greater(counts["count_all"], 1))
     if several.num_rows:
         first = several.slice(0, 1).to_pylist()[0]
         raise UnsupportedTableError(
-            f"bucket {first['bucket']} of partition {first['partition']!r} has {first['count_all']} file groups, but "
-            "may have one: two writers opened it at once, or it was written by bulk_insert twice. Rewrite the "
-            "partition with insert_overwrite"
+            f"bucket {first['bucket']} of partition {first['partition']!r} has {first['count_all']} file groups "
+            "instead of one: two writers created it concurrently, or it was written by bulk_insert twice. "
+            "Rewrite the partition with insert_overwrite"
         )
-    return found.combine_chunks()
+    return groups.combine_chunks()

@@ -1,4 +1,4 @@
-"""Distribution of the rows of a table over buckets: the fields that are hashed, and the buckets of each partition."""
+"""Distribution of rows over buckets: the hashed fields, and the buckets of each partition."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bucketing:
-    """``fields`` are the key fields that choose the bucket, ``counts`` say how many a partition has.
+    """Bucketing of a table. ``fields`` are the key fields that determine the bucket, ``counts`` the numbers of buckets
+    per partition.
 
-    ``splits_any``: keys are taken apart as release 0.15 does (`pyhudi.index.bucket_hash.hash_values`).
+    ``splits_any``: keys are split as in release 0.15 (`pyhudi.index.bucket_hash.hash_values`).
     """
 
     fields: tuple[str, ...]
@@ -34,99 +35,104 @@ class Bucketing:
 
     @classmethod
     def of(cls, config: TableConfig, opts: Options) -> Bucketing | None:
-        """Return the bucketing that the options of a write or read ask for; None without a bucket index.
+        """Return the bucketing for the options of a write or read; None without a bucket index.
 
         Raises:
-            ConfigError: a hash field is no key field.
-            UnsupportedTableError: a kind of bucket index that is not supported.
+            ConfigError: A hash field is not a key field.
+            UnsupportedTableError: The bucket index has an unsupported type.
         """
         if opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET:
             return None
         engine = opts.get_typed(options.BUCKET_ENGINE)
         if engine is BucketEngine.CONSISTENT_HASHING and config.table_type is not TableType.MERGE_ON_READ:
             raise ConfigError(
-                f"{options.BUCKET_ENGINE.key}={engine} is for merge-on-read tables only, as in Apache Hudi; take SIMPLE"
+                f"{options.BUCKET_ENGINE.key}={engine} requires a merge-on-read table, as in Apache Hudi; use SIMPLE"
             )
         fields = opts.get_typed(options.BUCKET_HASH_FIELD) or config.record_keys
         strangers = [name for name in fields if name not in config.record_keys]
         if strangers:
             raise ConfigError(
-                f"{options.BUCKET_HASH_FIELD.key} names {', '.join(strangers)}, but a bucket can only be chosen by "
-                f"fields of the record key: {', '.join(config.record_keys) or 'this table generates its keys'}"
+                f"{options.BUCKET_HASH_FIELD.key} contains {', '.join(strangers)}, but buckets are determined by "
+                f"record key fields only: {', '.join(config.record_keys) or 'this table generates its keys'}"
             )
         if not fields:
-            raise ConfigError(f"{options.INDEX_TYPE.key}=BUCKET needs record keys: set {options.RECORDKEY_FIELD.key}")
+            raise ConfigError(
+                f"{options.INDEX_TYPE.key}=BUCKET requires record keys: set {options.RECORDKEY_FIELD.key}"
+            )
         counts = BucketCounts.of(opts)
         if counts.rules and engine is not BucketEngine.SIMPLE:
             raise ConfigError(
-                f"{options.BUCKET_PARTITION_EXPRESSIONS.key} goes with {options.BUCKET_ENGINE.key}=SIMPLE only; with "
-                f"{engine} partitions get more buckets as they grow"
+                f"{options.BUCKET_PARTITION_EXPRESSIONS.key} requires {options.BUCKET_ENGINE.key}=SIMPLE; with "
+                f"{engine} the number of buckets grows with the partition"
             )
         return cls(tuple(fields), counts, config.version < 8, engine)
 
     def of_table(self, storage: Storage, completed: Collection[str]) -> Bucketing:
-        """The same with the numbers of buckets that the table keeps, if it does. ``completed`` are the requested times
-        of its completed instants.
+        """Return the bucketing with the numbers of buckets stored in the table, if any. ``completed`` are the requested
+        times of its completed instants.
 
         Raises:
-            ConfigError: the options give other numbers.
+            ConfigError: The options contain other numbers.
         """
         kept = load_counts(storage, completed) if self.engine is BucketEngine.SIMPLE else None
         if kept is None:
             return self
         if self.counts.rules and self.counts != kept:
             raise ConfigError(
-                f"{options.BUCKET_PARTITION_EXPRESSIONS.key}={self.counts.text} with {self.counts.default} buckets "
-                f"otherwise, but the table has {kept.text!r} and {kept.default}; leave the option out"
+                f"{options.BUCKET_PARTITION_EXPRESSIONS.key}={self.counts.text} with default "
+                f"{self.counts.default} contradicts the table, which has {kept.text!r} and {kept.default}; leave "
+                "the option out"
             )
         return replace(self, counts=kept)
 
     @property
     def buckets(self) -> int:
-        """The number of buckets of partitions that no rule is about."""
+        """Number of buckets of partitions that no rule matches."""
         return self.counts.default
 
     def hash_of(self, key: str) -> int:
-        """The hash of a record key; the bucket is the rest when it is divided by the number of buckets."""
+        """Return the hash of a record key; the bucket is the remainder of the division by the number of buckets."""
         return list_hash(hash_values(key, self.fields, splits_any=self.splits_any))
 
     def bucket_of(self, key: str, partition: str = "") -> int:
-        """The bucket of a record key."""
+        """Return the bucket of a record key."""
         return self.hash_of(key) % self.counts.of_partition(partition)
 
     def counts_of(self, partitions: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """The number of buckets (int32) of each partition."""
+        """Return the number of buckets (int32) of each partition."""
         encoded = _one(partitions).dictionary_encode()
         counts = [self.counts.of_partition(path) for path in encoded.dictionary.to_pylist()]
         return pa.array(counts, pa.int32()).take(encoded.indices)
 
     def check_numbers(self, buckets: pa.Array | pa.ChunkedArray, partitions: pa.Array | pa.ChunkedArray) -> None:
-        """Check that the existing buckets (int32) fit these numbers of buckets.
+        """Check that the existing buckets (int32) are within these numbers of buckets.
 
         Raises:
-            ConfigError: there are higher numbers.
+            ConfigError: A bucket has a higher number.
         """
         beyond = pc.greater_equal(_one(buckets), self.counts_of(partitions))
         if pc.any(beyond).as_py():
             bucket, partition = (_one(column).filter(beyond)[0].as_py() for column in (buckets, partitions))
             count = self.counts.of_partition(partition)
             raise ConfigError(
-                f"{options.INITIAL_BUCKETS.key}={count}, but partition {partition!r} has a bucket {bucket}: it was "
-                "made with more buckets, and their number cannot be changed. Give the number that it was made with"
+                f"{options.INITIAL_BUCKETS.key}={count}, but partition {partition!r} has a bucket {bucket}: it "
+                "was created with more buckets, whose number cannot be changed. Set the number with which it was "
+                "created"
             )
 
     def check_key(self, key: str, bucket: int, partition: str) -> None:
         """Check that a stored key belongs to its bucket.
 
         Raises:
-            ConfigError: it does not, so the table was made with other settings.
+            ConfigError: It does not, so the table was created with other settings.
         """
         expected = self.bucket_of(key, partition)
         if expected != bucket:
             raise ConfigError(
-                f"the table has the key {key!r} in bucket {bucket}, but by {options.INITIAL_BUCKETS.key}="
-                f"{self.counts.of_partition(partition)} and {options.BUCKET_HASH_FIELD.key}={','.join(self.fields)} it "
-                f"belongs to bucket {expected}; give the values that the table was made with"
+                f"the table has the key {key!r} in bucket {bucket}, but with "
+                f"{options.INITIAL_BUCKETS.key}={self.counts.of_partition(partition)} and "
+                f"{options.BUCKET_HASH_FIELD.key}={','.join(self.fields)} it belongs to bucket {expected}; set "
+                "the values with which the table was created"
             )
 
 

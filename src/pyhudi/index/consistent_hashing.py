@@ -1,10 +1,10 @@
-"""Consistent hashing: the buckets of a partition are ranges of hashes, each with a file group, kept in a small file.
+"""Consistent hashing: the buckets of a partition are ranges of hashes with one file group each, stored in a small file.
 
 ``.hoodie/.bucket_index/consistent_hashing_metadata/<partition>/<instant>.hashing_meta``; see docs/format/metadata.md,
-7.2. The first file of a partition follows from its path and the number of buckets alone, so that writers who make it
-at once make the same one. A clustering that splits or merges buckets writes another file, with its instant as name.
-That counts once the clustering is completed; an empty file ``<instant>.commit`` beside it says so when the instant has
-gone into the history.
+7.2. The first file of a partition is determined by its path and the number of buckets, so that concurrent writers
+create identical files. A clustering that splits or merges buckets writes another file, named after its instant. It is
+valid once the clustering is completed; an empty file ``<instant>.commit`` in the same folder records this when the
+instant has been archived.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIRST_INSTANT = "00000000000000"
 _EXTENSION, _DONE = ".hashing_meta", ".commit"
 _MAX = 0x7FFFFFFF
 _THREADS = 16
-_JAVA_NULL = "null"  # what Java makes of a null when it joins texts
+_JAVA_NULL = "null"  # Java's text of a null in a join of texts.
 
 
 class NodeTag(StrEnum):
@@ -47,8 +47,8 @@ class NodeTag(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChildNode:
-    """A bucket as a clustering is going to leave it: the hash at which it ends, the prefix of the ids of its file group
-    (None if the bucket goes), and whether it comes (or stays, with another file group) or goes."""
+    """A bucket after a clustering: the hash at which it ends, the prefix of the ids of its file group (None if the
+    bucket is removed), and its change."""
 
     end: int
     prefix: str | None
@@ -57,19 +57,19 @@ class ChildNode:
 
 @dataclass(frozen=True, slots=True)
 class HashingMetadata:
-    """The buckets of a partition: bucket ``i`` has the hashes up to ``ends[i]``, ascending, that the one before it has
-    not, and a file group whose id begins with ``prefixes[i]``."""
+    """Buckets of a partition: bucket ``i`` has the hashes up to ``ends[i]``, ascending, that the previous one does not
+    have, and a file group whose id starts with ``prefixes[i]``."""
 
     partition: str
     instant: str
     ends: npt.NDArray[np.int64]
     prefixes: tuple[str, ...]
     sequence: int = 0
-    """How often buckets of the partition were split or merged."""
+    """Number of times that buckets of the partition were split or merged."""
 
     @classmethod
     def first(cls, partition: str, buckets: int) -> HashingMetadata:
-        """The buckets that a partition begins with: equal ranges."""
+        """Return the initial buckets of a partition: equal ranges."""
         step = -(-_MAX // buckets)
         ends = [min(i * step, _MAX) for i in range(1, buckets + 1)]
         starts = [0, *ends[:-1]]
@@ -78,22 +78,22 @@ class HashingMetadata:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> HashingMetadata:
-        """Read a file.
+        """Parse a file.
 
         Raises:
-            FormatError: it is damaged.
+            FormatError: The file is corrupt.
         """
         try:
-            found: dict[str, Any] = json.loads(data)
-            nodes = sorted((int(node["value"]), str(node["fileIdPrefix"])) for node in found["nodes"])
+            parsed: dict[str, Any] = json.loads(data)
+            nodes = sorted((int(node["value"]), str(node["fileIdPrefix"])) for node in parsed["nodes"])
             ends, prefixes = zip(*nodes, strict=True)
             places = np.array(ends, dtype=np.int64)
-            return cls(str(found["partitionPath"]), str(found["instant"]), places, prefixes, int(found["seqNo"]))
+            return cls(str(parsed["partitionPath"]), str(parsed["instant"]), places, prefixes, int(parsed["seqNo"]))
         except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
-            raise FormatError(f"{path} is no list of the buckets of consistent hashing: {error!r}") from error
+            raise FormatError(f"{path} is not a valid list of consistent hashing buckets: {error!r}") from error
 
     def encode(self) -> bytes:
-        """The file, as Apache Hudi writes it."""
+        """Return the content of the file, as written by Apache Hudi."""
         nodes = ", ".join(
             f'{{\n    "value" : {int(end)},\n    "fileIdPrefix" : "{prefix}",\n    "tag" : "NORMAL"\n  }}'
             for end, prefix in zip(self.ends, self.prefixes, strict=True)
@@ -106,16 +106,16 @@ class HashingMetadata:
         return text.encode()
 
     def buckets_of(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The buckets of hashes (`hashes_of`); hashes beyond the last one belong to the first."""
-        found: npt.NDArray[np.int64] = np.searchsorted(self.ends, hashes, side="left") % len(self.ends)
-        return found
+        """Return the buckets of hashes (`hashes_of`); hashes beyond the last end belong to the first bucket."""
+        buckets: npt.NDArray[np.int64] = np.searchsorted(self.ends, hashes, side="left") % len(self.ends)
+        return buckets
 
     def bucket_before(self, bucket: int) -> int:
-        """The bucket whose end is the beginning of another one, on the ring."""
+        """Return the previous bucket on the ring."""
         return (bucket - 1) % len(self.ends)
 
     def split(self, bucket: int, prefixes: tuple[str, str]) -> tuple[ChildNode, ...]:
-        """The two halves of a bucket, with new file groups; none if it has a single hash."""
+        """Return the two halves of a bucket, with new file groups; none if it has a single hash."""
         begin, end = int(self.ends[self.bucket_before(bucket)]), int(self.ends[bucket])
         middle = ((begin + end + (0 if begin < end else _MAX + 1)) >> 1) & _MAX
         if middle in (begin, end):
@@ -125,12 +125,12 @@ class HashingMetadata:
         )
 
     def merge(self, buckets: Sequence[int], prefix: str) -> tuple[ChildNode, ...]:
-        """The one bucket, with a new file group, that neighbours become; ``buckets`` in the order of the ring."""
+        """Return the merged bucket of adjacent ones, with a new file group; ``buckets`` in the order of the ring."""
         *gone, last = (int(self.ends[bucket]) for bucket in buckets)
         return (*(ChildNode(end, None, NodeTag.DELETE) for end in gone), ChildNode(last, prefix, NodeTag.REPLACE))
 
     def with_children(self, instant: str, children: Iterable[ChildNode]) -> HashingMetadata:
-        """The buckets after a clustering: its nodes take the places of those that end at the same hashes."""
+        """Return the buckets after a clustering: its nodes replace those that end at the same hashes."""
         nodes: dict[int, str | None] = dict(zip(map(int, self.ends), self.prefixes, strict=True))
         nodes.update((child.end, child.prefix if child.tag is NodeTag.REPLACE else None) for child in children)
         left = sorted((end, prefix) for end, prefix in nodes.items() if prefix is not None)
@@ -138,12 +138,12 @@ class HashingMetadata:
         return HashingMetadata(self.partition, instant, ends, tuple(prefix for _, prefix in left), self.sequence + 1)
 
     def file_ids(self) -> list[str]:
-        """The file group of each bucket."""
+        """Return the file group of each bucket."""
         return [f"{prefix}-0" for prefix in self.prefixes]
 
 
 def hashes_of(keys: pa.Array, fields: Collection[str], *, splits_any: bool = False) -> npt.NDArray[np.int64]:
-    """The hashes of record keys, by the values of the ``fields`` in them (as
+    """Return the hashes of record keys, by their values of the ``fields`` (as in
     `pyhudi.index.bucket_hash.hash_values`)."""
     rows, values = values_of(keys, fields, splits_any=splits_any)
     if values is keys:
@@ -158,14 +158,14 @@ def hashes_of(keys: pa.Array, fields: Collection[str], *, splits_any: bool = Fal
 def load_metadata(
     storage: Storage, partitions: Collection[str], completed: Collection[str], *, marks: bool = False
 ) -> dict[str, HashingMetadata]:
-    """The buckets of those partitions that have some.
+    """Load the buckets of those partitions that have any.
 
-    ``completed`` are the requested times of completed instants: files of a clustering that is not done do not count.
-    ``marks``: the caller is going to write to the table, and a completed clustering gets the mark that its own process
-    did not come to make.
+    ``completed`` are the requested times of completed instants: files of an incomplete clustering are ignored.
+    ``marks``: the caller is going to write to the table, and the missing marker file of a completed clustering is
+    created.
 
     Raises:
-        FormatError: a file is damaged.
+        FormatError: A file is corrupt.
     """
 
     def load(partition: str) -> HashingMetadata | None:
@@ -183,39 +183,39 @@ def load_metadata(
         return HashingMetadata.decode(storage.read(path), path)
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = zip(partitions, pool.map(load, partitions), strict=True)
-        return {partition: metadata for partition, metadata in found if metadata is not None}
+        loaded = zip(partitions, pool.map(load, partitions), strict=True)
+        return {partition: metadata for partition, metadata in loaded if metadata is not None}
 
 
 def store(storage: Storage, metadata: HashingMetadata) -> None:
-    """Write the buckets that a clustering leaves in a partition. They count when its instant is completed; until then
-    another attempt at the same plan writes the same ones."""
+    """Write the buckets of a partition after a clustering. They become valid when its instant is completed; until then
+    another attempt at the same plan writes the same buckets."""
     storage.write(_path(metadata.partition, metadata.instant), metadata.encode())
 
 
 def mark_completed(storage: Storage, partitions: Iterable[str], instant: str) -> None:
-    """Say beside the buckets of partitions that their clustering is completed."""
+    """Create the marker files in partitions for a completed clustering."""
     for partition in partitions:
         storage.write(join_path(FOLDER, partition, instant + _DONE), b"")
 
 
 def forget(storage: Storage, instant: str) -> None:
-    """Delete the buckets that a clustering has written which is rolled back."""
+    """Delete the buckets written by a clustering that is rolled back."""
     names = {instant + _EXTENSION, instant + _DONE}
     files = storage.list(FOLDER, recursive=True)["path"].to_pylist()
     storage.delete_many(path for path in files if path.rpartition("/")[2] in names)
 
 
 def known_partitions(storage: Storage) -> list[str]:
-    """The partitions that have buckets."""
+    """Return the partitions that have buckets."""
     files = storage.list(FOLDER, recursive=True)["path"].to_pylist()
     return sorted({path.removeprefix(FOLDER).rpartition("/")[0].strip("/") for path in files})
 
 
 def store_first(storage: Storage, metadata: Mapping[str, HashingMetadata]) -> None:
-    """Write the first files of partitions, unless they are there."""
+    """Write the first files of partitions, unless they exist."""
     for partition, first in metadata.items():
-        # another writer may have been faster
+        # Another writer may have created it.
         with suppress(AlreadyExistsError):
             storage.create(_path(partition, FIRST_INSTANT), first.encode())
 
@@ -225,6 +225,6 @@ def _path(partition: str, instant: str) -> str:
 
 
 def _range_id(start: int, end: int, partition: str) -> str:
-    """Java's ``UUID.nameUUIDFromBytes`` of a range and its partition."""
+    """Return Java's ``UUID.nameUUIDFromBytes`` of a range and its partition."""
     name = start.to_bytes(8, "big") + end.to_bytes(8, "big") + partition.encode()
     return str(uuid.UUID(bytes=hashlib.md5(name, usedforsecurity=False).digest(), version=3))

@@ -1,7 +1,7 @@
 """File groups of a record index by key; docs/format/metadata.md, 1.4, 1.5 and 7.3.
 
-A global index spreads all keys over all of its file groups. A partitioned one has file groups for each partition of the
-table, named after it, and spreads the keys of a partition over those.
+A global index distributes all keys over all its file groups. A partitioned one has file groups for each partition of
+the table, named after it, over which the keys of the partition are distributed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Index = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class RecordGroups:
-    """The file groups of a record index: their ``ids``, in the order of their numbers.
+    """File groups of a record index: their ``ids``, in the order of their numbers.
 
-    ``spans``: of a partitioned index, the first number and the count of the file groups of each partition of the table,
-    by the name that ids give the partition; None: the index is global.
+    ``spans``: for a partitioned index, the first number and the count of the file groups of each partition of the
+    table, by the partition name in ids; None: the index is global.
     """
 
     ids: tuple[str, ...]
@@ -33,7 +33,7 @@ class RecordGroups:
 
     @classmethod
     def of(cls, ids: Iterable[str], *, partitioned: bool) -> RecordGroups:
-        """The groups with these ids."""
+        """Return the groups with these ids."""
         ordered = tuple(sorted(ids))
         if not partitioned:
             return cls(ordered)
@@ -57,13 +57,13 @@ class RecordGroups:
         return self.ids[number].rsplit("-", 2)[0] + "-"
 
     def missing(self, partitions: Iterable[str]) -> list[str]:
-        """Return those of some partitions of the table that have no file groups."""
+        """Return the partitions of the table that have no file groups."""
         if self.spans is None:
             return []
         return [path for path in partitions if data_partition_id(path) not in self.spans]
 
     def numbers(self, keys: pa.Array, partitions: pa.Array | str) -> Index:
-        """The number of the file group of each key in its partition; `NOWHERE` where a partition has none."""
+        """Return the file group number of each key in its partition; `NOWHERE` if a partition has none."""
         if self.spans is None:
             return group_of(keys, len(self.ids))
         if isinstance(partitions, str):
@@ -77,6 +77,6 @@ class RecordGroups:
 
 
 def new_group_ids(partitions: Mapping[str, int]) -> list[str]:
-    """The ids of the file groups that a partitioned index begins with; ``partitions`` says how many for each partition
+    """Return the ids of the initial file groups of a partitioned index; ``partitions`` are their numbers per partition
     of the table."""
     return [f"{PREFIX}{data_partition_id(path)}-{n:04d}-0" for path, count in partitions.items() for n in range(count)]

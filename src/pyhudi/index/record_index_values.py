@@ -1,6 +1,7 @@
-"""Values of the record index: in which file group of which partition a key is; docs/format/metadata.md, 2.8.
+"""Values of the record index: partition and file group of a key; docs/format/metadata.md, 2.8.
 
-There are as few different values as file groups and instants, however many keys: they are encoded and decoded once.
+There are as few distinct values as file groups and instants, regardless of the number of keys, so each is encoded and
+decoded once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pyhudi.metadata.records.metadata_keys import partition_paths
 from pyhudi.metadata.records.metadata_record import RecordType, encode
 
 LOCATION_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("millis", pa.int64())])
-"""Locations of keys: partition path, file group, and the instant that put them there, as epoch milliseconds."""
+"""Locations of keys: partition path, file group, and the instant of the write, as epoch milliseconds."""
 
 _UUID_LETTERS = 36
 _NO_INDEX = -1
@@ -28,7 +29,7 @@ _GROWING, _MAX_GROUP_BYTES = 2.0, 1 << 30
 
 
 def encode_locations(locations: pa.Table, version: int) -> pa.BinaryArray:
-    """The values of keys at these places (LOCATION_SCHEMA), as a table of that version writes them."""
+    """Return the values for keys at these locations (LOCATION_SCHEMA), in the form of the given table version."""
     names = LOCATION_SCHEMA.names
     distinct = locations.group_by(names).aggregate([]).select(names)
     values = encode(RecordType.RECORD_INDEX, _payload(distinct), version)
@@ -38,24 +39,24 @@ def encode_locations(locations: pa.Table, version: int) -> pa.BinaryArray:
 
 
 def locations_of(payload: pa.StructArray | pa.ChunkedArray) -> pa.Table:
-    """The places (LOCATION_SCHEMA) that payloads of the record index stand for.
+    """Return the locations (LOCATION_SCHEMA) in payloads of the record index.
 
     Raises:
-        FormatError: one says no place.
+        FormatError: A payload has no location.
     """
     flat = payload.combine_chunks() if isinstance(payload, pa.ChunkedArray) else payload
     if flat.null_count:
-        raise FormatError("a record of the record index says no place of its key")
+        raise FormatError("a record of the record index has no location")
     ids = _file_ids([pc.struct_field(flat, name) for name in _ID_FIELDS])
-    found = [partition_paths(pc.struct_field(flat, "partitionName")), ids, pc.struct_field(flat, "instantTime")]
-    return pa.Table.from_arrays(found, schema=LOCATION_SCHEMA)
+    columns = [partition_paths(pc.struct_field(flat, "partitionName")), ids, pc.struct_field(flat, "instantTime")]
+    return pa.Table.from_arrays(columns, schema=LOCATION_SCHEMA)
 
 
 _ID_FIELDS = ("fileIdHighBits", "fileIdLowBits", "fileIndex", "fileIdEncoding", "fileId")
 
 
 def _file_ids(columns: list[pa.Array]) -> pa.Array:
-    """File ids from their parts; a text is made once for each."""
+    """Return file ids from their parts; each distinct text is created once."""
     numbers = [pc.fill_null(c.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) for c in columns[:4]]
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in numbers:
@@ -64,14 +65,14 @@ def _file_ids(columns: list[pa.Array]) -> pa.Array:
     texts = columns[4]
     alone = all((column == column[first][code]).all() for column in numbers)
     if not alone or (numbers[3] == _AS_TEXT).any():
-        first = code = np.arange(len(mixed))  # ids that are texts have no parts to be told by
+        first = code = np.arange(len(mixed))  # Ids that are texts have no parts to distinguish them.
     rows = zip(*(column[first].tolist() for column in numbers), texts.take(pa.array(first)).to_pylist(), strict=True)
     ids = [text or "" if kind == _AS_TEXT else _text(high, low, number) for high, low, number, kind, text in rows]
     return pa.array(ids, pa.string()).take(pa.array(code))
 
 
 def group_count(keys: int, least: int, most: int) -> int:
-    """Return the number of file groups that a record index of ``keys`` keys begins with, as in Apache Hudi."""
+    """Return the initial number of file groups of a record index of ``keys`` keys, as in Apache Hudi."""
     if least == most:
         return least
     wanted = -(-int(keys * _GROWING) // (_MAX_GROUP_BYTES // _AVERAGE_RECORD))
@@ -95,7 +96,7 @@ def _payload(locations: pa.Table) -> pa.Table:
 
 
 def _parts(file_id: str) -> tuple[int, int, int, str, int]:
-    """A file id as two halves of a UUID and a number, or as a text."""
+    """Return a file id as two halves of a UUID and a number, or as a text."""
     prefix, rest = file_id[:_UUID_LETTERS], file_id[_UUID_LETTERS:]
     try:
         number = int(rest[1:]) if rest else _NO_INDEX

@@ -1,5 +1,7 @@
-"""Record keys and partition paths. Takes table properties and options and gives their specification, without an
-engine; decodes partition paths back to values."""
+"""Record keys and partition paths.
+
+Takes table properties and options and returns an engine-independent specification. Decodes partition paths to values.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Date patterns of the timestamp key generator (Joda-Time's), taken apart into tokens.
+"""Parser of date patterns of the timestamp key generator (Joda-Time's).
 
-Letters: G C Y x w e E y D M d a K h H k m s S z Z; text in quotes and every other character stands for itself.
+Letters: G C Y x w e E y D M d a K h H k m s S z Z. Quoted text and all other characters are literal.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Token:
 
     @property
     def width(self) -> int:
-        """Number of times that the letter is repeated."""
+        """Number of repetitions of the letter."""
         return len(self.text)
 
 
 def tokens(pattern: str) -> tuple[Token, ...]:
-    """Take a pattern apart. Raises ConfigError for letters that mean nothing and for an open quote."""
-    found: list[Token] = []
+    """Split a pattern into tokens. Raises ConfigError for unknown letters and for an unclosed quote."""
+    parsed: list[Token] = []
     literal = ""
     position = 0
     while position < len(pattern):
@@ -36,36 +36,37 @@ def tokens(pattern: str) -> tuple[Token, ...]:
         if char == "'":
             end = pattern.find("'", position + 1)
             if end < 0:
-                raise ConfigError(f"the date pattern {pattern!r} has a quote that is never closed")
+                raise ConfigError(f"the date pattern {pattern!r} has an unclosed quote")
             literal += pattern[position + 1 : end] or "'"
             position = end + 1
         elif char.isascii() and char.isalpha():
             if char not in _LETTERS:
                 raise ConfigError(
-                    f"the date pattern {pattern!r} has the letter {char!r}, which means nothing; "
-                    f"allowed: {''.join(sorted(_LETTERS))}, other letters in single quotes"
+                    f"the date pattern {pattern!r} has the unknown letter {char!r}; allowed: "
+                    f"{''.join(sorted(_LETTERS))}, other letters in single quotes"
                 )
             run = re.match(f"{char}+", pattern[position:])
             assert run is not None
             if literal:
-                found.append(Token("", literal))
+                parsed.append(Token("", literal))
                 literal = ""
-            found.append(Token(char, run.group()))
+            parsed.append(Token(char, run.group()))
             position += run.end()
         else:
             literal += char
             position += 1
     if literal:
-        found.append(Token("", literal))
-    return tuple(found)
+        parsed.append(Token("", literal))
+    return tuple(parsed)
 
 
 @dataclass(frozen=True, slots=True)
 class InputPattern:
-    """An input pattern as a regular expression that turns a text into ``yyyy-MM-dd HH:mm:ss.SSS``.
+    """An input pattern as a regular expression that converts a text to ``yyyy-MM-dd HH:mm:ss.SSS``.
 
-    ``regex`` matches whole texts; ``replacement`` refers to its groups. ``zone_group``: number of the group that holds
-    the offset or zone of the text, 0 when the pattern has none. ``month_names``: month names become numbers first.
+    ``regex`` matches whole texts; ``replacement`` refers to its groups. ``zone_group``: number of the group with the
+    offset or zone of the text, 0 if the pattern has none. ``month_names``: month names must be replaced by numbers
+    first.
     """
 
     regex: str
@@ -88,9 +89,9 @@ _WIDTHS = {"M": 2, "d": 2, "H": 2, "m": 2, "s": 2}
 
 
 def input_pattern(pattern: tuple[Token, ...]) -> InputPattern:
-    """The regular expression for an input pattern (Java's syntax).
+    """Return the regular expression (Java's syntax) for an input pattern.
 
-    Raises ConfigError for letters that cannot be read back from a text: two-digit years, half days, weeks, eras.
+    Raises ConfigError for letters that cannot be parsed from a text: two-digit years, half days, weeks, eras.
     """
     regex = ""
     groups: dict[str, int] = {}
@@ -112,8 +113,8 @@ def input_pattern(pattern: tuple[Token, ...]) -> InputPattern:
         if field is None or field in groups or (field == "year" and token.width == 2):
             shown = "".join(part.text for part in pattern)
             raise ConfigError(
-                f"the input date pattern {shown!r} uses {token.text!r}, which cannot be read back from a text; "
-                "use yyyy, MM or MMM, dd, HH, mm, ss, SSS, Z, each once"
+                f"the input date pattern {shown!r} uses {token.text!r}, which cannot be parsed; use yyyy, MM or "
+                "MMM, dd, HH, mm, ss, SSS, Z, each once"
             )
         groups[field] = count
         following = pattern[index + 1] if index + 1 < len(pattern) else None
@@ -136,7 +137,7 @@ def input_pattern(pattern: tuple[Token, ...]) -> InputPattern:
 
 
 def quote_regex(text: str) -> str:
-    """Literal text inside a Java regular expression."""
+    """Return a Java regular expression that matches a literal text."""
     return re.sub(r"([^A-Za-z0-9\s_])", r"\\\1", text)
 
 
@@ -144,11 +145,11 @@ _JAVA_SAME = frozenset({"yyyy", "MM", "dd", "MMM", "MMMM", "M", "d", "E", "EE", 
 
 
 def is_plain_date(token: Token) -> bool:
-    """Return True if Spark's date_format gives the same text for this token, but for a plus sign before years of more
-    than four digits. Texts with a plus sign of their own are not plain, so that the other one can be told from them."""
+    """Return True if Spark's date_format returns the same text for this token, except for a plus sign before years of
+    more than four digits. Literal texts with a plus sign are excluded, so that the sign can be identified."""
     return token.text in _JAVA_SAME if token.letter else "+" not in token.text
 
 
 def spark_pattern(run: tuple[Token, ...]) -> str:
-    """Plain date tokens as one pattern of Spark's date_format."""
+    """Return plain date tokens as one pattern of Spark's date_format."""
     return "".join(token.text if token.letter else "'" + token.text.replace("'", "''") + "'" for token in run)

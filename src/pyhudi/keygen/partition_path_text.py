@@ -1,4 +1,4 @@
-"""Partition paths of Arrow rows: the text that ``_hoodie_partition_path`` has, where rows are written without Spark."""
+"""Partition paths of Arrow rows, as stored in ``_hoodie_partition_path``, for writes without Spark."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pyhudi.keygen.record_key_text import value_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
 _NO_FOLDER = r"(^|/)\.{0,2}(/|$)|^\.hoodie(/|$)"
-"""An empty level, "." and ".." name other folders than they say; ".hoodie" is the table's own."""
+"""Levels that are not valid folder names: empty ones, "." and "..". ".hoodie" is reserved."""
 
 
 def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
-    """The partition paths of rows that have the partition fields.
+    """Return the partition paths of rows that have the partition fields.
 
     Raises:
-        RecordKeyError: a field is missing or of a type that makes no folder, or a value cannot be a folder.
-        UnsupportedTableError: a field holds times that are formatted (timestamp-based key generators).
+        RecordKeyError: A field is missing or has an unsupported type, or a value is not a valid folder name.
+        UnsupportedTableError: A field holds formatted times (timestamp-based key generators).
     """
     if not spec.partition_fields:
         return pa.repeat(pa.scalar("", pa.string()), rows.num_rows)
@@ -29,16 +29,18 @@ def partition_paths(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     bad = paths.filter(pc.match_substring_regex(paths, _NO_FOLDER))
     if len(bad):
         raise RecordKeyError(
-            f"the partition path {bad[0].as_py()!r} cannot be a folder of the table; change the value or url-encode "
-            "partition paths (hoodie.datasource.write.partitionpath.urlencode)"
+            f"the partition path {bad[0].as_py()!r} is not a valid folder of the table; change the value or "
+            "URL-encode partition paths (hoodie.datasource.write.partitionpath.urlencode)"
         )
     return paths.take(encoded.indices)
 
 
 def _level(rows: pa.RecordBatch, field: PartitionField, spec: KeySpec) -> pa.StringArray:
-    """The part of the path that one field makes. Values repeat, so the work is done once for each."""
+    """Return the part of the path for one field. Distinct values are processed once."""
     if field.kind is PartitionKind.TIMESTAMP:
-        raise UnsupportedTableError(f"the partition field {field.name!r} holds formatted times, which only Spark makes")
+        raise UnsupportedTableError(
+            f"the partition field {field.name!r} holds formatted times, which are supported only on Spark"
+        )
     encoded = value_text(rows, field.name, spec).dictionary_encode()
     text = encoded.dictionary
     text = pc.if_else(pc.equal(text, ""), DEFAULT_PARTITION, text)
@@ -51,7 +53,7 @@ def _level(rows: pa.RecordBatch, field: PartitionField, spec: KeySpec) -> pa.Str
 
 
 def _url_encoded(text: pa.StringArray) -> pa.StringArray:
-    """The text with the characters of ENCODED_CHARS written as ``%XX``."""
+    """Return the text with ENCODED_CHARS as ``%XX``."""
     text = pc.replace_substring(text, "%", "%25")
     for char in ENCODED_CHARS.replace("%", ""):
         text = pc.replace_substring(text, char, f"%{ord(char):02X}")

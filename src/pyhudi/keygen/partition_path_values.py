@@ -1,4 +1,4 @@
-"""Partition paths back into column values, for pruning and for tables that keep no partition columns in their files."""
+"""Decoding of partition paths to column values, for pruning and for tables whose files omit partition columns."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def decode_partition_paths(config: KeyConfig, schema: pa.Schema, paths: Sequence[str]) -> pa.Table:
     """Decode the values of the partition columns from partition paths.
 
-    One row per path, in the given order. Per partition field a column of its name (and of its type in *schema*; string
-    when the schema lacks it) that is null where the path cannot be decoded, and a boolean column ``exact_<i>`` (i: the
-    field's position) that tells whether the value is certainly the one which the rows hold. It is not for timestamp
-    fields (the path holds a formatted part of the value), for fields of which nothing tells how they are written
+    The result has one row per path, in the given order. For each partition field it has a column with its name (and its
+    type in *schema*; string if the schema lacks it) that is null if the path cannot be decoded, and a boolean column
+    ``exact_<i>`` (i: position of the field) that is true if the rows certainly hold this value. It is false for
+    timestamp fields (the path holds a formatted part of the value), for fields whose conversion is unknown
     (:func:`has_known_kinds`), for the default partition of texts and binaries (null or empty), for texts with slashes
-    and for paths that do not fit the fields.
+    and for paths that do not match the fields.
 
-    A path is taken as the whole value of a single field, however many levels it has. Never fails for a strange path.
+    A path is the whole value of a single field, regardless of its levels. Never raises for unexpected paths.
     """
     fields = partition_fields(config)
     rows = [_decode(path, fields, config) for path in paths]
@@ -55,8 +55,8 @@ def decode_partition_paths(config: KeyConfig, schema: pa.Schema, paths: Sequence
 
 
 def has_known_kinds(config: KeyConfig) -> bool:
-    """Return True if the table tells how values of its partition fields become text. Version 6 does not store the kinds
-    of the custom generator's fields, and what a generator of somebody else does is in its code."""
+    """Return True if the conversion of partition values to text is known. Version 6 does not store the kinds of fields
+    of the custom generator, and conversions of user-defined generators are unknown."""
     if config.keygen is KeyGenType.CUSTOM:
         typed = any(field.kind is PartitionKind.TIMESTAMP for field in config.partition_fields)
         return typed or ":" in config.properties.get(_PARTITION_FIELDS, "")
@@ -64,7 +64,7 @@ def has_known_kinds(config: KeyConfig) -> bool:
 
 
 def partition_fields(config: KeyConfig) -> tuple[PartitionField, ...]:
-    """The fields that the paths of a table are made of (none for generators without partitions)."""
+    """Return the fields of the table's partition paths (none for generators without partitions)."""
     if config.keygen in (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE):
         return ()
     if config.keygen is KeyGenType.TIMESTAMP:
@@ -73,7 +73,7 @@ def partition_fields(config: KeyConfig) -> tuple[PartitionField, ...]:
 
 
 def as_formatted(config: KeyConfig, schema: pa.Schema) -> pa.Schema:
-    """The schema in which columns of a timestamp generator are texts, as in paths."""
+    """Return the schema with columns of a timestamp generator as texts, as in paths."""
     for field in partition_fields(config):
         if field.kind is PartitionKind.TIMESTAMP and field.name in schema.names:
             schema = schema.set(schema.get_field_index(field.name), pa.field(field.name, pa.string()))
@@ -81,7 +81,8 @@ def as_formatted(config: KeyConfig, schema: pa.Schema) -> pa.Schema:
 
 
 def partition_texts(config: KeyConfig, path: str) -> tuple[str | None, ...] | None:
-    """The unescaped text of each partition field (null: the default partition); None if *path* does not fit."""
+    """Return the unescaped text of each partition field (null: the default partition); None if *path* does not
+    match."""
     return _decode(path, partition_fields(config), config)
 
 
@@ -98,8 +99,8 @@ def _decode(path: str, fields: tuple[PartitionField, ...], config: KeyConfig) ->
 
 def _hive_segments(path: str, fields: tuple[PartitionField, ...]) -> tuple[str, ...] | None:
     pattern = "/".join(re.escape(field.name) + "=(.*)" for field in fields)
-    found = re.fullmatch(pattern, path, re.DOTALL)
-    return found.groups() if found else None
+    match = re.fullmatch(pattern, path, re.DOTALL)
+    return match.groups() if match else None
 
 
 def _plain_segments(path: str, fields: tuple[PartitionField, ...], config: KeyConfig) -> tuple[str, ...] | None:
@@ -109,16 +110,16 @@ def _plain_segments(path: str, fields: tuple[PartitionField, ...], config: KeyCo
     widths = [_levels(field, config) for field in fields]
     if len(parts) != sum(widths):
         return None
-    found: list[str] = []
+    segments: list[str] = []
     start = 0
     for width in widths:
-        found.append("/".join(parts[start : start + width]))
+        segments.append("/".join(parts[start : start + width]))
         start += width
-    return tuple(found)
+    return tuple(segments)
 
 
 def _levels(field: PartitionField, config: KeyConfig) -> int:
-    """Number of folder levels of the value of a field."""
+    """Return the number of folder levels of the value of a field."""
     if field.kind is not PartitionKind.TIMESTAMP or config.url_encode:
         return 1
     return config.properties.get("hoodie.keygen.timebased.output.dateformat", "").count("/") + 1
@@ -130,16 +131,16 @@ def _leaf_type(schema: pa.Schema, name: str) -> pa.DataType:
     head, *rest = name.split(".")
     if head not in schema.names:
         return pa.string()
-    found = schema.field(head).type
+    leaf = schema.field(head).type
     for part in rest:
-        if not pa.types.is_struct(found) or found.get_field_index(part) < 0:
+        if not pa.types.is_struct(leaf) or leaf.get_field_index(part) < 0:
             return pa.string()
-        found = found.field(found.get_field_index(part)).type
-    return found
+        leaf = leaf.field(leaf.get_field_index(part)).type
+    return leaf
 
 
 def _value(text: str | None, kind: pa.DataType, config: KeyConfig) -> tuple[Any, bool]:
-    """The typed value of a partition text, and whether the rows certainly hold it."""
+    """Return the typed value of a partition text, and whether the rows certainly hold it."""
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _text_value(text, config)
     if text is None:
@@ -147,11 +148,11 @@ def _value(text: str | None, kind: pa.DataType, config: KeyConfig) -> tuple[Any,
     parser = next((parse for test, parse in _PARSERS if test(kind)), None)
     if parser is None:
         return None, False
-    # such a number is in the column's unit, but where it is of a writer on Spark, in microseconds
+    # Such a number has the unit of the column, except from writers on Spark, which use microseconds.
     millis = pa.types.is_timestamp(kind) and kind.unit == "ms"
     try:
         value = parser(f"{text}000" if millis else text)
-        # what the type cannot hold is not what a row holds
+        # Rows cannot hold a value that exceeds the type.
         pa.scalar(value, type=kind)
     except (ValueError, ArithmeticError, InvalidOperation, OverflowError, pa.ArrowException):
         return None, False
@@ -163,7 +164,7 @@ def _text_value(text: str | None, config: KeyConfig) -> tuple[str | None, bool]:
         return None, False
     if config.url_encode:
         return text, not (config.slash_dates and "/" in text)
-    # two slashes in a value are one in the folder name, and a dash may have become a slash
+    # Two slashes in a value are one in the folder name, and a dash may have been replaced by a slash.
     return text, "/" not in text
 
 

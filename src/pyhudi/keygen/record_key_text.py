@@ -1,4 +1,4 @@
-"""Record keys of Arrow rows: the text that ``_hoodie_record_key`` would have, for tables that do not store it."""
+"""Record keys of Arrow rows, as in ``_hoodie_record_key``, for tables that do not store it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ _DIGITS = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], dtype=
 
 
 def record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
-    """The record keys of rows that have the key fields.
+    """Return the record keys of rows that have the key fields.
 
     Raises:
-        RecordKeyError: a key field is missing, or of a type that makes no key.
-        UnsupportedTableError: keys are generated, or hold timestamps in the writer's time zone.
+        RecordKeyError: A key field is missing, or has an unsupported type.
+        UnsupportedTableError: Keys are generated, or contain timestamps in the writer's time zone.
     """
     if spec.auto_keys:
-        raise UnsupportedTableError("the table generates its record keys and does not store them, so rows have none")
+        raise UnsupportedTableError(
+            "the table generates its record keys and does not store them, so its rows have none"
+        )
     return _joined([value_text(rows, name, spec) for name in spec.record_fields], spec)
 
 
 def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
-    """The record keys of rows that are to be written.
+    """Return the record keys of rows that are to be written.
 
     Raises:
-        RecordKeyError: as `record_keys`; or the key of a row is null or empty (all of its parts).
-        UnsupportedTableError: as `record_keys`.
+        RecordKeyError: As `record_keys`, or the key of a row is null or empty (in all its parts).
+        UnsupportedTableError: As `record_keys`.
     """
     if spec.auto_keys:
         return record_keys(rows, spec)
@@ -44,7 +46,7 @@ def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
 
 
 def generated_keys(instant: str, task: int, first: int, count: int) -> pa.StringArray:
-    """Keys of rows of a table that generates them: ``<instant>_<task partition>_<running number in the task>``."""
+    """Return keys of rows of a table that generates them: ``<instant>_<task partition>_<row number in the task>``."""
     numbers = pa.array(np.arange(first, first + count)).cast(pa.string())
     return pc.binary_join_element_wise(f"{instant}_{task}_", numbers, "")
 
@@ -60,11 +62,11 @@ def _joined(texts: list[pa.StringArray], spec: KeySpec) -> pa.StringArray:
 
 
 def value_text(rows: pa.RecordBatch, name: str, spec: KeySpec) -> pa.StringArray:
-    """The texts of a field, as keys and partition paths hold them; null for null.
+    """Return the texts of a field, as contained in keys and partition paths; null for null.
 
     Raises:
-        RecordKeyError: the field is missing, or of a type that makes no key.
-        UnsupportedTableError: the text depends on the writer's time zone.
+        RecordKeyError: The field is missing, or has an unsupported type.
+        UnsupportedTableError: The text depends on the writer's time zone.
     """
     return _text(_field(rows, name), name, spec)
 
@@ -77,7 +79,8 @@ def _field(rows: pa.RecordBatch, name: str) -> pa.Array:
         return pc.struct_field(rows.column(first), rest)
     except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
         raise RecordKeyError(
-            f"there is no field {name!r} for record keys and partition paths among {', '.join(rows.schema.names)}"
+            f"the field {name!r} of record keys or partition paths does not exist; there are "
+            f"{', '.join(rows.schema.names)}"
         ) from e
 
 
@@ -95,17 +98,17 @@ def _text(column: pa.Array, name: str, spec: KeySpec) -> pa.StringArray:
     if t.is_timestamp(kind):
         if spec.consistent_timestamps and kind.tz is not None:
             raise UnsupportedTableError(
-                f"record keys hold the timestamps of {name!r} in the time zone of whoever wrote them "
-                "(hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=true); no row can be found "
-                "by them"
+                f"record keys contain the timestamps of {name!r} in the time zone of their writer "
+                "(hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=true), so rows "
+                "cannot be found by key"
             )
         return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.string())
-    raise RecordKeyError(f"the field {name!r} has the type {kind}, of which no record key can be made")
+    raise RecordKeyError(f"the field {name!r} has type {kind}, which record keys do not support")
 
 
 def _hex(column: pa.Array) -> pa.StringArray:
-    """Bytes as lower-case hexadecimal digits."""
-    whole = pa.concat_arrays([column.cast(pa.binary())])  # one that begins at its buffers' beginning
+    """Return bytes as lower-case hexadecimal digits."""
+    whole = pa.concat_arrays([column.cast(pa.binary())])  # Without offset in its buffers.
     valid, offsets, data = whole.buffers()
     ends = np.frombuffer(offsets, dtype=np.int32)[: len(whole) + 1]
     digits = _DIGITS[np.frombuffer(data, dtype=np.uint8)[: ends[-1]]] if data is not None else np.zeros(0, np.uint8)

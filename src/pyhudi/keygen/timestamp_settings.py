@@ -1,7 +1,7 @@
-"""Parameters of the timestamp key generator: what a time value means and how it becomes a partition path.
+"""Settings of the timestamp key generator: input type and conversion of time values to partition paths.
 
-Time zones: Apache Hudi documents UTC as the default, but without an option it uses the JVM's own zone; ``None`` stands
-for that here. Date patterns are Joda's, see patterns.py.
+Time zones: Apache Hudi documents UTC as the default, but without an option it uses the JVM's zone, represented by
+``None``. Date patterns are Joda's, see date_patterns.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyhudi.keygen.date_patterns import Token, tokens
 
 PREFIX = "hoodie.keygen.timebased."
 
-# milliseconds of one unit
+# Milliseconds per unit.
 _UNITS = {
     "NANOSECONDS": Fraction(1, 1_000_000),
     "MICROSECONDS": Fraction(1, 1_000),
@@ -36,11 +36,11 @@ _TYPE_UNITS = {
 
 @dataclass(frozen=True, slots=True)
 class TimestampSpec:
-    """Settings by which the timestamp key generator turns a value into a partition path.
+    """Settings with which the timestamp key generator converts a value to a partition path.
 
-    ``unit_ms``: milliseconds of one unit of a number; None where numbers are refused (DATE_STRING, MIXED).
-    ``input_formats``: patterns tried in order on texts; empty where texts are refused.
-    ``input_zone``, ``output_zone``: zone ids, or None for the JVM's (output: of a text, the zone it was written in).
+    ``unit_ms``: milliseconds per unit of a number; None if numbers are not supported (DATE_STRING, MIXED).
+    ``input_formats``: patterns tried in order on texts; empty if texts are not supported. ``input_zone``,
+    ``output_zone``: zone ids, or None for the JVM's (for the output of a text: its own zone).
     """
 
     type: TimestampType
@@ -54,7 +54,7 @@ class TimestampSpec:
     def from_options(cls, lookup: Callable[[str], str | None]) -> TimestampSpec:
         """Read ``hoodie.keygen.timebased.*`` through *lookup* (key → value or None).
 
-        Raises ConfigError for a missing key and InvalidOptionError for a bad value, as the original refuses them.
+        Raises ConfigError for a missing key and InvalidOptionError for an invalid value, like Apache Hudi.
         """
 
         def get(name: str) -> str | None:
@@ -64,7 +64,7 @@ class TimestampSpec:
         raw_type = get("timestamp.type")
         if raw_type is None:
             raise ConfigError(
-                f"the timestamp key generator needs {PREFIX}timestamp.type; allowed: {', '.join(TimestampType)}"
+                f"the timestamp key generator requires {PREFIX}timestamp.type; allowed: {', '.join(TimestampType)}"
             )
         if raw_type not in TimestampType.__members__:
             raise InvalidOptionError(PREFIX + "timestamp.type", raw_type, ", ".join(TimestampType))
@@ -72,13 +72,13 @@ class TimestampSpec:
         output = get("output.dateformat")
         if output is None:
             raise ConfigError(
-                f"the timestamp key generator needs {PREFIX}output.dateformat, a date pattern such as yyyy/MM/dd"
+                f"the timestamp key generator requires {PREFIX}output.dateformat, a date pattern such as yyyy/MM/dd"
             )
         texts = kind in (TimestampType.DATE_STRING, TimestampType.MIXED)
         raw_input = get("input.dateformat")
         if texts and raw_input is None:
             raise ConfigError(
-                f"{PREFIX}timestamp.type={kind} needs {PREFIX}input.dateformat, a date pattern such as yyyy-MM-dd"
+                f"{PREFIX}timestamp.type={kind} requires {PREFIX}input.dateformat, a date pattern such as yyyy-MM-dd"
             )
         formats: tuple[tuple[Token, ...], ...] = ()
         if texts and raw_input is not None:
@@ -102,11 +102,11 @@ class TimestampSpec:
 
 
 def java_zone(text: str | None) -> str | None:
-    """A zone id as Java's ``TimeZone`` takes it, in the form that Spark takes (``GMT+8:00`` → ``+08:00``)."""
+    """Convert a zone id of Java's ``TimeZone`` to the form of Spark (``GMT+8:00`` → ``+08:00``)."""
     if text is None:
         return None
-    found = re.fullmatch(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d{2})?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d{2})?", text.strip())
+    if match is None:
         return text.strip()
-    sign, hours, minutes = found.groups()
+    sign, hours, minutes = match.groups()
     return f"{sign}{int(hours):02d}:{minutes or '00'}"

@@ -1,4 +1,4 @@
-"""Rows of a base file merged with one later version each, the result put in."""
+"""Merging of base file rows with one later version each."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pyhudi.schema.meta_columns import is_meta_column
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The batch after the merge. ``changed`` marks the updates whose base row became another one, ``deleted`` those
-    whose base row is gone."""
+    """The batch after the merge. ``changed`` marks the updates that changed their base row, ``deleted`` those that
+    deleted it."""
 
     rows: pa.RecordBatch
     changed: Mask
@@ -31,9 +31,9 @@ def merge_base(
 ) -> Merged:
     """Merge later versions into base rows.
 
-    ``positions`` are the rows of the batch that the updates are later versions of, distinct and ascending; the updates
-    have the columns of the batch. Base rows are no deletes. ``stamp`` names columns that every changed row takes from
-    its update, also where the base row won and was only filled.
+    ``positions`` are the distinct and ascending rows of the batch to which the updates belong; the updates have the
+    columns of the batch. Base rows are not deletes. ``stamp`` are columns that every changed row takes from its update,
+    even if the base row won and only missing values were filled.
     """
     if rules.merger is not None:
         return _merged_by(rules, base, positions, updates, stamp)
@@ -54,7 +54,7 @@ def merge_base(
 def _merged_by(
     rules: MergeRules, base: pa.RecordBatch, positions: Index, updates: RecordVersions, stamp: Sequence[str]
 ) -> Merged:
-    """The same by the merger of a user."""
+    """Merge by a custom merger."""
     assert rules.merger is not None
     touched = base.take(pa.array(positions))
     older = RecordVersions.of(touched, np.zeros(len(positions), dtype=np.bool_), rules, base.schema)
@@ -108,7 +108,7 @@ class _Fills:
 
 
 def _patched(base: pa.Array, new: pa.Array, positions: Index, taken: Mask) -> pa.Array:
-    """A base column with some values put in: ``new`` at ``positions``, where ``taken``."""
+    """Return a base column with ``new`` values at ``positions``, where ``taken``."""
     if not taken.any():
         return base
     picks = np.arange(len(base), dtype=np.int64)
@@ -117,7 +117,7 @@ def _patched(base: pa.Array, new: pa.Array, positions: Index, taken: Mask) -> pa
 
 
 def _without(columns: list[pa.Array], schema: pa.Schema, gone: Index) -> pa.RecordBatch:
-    """The columns as a batch, less the rows at ``gone``."""
+    """Return the columns as a batch, without the rows at ``gone``."""
     merged = pa.RecordBatch.from_arrays(columns, schema=schema)
     if not len(gone):
         return merged

@@ -1,4 +1,4 @@
-"""Base files of any format as batches of the table's columns, in the order of their rows."""
+"""Reader of base files of any format: batches of the table's columns in row order."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on rows, and the top-level columns that it looks at."""
+    """A condition on rows, and the top-level columns that it refers to."""
 
     expression: pc.Expression
     columns: tuple[str, ...]
 
     def and_(self, other: Condition | None) -> Condition:
-        """Both."""
+        """Return the conjunction of both conditions."""
         if other is None:
             return self
         columns = tuple(dict.fromkeys((*self.columns, *other.columns)))
@@ -47,18 +47,18 @@ def read_base(
     row_bytes: float = 0.0,
     invalid_text: InvalidText = InvalidText.FAIL,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a base file with exactly the columns of ``schema``; those that the file lacks are null.
+    """Return the rows of a base file with exactly the columns of ``schema``; missing columns are null.
 
-    Batches have up to ``batch_rows`` rows of ``batch_bytes`` together. How wide rows are is told by the file (which has
-    values once that it repeats) and by ``row_bytes``, where something is known of them.
+    Batches have up to ``batch_rows`` rows with a total of ``batch_bytes``. The size of rows is determined from the file
+    (which stores repeated values once) and ``row_bytes``, if known.
 
     With a ``condition`` only rows that meet it come; row groups whose statistics speak against it are not read, nor is
     a file whose footer says that it has none of the record ``keys``, the only ones that can meet it.
     ``invalid_text``: what becomes of text that is not UTF-8.
 
     Raises:
-        NotFoundError: the file is gone.
-        FormatError: it is damaged; names it.
+        NotFoundError: The file no longer exists.
+        FormatError: The file is corrupt. The message names it.
     """
     inside = file_columns(schema, names)
     if is_skeleton(path):
@@ -95,7 +95,7 @@ def _of_skeleton(
     limits: tuple[int, int, float],
     invalid_text: InvalidText,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a skeleton file and its source; ``limits`` as of `read_base`."""
+    """Return the rows of a skeleton file and its source; ``limits`` as in `read_base`."""
     batch_rows, batch_bytes, row_bytes = limits
     with as_corruption(storage.uri(path)), open_skeleton(storage, path, invalid_text) as file:
         size = rows_within(batch_bytes, max(file.row_bytes(schema.names), row_bytes), batch_rows)
@@ -113,8 +113,8 @@ def _filtered(
     batch_rows: int,
     condition: Condition,
 ) -> tuple[Iterator[pa.RecordBatch], bool]:
-    """Batches of a Parquet file, and whether the condition has been applied: it is where the file has its columns under
-    their names and with their types."""
+    """Return batches of a Parquet file, and whether the condition has been applied: it is if the file has its columns
+    with the same names and types."""
     columns = [name for name in inside if name in file.schema.names]
     fits = nested_columns(names).isdisjoint(condition.columns) and all(
         inside.get(name) == name and name in file.comparable and file.schema.field(name).type == schema.field(name).type

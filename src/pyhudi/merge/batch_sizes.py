@@ -1,7 +1,7 @@
-"""Batch sizes of a merge: bounded by rows, and by bytes where rows are wide.
+"""Batch sizes of a merge: bounded by rows, and by bytes for wide rows.
 
-Arrow's text and binary columns hold 2 GiB at most, and a merge holds a batch several times over. So a batch of rows of
-some hundred KB each is to have hundreds of them, not as many as one of narrow rows.
+Arrow's text and binary columns hold at most 2 GiB, and a merge holds a batch several times. So a batch of rows of
+several hundred KB each should have hundreds of them, not as many as one of narrow rows.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 BATCH_ROWS = 65_536
-"""Number of rows that go through the merge at a time."""
+"""Number of rows that are merged at a time."""
 
 BATCH_BYTES = 128 * 1024 * 1024
-"""Approximate bytes of rows that go through the merge at a time; a single row may have more."""
+"""Approximate bytes of rows that are merged at a time; a single row may be larger."""
 
 
 def rows_within(limit: int, row_bytes: float, most: int) -> int:
@@ -25,7 +25,7 @@ def rows_within(limit: int, row_bytes: float, most: int) -> int:
 
 
 def pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """Split a batch into batches of at most the given number of bytes, or of a single row; nothing is copied."""
+    """Split a batch into batches of at most the given number of bytes, or of a single row, without copying."""
     if batch.num_rows < 2 or batch.nbytes <= limit:
         yield batch
         return
@@ -35,7 +35,7 @@ def pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
 
 
 def runs(sizes: npt.NDArray[np.float64], limit: int, most: int) -> Iterator[slice]:
-    """Split rows of these sizes into runs bounded in bytes and rows, of one row at least."""
+    """Split rows of these sizes into runs bounded in bytes and rows, of at least one row."""
     ends = np.cumsum(sizes)
     start = 0
     while start < len(sizes):
@@ -47,8 +47,8 @@ def runs(sizes: npt.NDArray[np.float64], limit: int, most: int) -> Iterator[slic
 
 
 def joined_within(batches: list[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in few batches: neighbours are joined up to ``limit`` bytes. Uses up the list, so that parts
-    are free as soon as they are joined."""
+    """Yield the same rows in few batches: adjacent ones are combined up to ``limit`` bytes. Consumes the list, so that
+    parts are released once they are combined."""
     batches.reverse()
     while batches:
         together = [batches.pop()]

@@ -1,8 +1,8 @@
-"""The file-group reader: a file slice's base file and log files merged into the rows that it holds.
+"""File group reader: merges the base file and log files of a file slice into its rows.
 
-`SliceContext` says everything about a query that is the same for all slices; it pickles, so that executors can read
-slices, too. `read_slice` streams one slice: the logs' versions are folded into one for each record first (beyond a
-budget their columns wait on disk), then the base file goes by batch by batch.
+`SliceContext` holds the settings of a query that are the same for all slices. It can be pickled, so executors can read
+slices, too. `read_slice` streams one slice: the versions in the logs are folded into one per record first (beyond a
+budget their columns are spilled to disk), then the base file is merged batch by batch.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ __all__ = [
 
 MAX_BATCH_ROWS = 524_288
 _LEAST_ROWS = 8_192
-"""Least rows of a batch that the estimated width of base rows allows, however wide the rows of the logs are."""
+"""Minimum number of rows of a batch, regardless of the size of log records."""
 _LOGS_OF_BUDGET = 4
-"""Divisor of the budget: the share of log files that are held undecoded."""
+"""Divisor of the budget: the share for undecoded log files."""
 
 
 def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-    """The merged rows of a slice: those of the base file in its order, then those that only the logs have.
+    """Return the merged rows of a slice: those of the base file in its order, then those that occur only in the logs.
 
     Raises:
-        QueryError: a file is gone.
-        FormatError: a file is damaged.
-        MergerError: a user's merger failed.
+        QueryError: A file no longer exists.
+        FormatError: A file is corrupt.
+        MergerError: A custom merger failed.
     """
-    with open_slice(context, file_slice) as found:
-        yield from found.reader.rows(found.state)
+    with open_slice(context, file_slice) as opened:
+        yield from opened.reader.rows(opened.state)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSlice:
-    """A slice whose logs have been read: its reader, what the logs say (None: nothing), all blocks that they have,
-    those of them that count, and how many versions of records these hold."""
+    """A slice whose logs have been read: its reader, the merged log records (None: no records), all blocks, the valid
+    ones, and the number of record versions in these."""
 
     reader: SliceReader
     state: MergedLogRecords | None
@@ -75,40 +75,40 @@ class OpenSlice:
 
 @contextmanager
 def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSlice]:
-    """Read the logs of a slice, for its rows to be read while the context is open; raises what `read_slice` does."""
+    """Read the logs of a slice. Its rows can be read while the context is open. Raises the errors of `read_slice`."""
     with slice_errors(file_slice), ExitStack() as stack:
         logs = stack.enter_context(log_files(context))
         found = list(logs.blocks(file_slice.log_paths, file_slice.log_sizes))
         blocks = valid_blocks(found, context.view)
         if (context.base_rows is not None or context.view.within is not None) and combines(context.rules, blocks):
-            # what a version leaves out stands in versions that the condition does not take, or in older ones
+            # Columns that a version omits come from versions that the condition excludes, or from older ones.
             context = replace(context, view=replace(context.view, within=None), base_rows=None)
             blocks = valid_blocks(found, context.view)
         reader, state = _folded(context, file_slice, blocks, stack)
-        logs.close()  # what counts has been decoded
+        logs.close()  # The valid blocks have been decoded.
         yield OpenSlice(reader, state, found, blocks, reader.num_versions)
 
 
 def combines(rules: MergeRules, blocks: Iterable[LogBlock]) -> bool:
-    """Return True if a merged row may have values of several versions, rather than be one of them."""
+    """Return True if a merged row may combine values of several versions."""
     return rules.merger is not None or rules.partial is not None or any(block.is_partial for block in blocks)
 
 
 @contextmanager
 def slice_errors(file_slice: FileSlice) -> Iterator[None]:
-    """Context manager for reading a slice: errors name the slice and the cure."""
+    """Context manager for reading a slice: errors name the slice and the solution."""
     try:
-        with as_corruption(f"{file_slice} cannot be read"):
+        with as_corruption(f"cannot read {file_slice}"):
             yield
     except NotFoundError as e:
         raise QueryError(
-            f"a file of {file_slice} is gone: a cleaner has removed it since the query was planned. Plan again, or "
-            f"keep more versions (hoodie.clean.commits.retained): {e}"
+            f"a file of {file_slice} no longer exists: a cleaner has removed it since the query was planned. Plan "
+            f"the query again, or retain more versions (hoodie.clean.commits.retained): {e}"
         ) from e
 
 
 def log_files(context: SliceContext) -> LogFiles:
-    """Open the pool of log files of a slice; most of the memory budget is left to their rows."""
+    """Open the pool of log files of a slice; most of the memory budget is left for their rows."""
     return LogFiles(context.storage, context.budget // _LOGS_OF_BUDGET)
 
 
@@ -136,7 +136,8 @@ def has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[Log
 
 
 class SliceReader:
-    """Reads one slice whose blocks are known. ``schema`` are the columns that are read, ``rules`` those for them."""
+    """Reads one slice whose blocks are known. ``schema`` are the columns to read, ``rules`` the merge rules for
+    them."""
 
     def __init__(
         self, context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock], *, by_position: bool
@@ -149,7 +150,7 @@ class SliceReader:
         self.num_versions = 0
 
     def _needed(self, own: pa.Schema) -> list[str]:
-        """Columns of files that the result, conditions and merging need, in the order of the table."""
+        """Return the columns of files that the result, conditions and merging need, in the order of the table."""
         context = self._context
         conditions = (c for c in (context.base_rows, context.key_rows) if c is not None)
         wanted = set(context.columns).union(*(condition.columns for condition in conditions))
@@ -162,18 +163,18 @@ class SliceReader:
                 wanted |= {path.split(".")[0] for path in context.keys.record_fields}
             elif not self._by_position or merger is not None:
                 wanted.add(RECORD_KEY)
-        found = [name for name in own.names if name in wanted]
-        return found or own.names[:1]
+        names = [name for name in own.names if name in wanted]
+        return names or own.names[:1]
 
     def rows(self, state: MergedLogRecords | None) -> Iterator[pa.RecordBatch]:
-        """The merged rows; ``state`` is what the logs say, None or empty: there is nothing to merge."""
+        """Yield the merged rows. ``state`` are the log records; None or empty: there is nothing to merge."""
         if state is None or not len(state):
             for batch in self._base(BATCH_ROWS):
                 yield self.finished(batch)
             return
         seen = np.zeros(len(state), dtype=np.bool_)
         start = 0
-        # the keys of the logs are hashed anew for every batch
+        # The keys of the logs are hashed again for every batch.
         size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS) if state.keys is not None else BATCH_ROWS
         for batch in self._base(size, self.width(state)):
             positions, records = self.hits(batch, start, state)
@@ -188,10 +189,10 @@ class SliceReader:
             yield self.finished(state.changes(records).rows)
 
     def state(self, stack: ExitStack) -> MergedLogRecords:
-        """Merge the log records of the slice; their rows stay available as long as the stack is open.
+        """Merge the log records of the slice. Their rows are available as long as the stack is open.
 
         Raises:
-            PositionsError: the blocks' positions are no good.
+            PositionsError: The positions in the blocks are invalid.
         """
         context = self._context
         versions = LogRecordVersions(
@@ -206,7 +207,7 @@ class SliceReader:
         return stack.enter_context(closing(versions.fold()))
 
     def width(self, state: MergedLogRecords) -> float:
-        """Estimate the bytes of a base row from the logs: the file itself is more exact, except for repeated values."""
+        """Estimate the bytes of a base row from the logs. The file itself is more exact, except for repeated values."""
         return min(state.row_bytes, self._context.batch_bytes / _LEAST_ROWS)
 
     def _base(self, batch_rows: int, row_bytes: float = 0.0) -> Iterator[pa.RecordBatch]:
@@ -233,20 +234,20 @@ class SliceReader:
             first, last = np.searchsorted(state.positions, (start, start + batch.num_rows))
             return state.positions[first:last] - start, np.arange(first, last)
         keys = batch.column(RECORD_KEY) if self._context.keys is None else record_keys(batch, self._context.keys)
-        found = pc.index_in(keys, value_set=state.keys)
-        positions = np.flatnonzero(pc.is_valid(found).to_numpy(zero_copy_only=False))
-        return positions, found.drop_null().to_numpy().astype(np.int64)
+        records = pc.index_in(keys, value_set=state.keys)
+        positions = np.flatnonzero(pc.is_valid(records).to_numpy(zero_copy_only=False))
+        return positions, records.drop_null().to_numpy().astype(np.int64)
 
     def check_positions(self, state: MergedLogRecords, rows: int) -> None:
-        """Refuse versions of rows beyond the end of a base file with ``rows`` rows."""
+        """Raise an error for versions of rows beyond the end of a base file with ``rows`` rows."""
         if state.positions is not None:
             check_positions(self._slice, state.positions, rows)
 
     def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of the result."""
+        """Return the columns of the result."""
         context = self._context
         if not context.columns:
-            return batch.select([])  # which still knows how many rows there are
+            return batch.select([])  # Preserves the number of rows.
         for name, value in self._slice.values.items():
             if name in context.columns:
                 kind = context.schema.field(name).type
@@ -259,8 +260,8 @@ class SliceReader:
 def parted(
     batch: pa.RecordBatch, positions: Index, records: Index, state: MergedLogRecords
 ) -> Iterator[tuple[pa.RecordBatch, Index, Index]]:
-    """Cut a base batch so that the logs' versions of each part can be in memory at a time: parts in order, each with
-    the places in it that have versions, and the numbers of their records."""
+    """Split a base batch so that the versions of each part fit into memory: yield parts in order, with the positions in
+    each that have versions, and the numbers of their records."""
     first = 0
     cuts = list(state.runs(records, MAX_BATCH_ROWS))
     for i, run in enumerate(cuts):
@@ -272,13 +273,13 @@ def parted(
 
 
 def check_positions(file_slice: FileSlice, positions: Index, rows: int) -> None:
-    """Refuse positions (ascending) beyond the end of a base file with ``rows`` rows.
+    """Check that positions (ascending) are within a base file with ``rows`` rows.
 
     Raises:
-        CorruptTableError: there are some.
+        CorruptTableError: A position is beyond the end.
     """
     if len(positions) and positions[-1] >= rows:
         raise CorruptTableError(
-            f"the base file {file_slice.base_path!r} has {rows} rows, but log blocks of its slice have versions of row "
-            f"{int(positions[-1])}"
+            f"the base file {file_slice.base_path!r} has {rows} rows, but log blocks of its slice have versions "
+            f"of row {int(positions[-1])}"
         )

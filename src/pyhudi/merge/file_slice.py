@@ -1,4 +1,4 @@
-"""A file slice, and what reading slices needs to know: plain values that travel to tasks."""
+"""File slices and the settings for reading them: plain values that are sent to tasks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pyhudi.schema.column_names import FileNames
 from pyhudi.storage import Storage
 
 DEFAULT_BUDGET = 1024 * 1024 * 1024
-"""Bytes of log records that are kept in memory, the default of ``hoodie.memory.merge.max.size``."""
+"""Memory in bytes for log records, the default of ``hoodie.memory.merge.max.size``."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """One file slice, paths relative to the table's root; ``log_paths`` in the order in which they are merged.
+    """One file slice. Paths are relative to the root of the table; ``log_paths`` are in merge order.
 
-    ``base_path`` None: the slice has logs only. ``values`` are those that columns have whatever files hold.
+    ``base_path`` None: the slice has only logs. ``values`` are constants of columns that override those in files.
     """
 
     partition: str
@@ -43,7 +43,7 @@ class FileSlice:
 
     @classmethod
     def of(cls, row: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> FileSlice:
-        """A row of a slice table (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
+        """Create a slice from a row of a slice table (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
         return cls(
             row["partition"],
             row["file_id"],
@@ -57,7 +57,7 @@ class FileSlice:
 
 @dataclass(frozen=True, slots=True)
 class SliceContext:
-    """Settings for reading slices; made once, sent to every task, never changed.
+    """Settings for reading slices, created once and sent to every task. Immutable.
 
     ``schema``: all columns of the table as of the query. ``columns``: those of the result, in order.
     ``constant_columns`` are in no file, but in `FileSlice.values`. ``view``: which log blocks count; ``base_rows``:
@@ -90,7 +90,7 @@ class SliceContext:
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the result."""
+        """Columns of the result."""
         return pa.schema([self.schema.field(name) for name in self.columns])
 
     def base_condition(self) -> Condition | None:
@@ -99,5 +99,5 @@ class SliceContext:
         return self.base_rows if by_key is None else by_key.and_(self.base_rows)
 
     def names(self, instant: str) -> FileNames:
-        """The names of columns in files of that instant, where they are others."""
+        """Return the names of columns in files of that instant, where they differ."""
         return {} if self.names_at is None else self.names_at(instant)

@@ -1,7 +1,7 @@
-"""Ordering values: which of two is greater, and ranks for many; all on whole Arrow columns.
+"""Comparison and ranking of ordering values on whole Arrow columns.
 
-Several ordering fields compare as a tuple, left to right. A missing value counts as 0 for numbers and as the least
-value for other types. Text compares by its UTF-8 bytes, floats as Java's ``Double.compare`` does.
+Several ordering fields are compared as a tuple, left to right. A missing value counts as 0 for numbers and as the
+minimum for other types. Text is compared by its UTF-8 bytes, floats like Java's ``Double.compare``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Mask = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.int64]
 
 SEQUENCE_DIGITS = 19
-"""Digits to which the numbers of a sequence are filled up: those of the greatest 64-bit number."""
+"""Digits to which the numbers of a sequence are padded: those of the maximum 64-bit number."""
 
 _PLAIN = (
     pa.types.is_integer,
@@ -37,12 +37,12 @@ _PLAIN = (
 
 
 def newer_wins(older: Sequence[pa.Array], newer: Sequence[pa.Array]) -> Mask:
-    """Return a mask of the aligned rows whose newer version wins by its ordering values: all unless they are less.
+    """Return a mask of the aligned rows whose newer version wins by its ordering value: all unless it is less.
 
-    ``older`` and ``newer`` hold the ordering columns, of equal types. Without columns the newer rows win.
+    ``older`` and ``newer`` are the ordering columns, with equal types. Without columns the newer rows win.
     """
     if not newer:
-        raise ValueError("ordering columns are needed to compare by them")
+        raise ValueError("ordering columns are required for a comparison")
     rows = len(newer[0])
     decided, wins = np.zeros(rows, dtype=np.bool_), np.zeros(rows, dtype=np.bool_)
     for old, new in zip(older, newer, strict=True):
@@ -53,9 +53,9 @@ def newer_wins(older: Sequence[pa.Array], newer: Sequence[pa.Array]) -> Mask:
 
 
 def without_ordering(ordering: Sequence[pa.Array], rows: int) -> Mask:
-    """Return a mask of the rows that carry no ordering value, as a delete by key does.
+    """Return a mask of the rows without an ordering value, as in a delete by key.
 
-    Apache Hudi stores "none" as the integer 0, so that a 32-bit ordering field that is 0 means none, too.
+    Apache Hudi stores "none" as the integer 0, so a 32-bit ordering field of 0 means none, too.
     """
     if len(ordering) == 1 and pa.types.is_int32(ordering[0].type):
         return as_mask(pc.equal(pc.fill_null(ordering[0], 0), 0))
@@ -66,14 +66,14 @@ def without_ordering(ordering: Sequence[pa.Array], rows: int) -> Mask:
 
 
 def ranks(ordering: Sequence[pa.Array], rows: int) -> Index:
-    """Whole numbers, from 0, that order as the rows' ordering values do; equal values have equal ranks."""
+    """Return integers, from 0, with the order of the rows' ordering values; equal values have equal ranks."""
     if not ordering:
         return np.zeros(rows, dtype=np.int64)
     return reduce(_combined, (_column_ranks(column) for column in ordering))
 
 
 def as_mask(array: Any) -> Mask:
-    """A boolean array (null is false) as numpy's."""
+    """Return a boolean array (null is false) as a numpy array."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     result: Mask = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(np.bool_, copy=False)
@@ -81,26 +81,26 @@ def as_mask(array: Any) -> Mask:
 
 
 def check_orderable(kind: pa.DataType, name: str) -> None:
-    """Refuse types whose values have no order.
+    """Check that a type has an order.
 
     Raises:
-        UnsupportedTableError: lists, maps and structs.
+        UnsupportedTableError: The type is a list, map or struct.
     """
     if not any(fits(kind) for fits in _PLAIN):
         raise UnsupportedTableError(
-            f"the ordering field {name!r} has the type {kind}, whose values have no order; take a simple one"
+            f"the ordering field {name!r} has type {kind}, whose values have no order; use a primitive type"
         )
 
 
 def padded(sequences: pa.Array) -> pa.Array:
-    """Texts of whole numbers between dots, like ``12.345``, as texts that sort as the numbers do."""
+    """Return dotted numbers such as ``12.345`` as texts with the same order."""
     parts = pc.split_pattern(sequences, ".")
     numbers = pa.ListArray.from_arrays(parts.offsets, pc.utf8_lpad(parts.values, SEQUENCE_DIGITS, "0"))
     return pc.if_else(pc.is_valid(sequences), pc.binary_join(numbers, "."), None)
 
 
 def field_of(rows: pa.RecordBatch | pa.Table, path: str) -> pa.Array | pa.ChunkedArray:
-    """A column, or a field within structs by its dotted path."""
+    """Return a column, or a field within structs by its dotted path."""
     if path in rows.schema.names:
         return rows.column(path)
     first, *rest = path.split(".")
@@ -108,7 +108,7 @@ def field_of(rows: pa.RecordBatch | pa.Table, path: str) -> pa.Array | pa.Chunke
 
 
 def type_of(schema: pa.Schema, path: str) -> pa.DataType | None:
-    """The type of such a field; None where there is none."""
+    """Return the type of such a field; None if it does not exist."""
     index = schema.get_field_index(path)
     if index >= 0:
         return schema.field(index).type
@@ -124,7 +124,7 @@ def type_of(schema: pa.Schema, path: str) -> pa.DataType | None:
 
 
 def _compare(left: pa.Array, right: pa.Array) -> tuple[Mask, Mask]:
-    """Two masks of the rows: left is greater than right, and left is less than right."""
+    """Return two masks of the rows: left is greater than right, and left is less than right."""
     kind = left.type
     if pa.types.is_floating(kind):
         a, b = _float_order(left), _float_order(right)
@@ -153,14 +153,14 @@ def _column_ranks(column: pa.Array) -> Index:
         order = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
         order[0] = 0  # null
         order[1 + pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(1, len(order))
-        found: Index = order[1 + pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
-        return found
+        rank: Index = order[1 + pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+        return rank
     dense: Index = np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
     return dense
 
 
 def _combined(first: Index, second: Index) -> Index:
-    """Ranks of pairs."""
+    """Return ranks of pairs."""
     pairs = first * (int(second.max(initial=0)) + 1) + second
     dense: Index = np.unique(pairs, return_inverse=True)[1].astype(np.int64, copy=False)
     return dense
@@ -171,7 +171,7 @@ def _zero_filled(column: pa.Array) -> pa.Array:
 
 
 def _float_order(column: pa.Array) -> Index:
-    """Integers that order as Java's ``Double.compare`` does: -0.0 before 0.0, NaN above all."""
+    """Return integers with the order of Java's ``Double.compare``: -0.0 before 0.0, NaN greater than all."""
     values = pc.fill_null(column, 0.0).cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
     values[np.isnan(values)] = np.nan
     bits = values.view(np.int64)
@@ -180,7 +180,8 @@ def _float_order(column: pa.Array) -> Index:
 
 
 def distinct(numbers: Index) -> Index:
-    """The different ones among some numbers, ascending; numpy's own way hashes them, twenty times as slowly."""
+    """Return the distinct numbers, ascending. Faster than numpy's function, which hashes and takes twenty times as
+    long."""
     ascending = np.sort(numbers)
-    found: Index = ascending[np.diff(ascending, prepend=ascending[:1] - 1) != 0]
-    return found
+    values: Index = ascending[np.diff(ascending, prepend=ascending[:1] - 1) != 0]
+    return values

@@ -1,7 +1,7 @@
-"""Skeleton files: base files of a metadata-only bootstrap, which hold the meta columns of the rows of a source file.
+"""Skeleton files: base files of a metadata-only bootstrap, with the meta columns of the rows of a source file.
 
-A row is at the same place in both. They are read side by side, each only if a column of it is asked for. Partition
-columns that the source does not hold, because its folders tell them, come from the partition path.
+Rows have the same position in both. The files are read together, each only if one of its columns is requested.
+Partition columns that the source omits, because its folders contain them, are taken from the partition path.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pyhudi.table.config.table_config import TableConfig
 
 
 class SkeletonFile:
-    """An open skeleton file with its source. Made by `open_skeleton`.
+    """An open skeleton file with its source. Created by `open_skeleton`.
 
     Attributes:
-        own: The skeleton itself, open.
+        own: The open skeleton file.
     """
 
     def __init__(
@@ -43,15 +43,15 @@ class SkeletonFile:
 
     @cached_property
     def footer(self) -> Footer:
-        """The entries of the skeleton's footer."""
+        """Footer entries of the skeleton file."""
         return _footer(self._path, self.own)
 
     @cached_property
     def source(self) -> SourceFile:
-        """What the bootstrap index says of the source.
+        """Entry of the source in the bootstrap index.
 
         Raises:
-            CorruptTableError: the index does not know it.
+            CorruptTableError: The index lacks it.
         """
         if self._known is not None:
             return self._known
@@ -61,29 +61,30 @@ class SkeletonFile:
 
     @cached_property
     def source_file(self) -> Any:
-        """The source, open.
+        """The open source file.
 
         Raises:
-            CorruptTableError: it is gone, or is not the file any more that was bootstrapped.
+            CorruptTableError: The file no longer exists, or has changed since the bootstrap.
         """
-        found = self.source
-        folder, _, name = found.uri.rpartition("/")
+        source = self.source
+        folder, _, name = source.uri.rpartition("/")
         storage = open_sibling(self._storage, folder)
         try:
             file = self._stack.enter_context(storage.open_input(name))
         except NotFoundError as e:
-            raise CorruptTableError(f"{self._of_source()} is gone; restore it") from e
+            raise CorruptTableError(f"{self._of_source()} no longer exists; restore it") from e
         size = file.size()
-        if found.size is not None and size != found.size:
+        if source.size is not None and size != source.size:
             raise CorruptTableError(
-                f"{self._of_source()} has changed since the bootstrap: it has {size:,} bytes and had {found.size:,}; "
-                "restore it, or bootstrap a new table"
+                f"{self._of_source()} has changed since the bootstrap: its size is {size:,} bytes and was "
+                f"{source.size:,}; restore it, or bootstrap a new table"
             )
         self._check_time(storage, name)
         return file
 
     def _check_time(self, storage: Storage, name: str) -> None:
-        """Refuse a source that was changed at another time than the index says, unless the table's properties allow."""
+        """Raise an error if the modification time of the source differs from that in the index, unless the properties
+        of the table allow it."""
         stat = storage.stat(name)
         if stat is None or self.source.is_of_time(stat.mtime_ms):
             return
@@ -91,15 +92,15 @@ class SkeletonFile:
         if not Options.parse(dict(TableConfig.load(self._storage).properties)).get_typed(options.BOOTSTRAP_CHECK_TIMES):
             return
         raise CorruptTableError(
-            f"{self._of_source()} has changed since the bootstrap: its last change is of {_utc(stat.mtime_ms)} and was "
-            f"of {_utc(self.source.mtime_ms or 0)}; restore it with its time, or, if its content is the same, set the "
-            f"table property {key}=false"
+            f"{self._of_source()} has changed since the bootstrap: its modification time is {_utc(stat.mtime_ms)} "
+            f"and was {_utc(self.source.mtime_ms or 0)}; restore it with its time, or, if its content is the "
+            f"same, set the table property {key}=false"
         )
 
     @cached_property
     def source_footer(self) -> Footer:
-        """The footer of the source, which has as many rows as the skeleton; raises what `source_file` does."""
-        with as_corruption(f"{self._of_source()} cannot be read"):
+        """Footer of the source, which has as many rows as the skeleton. Raises the errors of `source_file`."""
+        with as_corruption(f"cannot read {self._of_source()}"):
             footer = _footer(self.source.uri, self.source_file)
         if footer.num_rows != self.footer.num_rows:
             raise CorruptTableError(
@@ -110,46 +111,46 @@ class SkeletonFile:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of the skeleton, then those that only the source has."""
+        """Columns of the skeleton, then those that only the source has."""
         own = self.footer.schema
         return pa.schema([*own, *(field for field in self.source_footer.schema if field.name not in own.names)])
 
     def row_bytes(self, names: Sequence[str]) -> float:
-        """Bytes of a row in these columns, on average, before compression; 0 where footers do not tell."""
+        """Return the average uncompressed bytes per row of these columns; 0 if footers do not contain them."""
         own = self.footer
         footers = [own] if own.schema.names and set(names) <= set(own.schema.names) else [own, self.source_footer]
         return sum(parquet.row_bytes(f.metadata, names) for f in footers if f.metadata is not None)
 
     def path_values(self, schema: pa.Schema) -> dict[str, Any]:
-        """The values of those columns of ``schema`` that the partition path tells and no file holds."""
+        """Return the values of those columns of ``schema`` that are in the partition path and in no file."""
         config = TableConfig.load(self._storage)
         missing = [
             f.name for f in partition_fields(config) if f.name in schema.names and f.name not in self.schema.names
         ]
         if not missing:
             return {}
-        told = decode_partition_paths(config, schema, [self._path.rpartition("/")[0]])
-        return {name: told[name][0].as_py() for name in missing}
+        decoded = decode_partition_paths(config, schema, [self._path.rpartition("/")[0]])
+        return {name: decoded[name][0].as_py() for name in missing}
 
     def batches(self, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in order, with those columns of ``schema`` that there are, in the types that files have.
+        """Yield the rows in order, with the existing columns of ``schema``, in the types of the files.
 
         Raises:
-            CorruptTableError: the source is gone or has changed, and columns of it are asked for.
-            FormatError: a file is damaged.
+            CorruptTableError: The source no longer exists or has changed, and columns of it are requested.
+            FormatError: A file is corrupt.
         """
         own = [name for name in schema.names if name in self.footer.schema.names]
         rest = pa.schema([field for field in schema if field.name not in own])
         if not rest.names:
             yield from self._read(self._path, self.own, own, batch_rows)
             return
-        held = [name for name in rest.names if name in self.source_footer.schema.names]
-        told = self.path_values(rest) if len(held) < len(rest) else {}
-        sides = [self._read(self.source.uri, self.source_file, held, batch_rows)] if held else []
-        if own or not held:
+        stored = [name for name in rest.names if name in self.source_footer.schema.names]
+        path_values = self.path_values(rest) if len(stored) < len(rest) else {}
+        sides = [self._read(self.source.uri, self.source_file, stored, batch_rows)] if stored else []
+        if own or not stored:
             sides.append(self._read(self._path, self.own, own, batch_rows))
         for parts in _side_by_side(*sides) if len(sides) > 1 else zip(sides[0], strict=True):
-            yield _joined(parts, schema, told)
+            yield _joined(parts, schema, path_values)
 
     def _read(self, path: str, file: Any, names: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         if path.endswith(".orc"):
@@ -159,15 +160,18 @@ class SkeletonFile:
         yield from parquet.read_batches(file, names, batch_size=batch_rows, invalid_text=self._invalid_text)
 
     def _of_source(self) -> str:
-        return f"{self.source.uri}, which has the rows of the bootstrapped base file {self._path},"
+        return f"{self.source.uri}, the source of the bootstrapped base file {self._path},"
 
 
 @contextmanager
 def open_skeleton(
     storage: Storage, path: str, invalid_text: InvalidText = InvalidText.FAIL, *, source: SourceFile | None = None
 ) -> Iterator[SkeletonFile]:
-    """Open a skeleton file; its source is opened when it is needed. ``invalid_text``: what becomes of text that is not
-    UTF-8. ``source``: the source, where the bootstrap index is not written yet."""
+    """Open a skeleton file; its source is opened when it is needed.
+
+    ``invalid_text``: treatment of text that is not valid UTF-8. ``source``: the source, if the bootstrap index is not
+    written yet.
+    """
     with ExitStack() as stack:
         yield SkeletonFile(storage, path, stack, invalid_text, source)
 
@@ -183,14 +187,14 @@ def _footer(path: str, file: Any) -> Footer:
 def _side_by_side(
     left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, ...]]:
-    """Batches of both with the same rows."""
+    """Yield batches of both with the same rows."""
     one = other = None
     while True:
         one = one if one is not None and one.num_rows else next(left, None)
         other = other if other is not None and other.num_rows else next(right, None)
         if one is None or other is None:
             if one is not other:
-                raise FormatError("a skeleton file and its source have different numbers of rows")
+                raise FormatError("the skeleton file and its source have different numbers of rows")
             return
         rows = min(one.num_rows, other.num_rows)
         yield one.slice(0, rows), other.slice(0, rows)

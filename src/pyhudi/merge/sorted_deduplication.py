@@ -1,4 +1,4 @@
-"""Rows of one batch of a write: those of one key become one row, streaming over sorted batches."""
+"""Deduplication of one batch of a write, streaming over sorted batches."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pyhudi.merge.ordering_values import Index, as_mask
 
 @dataclass(frozen=True, slots=True)
 class SortedDeduplicator:
-    """Folds rows by key; pickles, so that it can go to executors.
+    """Folds rows by key. Can be pickled, so that it can be sent to executors.
 
     ``by`` are the key columns, ``delete`` the boolean column that marks deletes (null is false), ``drop`` columns that
-    the result is without. ``hard_deletes``: deletes have no ordering value, whatever their columns hold.
+    are removed from the result. ``hard_deletes``: deletes have no ordering value, regardless of their columns.
     """
 
     by: tuple[str, ...]
@@ -29,25 +29,24 @@ class SortedDeduplicator:
     hard_deletes: bool = False
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield one row for each key. ``batches`` are sorted by key, rows of one key in the order in which they
-        arrived.
+        """Yield one row per key. ``batches`` are sorted by key, with rows of one key in order of arrival.
 
-        Keys may go on in the next batch; one row is held back for that.
+        Keys may continue in the next batch, so the last row is held back.
         """
-        held: RecordVersions | None = None
+        pending: RecordVersions | None = None
         for batch in batches:
             if not batch.num_rows:
                 continue
             changes = self._changes(batch)
-            if held is not None:
-                changes = joined(held, changes)
+            if pending is not None:
+                changes = joined(pending, changes)
             folded = fold_record_versions(changes, _runs(changes.rows, self.by), self.rules.present(batch.schema))
             last = np.array([len(folded) - 1], dtype=np.int64)
             if len(folded) > 1:
                 yield self._rows(folded.take(np.arange(last[0], dtype=np.int64)))
-            held = folded.take(last)
-        if held is not None:
-            yield self._rows(held)
+            pending = folded.take(last)
+        if pending is not None:
+            yield self._rows(pending)
 
     def _changes(self, batch: pa.RecordBatch) -> RecordVersions:
         rules = self.rules.present(batch.schema)
@@ -63,7 +62,7 @@ class SortedDeduplicator:
 
 
 def dedupe(rows: pa.RecordBatch, how: SortedDeduplicator) -> pa.RecordBatch:
-    """The same for one batch in any order of keys: one row for each, in the order in which keys first appear."""
+    """Deduplicate one batch with any order of keys: one row per key, in order of first appearance."""
     if not rows.num_rows:
         return rows
     numbered = rows.append_column("_pyhudi_first", pa.array(np.arange(rows.num_rows)))
@@ -77,7 +76,7 @@ def dedupe(rows: pa.RecordBatch, how: SortedDeduplicator) -> pa.RecordBatch:
 
 
 def _runs(rows: pa.RecordBatch, by: Sequence[str]) -> Index:
-    """Numbers of the runs of equal keys, from 0."""
+    """Return the numbers of the runs of equal keys, from 0."""
     n = rows.num_rows
     new = np.zeros(n, dtype=np.bool_)
     for name in by:

@@ -1,6 +1,7 @@
-"""The metadata table in ``.hoodie/metadata``. Takes commits of the data table and gives its file lists, column
-statistics, bloom filters and indexes, kept up to date within each commit. Layout and names are here; reading,
-writing and services have packages of their own.
+"""The metadata table in ``.hoodie/metadata``.
+
+Takes commits of the data table and maintains its file lists, column statistics, bloom filters and indexes within each
+commit. This package has layout and names; subpackages have reading, writing and services.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The least a writer must do that does not maintain the metadata table: take it out of use before it writes.
+"""Disabling of the metadata table, required before a write that does not maintain it.
 
-A commit that the metadata table does not know of makes Apache Hudi return wrong rows without a word. When
-``hoodie.table.metadata.partitions`` is empty, every reader lists files instead, and Apache Hudi builds the metadata
-table anew at its next write, with the indexes that ``.hoodie/.index_defs/index.json`` still names. So: first the
-property, then the folder, in an order in which what is left over after a kill never misleads anybody:
+After a commit that is missing in the metadata table, Apache Hudi silently returns wrong rows. If
+``hoodie.table.metadata.partitions`` is empty, every reader lists files instead, and the next write of Apache Hudi
+rebuilds the metadata table with the indexes in ``.hoodie/.index_defs/index.json``. The steps are ordered so that
+leftovers after a crash are never misread:
 
-1. the properties (one atomic file): from here on nobody reads the metadata table;
-2. its data: whoever builds it anew wipes the partition folders anyway;
-3. its history, then its timeline: fewer instants of a table whose data nobody uses;
-4. its own ``hoodie.properties``: until then the folder is a table, after it an empty folder.
+1. The properties (one atomic file): from now on nobody reads the metadata table.
+2. Its data: a rebuild deletes the partition folders anyway.
+3. Its archived timeline, then its active timeline, which belong to unused data.
+4. Its own ``hoodie.properties``: until then the folder is a table, afterwards an empty folder.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def is_attached(config: TableConfig) -> bool:
 
 
 def detach_metadata_table(storage: Storage, config: TableConfig) -> TableConfig:
-    """Take the metadata table out of use and delete it; returns the table's configuration from then on.
+    """Disable the metadata table and delete it. Return the new configuration of the table.
 
-    Does nothing for a table without one. Finishes what an earlier call left when it was killed. The caller holds the
-    table lock where several writers are about.
+    Does nothing for a table without one. Completes an earlier interrupted call. If there are concurrent writers, the
+    caller holds the lock of the table.
     """
     if is_attached(config):
         config = config.updated(storage, remove=(PARTITIONS, PARTITIONS_INFLIGHT))
@@ -52,8 +52,8 @@ def _delete_folder(storage: Storage) -> None:
     for history in (f"{own}/timeline/history", f"{own}/archived"):
         storage.delete(f"{history}/_version_")
         storage.delete_tree(history)
-    # completed files before the pending ones of the same instant would show them as failed writes to be rolled back;
-    # names sort the other way round: requested, inflight and completed file of one instant go in this order
+    # If completed files were deleted before the pending ones of the same instant, these would look like failed writes
+    # to be rolled back. The reverse order of names is: requested, inflight and completed file of one instant.
     paths = [p for p in storage.list(own, recursive=True)["path"].to_pylist() if not p.endswith("/hoodie.properties")]
     for batch in (
         [p for p in paths if p.endswith(".requested")],

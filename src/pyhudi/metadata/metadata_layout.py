@@ -1,6 +1,6 @@
-"""Location, name and properties of the metadata table, as Apache Hudi sets them.
+"""Location, name and properties of the metadata table, as set by Apache Hudi.
 
-It is a merge-on-read table of its own in ``.hoodie/metadata``; here all paths are those of the table that it describes.
+It is a merge-on-read table in ``.hoodie/metadata``. All paths are relative to the data table.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class MetadataPartition(StrEnum):
-    """Partitions of the metadata table that a table has once each; `is_secondary` and `is_expression` tell others,
-    which are named by their indexes."""
+    """Partitions of the metadata table that occur once per table. `is_secondary` and `is_expression` identify the
+    others, which are named after their indexes."""
 
     FILES = "files"
     COLUMN_STATS = "column_stats"
@@ -39,13 +39,13 @@ RECORD_INDEX: str = MetadataPartition.RECORD_INDEX
 
 PROPERTIES = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
 HEARTBEATS = f"{METADATA_FOLDER}/.hoodie/.heartbeat"
-"""Folder of the heartbeats of the metadata table's compactions, which go on while the table's lock is free."""
+"""Folder of the heartbeats of the metadata table's compactions, which run without the lock of the table."""
 
 _FILE_ID_PREFIXES: dict[str, str] = {COLUMN_STATS: "col-stats"}
 
 
 def metadata_layout(version: int) -> Layout:
-    """The timeline layout of the metadata table of a table of that version, as seen from the table."""
+    """Return the timeline layout of the metadata table of a table of that version, relative to the table."""
     own = f"{METADATA_FOLDER}/.hoodie"
     if version < 8:
         return Layout(1, own, f"{own}/archived")
@@ -53,20 +53,21 @@ def metadata_layout(version: int) -> Layout:
 
 
 def metadata_timeline(storage: Storage, version: int) -> ActiveTimeline:
-    """The metadata table's active timeline: one listing."""
+    """Load the metadata table's active timeline by one listing."""
     return ActiveTimeline.load(storage, metadata_layout(version))
 
 
 def file_group_ids(partition: str, count: int) -> list[str]:
-    """The ids of the file groups of a partition of the metadata table."""
+    """Return the ids of the file groups of a partition of the metadata table."""
     prefix = _FILE_ID_PREFIXES.get(partition, partition.replace("_", "-"))
     return [f"{prefix}-{n:04d}-0" for n in range(count)]
 
 
 def metadata_properties(config: TableConfig) -> dict[str, str]:
-    """Return all of the metadata table's ``hoodie.properties``, as the release of that table version writes them."""
+    """Return the content of the metadata table's ``hoodie.properties``, as written by the release of that table
+    version."""
     version = config.version
-    found = {
+    properties = {
         NAME: f"{config.name}_metadata",
         "hoodie.table.type": "MERGE_ON_READ",
         "hoodie.table.version": str(version),
@@ -79,12 +80,12 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.datasource.write.drop.partition.columns": "false",
     }
     if version < 8:
-        found |= {
+        properties |= {
             "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
             "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
         }
     else:
-        found |= {
+        properties |= {
             "hoodie.table.initial.version": str(version),
             "hoodie.timeline.path": "timeline",
             "hoodie.timeline.history.path": "history",
@@ -92,12 +93,12 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
             "hoodie.record.merge.mode": "CUSTOM",
             "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
         }
-    found[CHECKSUM] = table_checksum(found)
-    return found
+    properties[CHECKSUM] = table_checksum(properties)
+    return properties
 
 
 def create_metadata_table(storage: Storage, config: TableConfig) -> None:
-    """Make the metadata table's folders and properties, unless they are there."""
+    """Create the metadata table's folders and properties, unless they exist."""
     layout = metadata_layout(config.version)
     storage.make_dirs(layout.folder)
     storage.make_dirs(layout.history)

@@ -1,5 +1,7 @@
-"""Metrics of writes and table services. Takes a report of each action and gives it to the callbacks of the process, to
-the log, and to the reporter that ``hoodie.metrics.*`` names. Nothing here makes a write fail.
+"""Metrics of writes and table services.
+
+Takes a report of each action and passes it to the callbacks of the process, to the log, and to the reporter in
+``hoodie.metrics.*``. Failures never affect a write.
 """
 
 from pyhudi.metrics.action_report import ActionReport

@@ -11,17 +11,17 @@ class ActionReport:
     """Report of one action.
 
     Attributes:
-        action: Name as on the timeline (commit, deltacommit, replacecommit, compaction, logcompaction, clean, rollback,
+        action: Name as in the timeline (commit, deltacommit, replacecommit, compaction, logcompaction, clean, rollback,
             savepoint, restore), ``archive``, or ``metadata_compaction`` for compactions of the metadata table.
         table: URI of the table.
         table_name: Name of the table (``hoodie.table.name``).
-        instants: Requested times of what was completed, oldest first; none if nothing was done.
-        operation: Operation as commit metadata names it, such as UPSERT; empty for services that have none.
+        instants: Requested times of completed instants, oldest first; empty if there was nothing to do.
+        operation: Operation as in commit metadata, such as UPSERT; empty for services that have none.
         counts: Numbers of records, files, partitions or instants, by name.
         num_bytes: Bytes written or deleted.
-        millis: Milliseconds by phase, one after another; together the duration of the action.
+        millis: Milliseconds by consecutive phase; their sum is the duration of the action.
         gauges: Values by the names of Apache Hudi's metrics.
-        reason: Why nothing was done, or what was left.
+        reason: Reason why there was nothing to do, or why it is incomplete.
     """
 
     action: str
@@ -37,7 +37,7 @@ class ActionReport:
 
     @property
     def duration_millis(self) -> int:
-        """Milliseconds of all phases."""
+        """Total milliseconds of all phases."""
         return sum(self.millis.values())
 
     def line(self) -> str:

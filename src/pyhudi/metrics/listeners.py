@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pyhudi.metrics.action_report import ActionReport
 
 Listener = Callable[[ActionReport], object]
-"""A function that takes the report of an action."""
+"""A function that receives the report of an action."""
 
 _listeners: list[Listener] = []
 _guard = threading.Lock()
@@ -17,10 +17,10 @@ _log = logging.getLogger("pyhudi.metrics")
 
 
 def add_listener(listener: Listener) -> Listener:
-    """Have a function called after each write and each table service of this process.
+    """Register a function to be called after each write and each table service of this process.
 
-    It is called in the thread that did the work, after the action is completed and the table's lock is free. What it
-    raises is logged, and the action stands.
+    It is called in the thread of the action, after the action is completed and the lock of the table is released.
+    Exceptions are logged and do not affect the action.
 
     Args:
         listener: The function.
@@ -35,7 +35,7 @@ def add_listener(listener: Listener) -> Listener:
 
 
 def remove_listener(listener: Listener) -> None:
-    """Stop calling a function; nothing when it was not added."""
+    """Unregister a function. Does nothing if it is not registered."""
     with _guard:
         if listener in _listeners:
             _listeners.remove(listener)

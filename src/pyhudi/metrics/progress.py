@@ -1,4 +1,4 @@
-"""Progress of long work."""
+"""Progress of long operations."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], object]
-"""Called with what is being done ("delete files"), how much of it is done, and how much there is in all. What it raises
-is logged."""
+"""Called with a description of the work ("delete files"), the number of completed units, and the total. Exceptions are
+logged."""
 
 _log = logging.getLogger("pyhudi.metrics")
 
@@ -19,4 +19,4 @@ def report_progress(progress: Progress | None, what: str, done: int, total: int)
     try:
         progress(what, done, total)
     except Exception as failure:
-        _log.warning("the progress of '%s' was not taken: %s", what, failure, exc_info=failure)
+        _log.warning("the progress callback for '%s' failed: %s", what, failure, exc_info=failure)

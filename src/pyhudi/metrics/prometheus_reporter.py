@@ -1,7 +1,7 @@
-"""The reporters PROMETHEUS and PROMETHEUS_PUSHGATEWAY, by the library ``prometheus_client``.
+"""The reporters PROMETHEUS and PROMETHEUS_PUSHGATEWAY, with the library ``prometheus_client``.
 
-Names are made fit for Prometheus as Apache Hudi's exporter makes them: what is no letter, digit, underscore or colon
-becomes an underscore.
+Names are converted to Prometheus names as in Apache Hudi's exporter: characters other than letters, digits, underscores
+and colons become underscores.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Gauge
 
 _SUFFIX = secrets.randbelow(10**9)
-"""Ends the names of jobs of this process."""
+"""Suffix of the job names of this process."""
 _TIMEOUT_SECONDS = 5.0
 _UNFIT = re.compile(r"[^a-zA-Z0-9_:]")
 
@@ -30,17 +30,17 @@ _guard = threading.Lock()
 
 
 def check_prometheus(opts: Options) -> None:
-    """Check what the reporters need.
+    """Check the requirements of the reporters.
 
     Raises:
         SetupError: ``prometheus_client`` is not installed.
-        ConfigError: the labels cannot be parsed.
+        ConfigError: The labels cannot be parsed.
     """
     try:
         import prometheus_client  # noqa: F401
     except ImportError as error:
         raise SetupError(
-            f"{options.METRICS_REPORTER.key} needs the package prometheus_client: pip install 'pyhudi[prometheus]'"
+            f"{options.METRICS_REPORTER.key} requires the package prometheus_client: pip install 'pyhudi[prometheus]'"
         ) from error
     parse_labels(opts.get_typed(options.PUSHGATEWAY_LABELS))
 
@@ -49,27 +49,28 @@ def parse_labels(text: str) -> dict[str, str]:
     """Parse labels, ``name:value,name:value``.
 
     Raises:
-        ConfigError: the text is none.
+        ConfigError: The text is invalid.
     """
-    found = {}
+    labels = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, colon, value = part.partition(":")
         if not colon or not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name.strip()):
             raise ConfigError(
-                f"{options.PUSHGATEWAY_LABELS.key}={text!r} has {part!r}, which is no label; give name:value,name:value"
+                f"{options.PUSHGATEWAY_LABELS.key}={text!r} contains the invalid label {part!r}; use "
+                "name:value,name:value"
             )
-        found[name.strip()] = value.strip()
-    return found
+        labels[name.strip()] = value.strip()
+    return labels
 
 
 def metric_name(name: str) -> str:
-    """The name as Prometheus takes it."""
+    """Return the name in Prometheus's form."""
     fit = _UNFIT.sub("_", name)
     return f"_{fit}" if fit[:1].isdigit() else fit
 
 
 def serve(values: Mapping[str, float], opts: Options) -> None:
-    """Set gauges that Prometheus scrapes from this process, or that it reads from a text file."""
+    """Set gauges that Prometheus scrapes from this process, or reads from a text file."""
     from prometheus_client import start_http_server, write_to_textfile
 
     path = opts.get_typed(options.METRICS_TEXTFILE)
@@ -89,7 +90,7 @@ def serve(values: Mapping[str, float], opts: Options) -> None:
 
 
 def push(values: Mapping[str, float], opts: Options, table_name: str) -> None:
-    """Set gauges and push them to the push gateway, which adds them to those of the job that it has."""
+    """Set gauges and push them to the push gateway, which adds them to those of the job."""
     from prometheus_client import delete_from_gateway, pushadd_to_gateway
 
     address = f"{opts.get_typed(options.PUSHGATEWAY_HOST)}:{opts.get_typed(options.PUSHGATEWAY_PORT)}"
@@ -109,13 +110,13 @@ def push(values: Mapping[str, float], opts: Options, table_name: str) -> None:
 def _quietly(delete: object, address: str, job: str, labels: dict[str, str]) -> None:
     try:
         delete(address, job, grouping_key=labels, timeout=_TIMEOUT_SECONDS)  # type: ignore[operator]
-    except OSError:  # the gateway is gone, and the process ends
+    except OSError:  # The gateway no longer exists, and the process ends.
         return
 
 
 @dataclass
 class _Gauges:
-    """The gauges of one place that metrics go to."""
+    """Gauges of one destination of metrics."""
 
     registry: CollectorRegistry
     by_name: dict[str, Gauge] = field(default_factory=dict)

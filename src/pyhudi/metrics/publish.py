@@ -1,4 +1,4 @@
-"""Publication of reports: one line of log, the callbacks, and the reporter that the options name."""
+"""Publication of reports: one line in the log, the callbacks, and the reporter in the options."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def check_metrics_options(opts: Options) -> None:
     """Check the options of metrics, before anything is done.
 
     Raises:
-        ConfigError: the reporter is none of those that there are here, or its options are wrong.
-        SetupError: the reporter needs a package that is not installed.
+        ConfigError: The reporter is not supported, or its options are invalid.
+        SetupError: The reporter requires a package that is not installed.
     """
     if not opts.get_typed(options.METRICS_ON):
         return
@@ -32,8 +32,8 @@ def check_metrics_options(opts: Options) -> None:
     if reporter not in _SERVED:
         known = ", ".join(_SERVED)
         raise ConfigError(
-            f"{options.METRICS_REPORTER.key}={reporter} is not among the reporters of pyhudi ({known}); set one of "
-            "these, or have a function called by pyhudi.metrics.add_listener() and send what it is told, or set "
+            f"{options.METRICS_REPORTER.key}={reporter} is not supported ({known}); set one of these, or register "
+            "a function with pyhudi.metrics.add_listener() and send its reports, or set "
             f"{options.METRICS_ON.key}=false"
         )
     if reporter in _PROMETHEUS:
@@ -41,8 +41,8 @@ def check_metrics_options(opts: Options) -> None:
 
 
 def publish(report: ActionReport, opts: Options | None = None) -> None:
-    """Log a report, call the listeners of the process, and report its metrics, if ``hoodie.metrics.on``. Whatever goes
-    wrong is logged: the action is done."""
+    """Log a report, call the listeners of the process, and report its metrics, if ``hoodie.metrics.on``. Failures are
+    logged, because the action is completed."""
     level = logging.INFO if report.instants else logging.DEBUG
     try:
         _log.log(level, "%s", report.line(), extra={"pyhudi_report": report})

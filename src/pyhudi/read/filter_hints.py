@@ -1,4 +1,4 @@
-"""Conditions that cannot mean what they look like, told to whoever asks."""
+"""Warnings for conditions that do not mean what they seem to."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def warn_of_path_texts(config: TableConfig, schema: pa.Schema, rows: RowFilter | None) -> None:
     """Warn of a condition that compares the column of a timestamp key generator with the text of a partition path.
 
-    Apache Hudi's readers show such a column as the path's text; here it has the values that were written, numbers as a
-    rule, to which no such text is equal.
+    Apache Hudi's readers return the text of the path for such a column; here it has the written values, usually
+    numbers, which no such text equals.
 
     Args:
         config: The table.
-        schema: The columns of the query.
+        schema: Columns of the query.
         rows: The condition.
     """
     if rows is None or rows.expression is not None:
@@ -42,8 +42,8 @@ def warn_of_path_texts(config: TableConfig, schema: pa.Schema, rows: RowFilter |
         texts = [v for term in terms for v in term.values if isinstance(v, str) and not v.lstrip("-").isdecimal()]
         if texts:
             warn(
-                f"the condition on {name!r} compares it with the text {texts[0]!r}, which looks like a partition path; "
-                f"the column holds what was written, of type {schema.field(name).type}, and no row has that text: "
-                "compare it with such values, or use _hoodie_partition_path for paths",
+                f"the condition on {name!r} compares it with the text {texts[0]!r}, which looks like a partition "
+                f"path; the column holds the written values, of type {schema.field(name).type}, and no row "
+                "matches: compare it with such values, or use _hoodie_partition_path for paths",
                 PartitionValueWarning,
             )

@@ -1,9 +1,9 @@
-"""Incremental queries: the rows that the commits in a range of time have written, as they stand at its end.
+"""Incremental queries: rows written by the commits in a time range, in their state at its end.
 
-The range is open at its start and closed at its end; it counts completion times from table version 8 on and requested
-times before. The file groups that its commits wrote are read as of the end, and of their rows those with a commit time
-in the range. Archived commits take part through the history. Where a file of the range has been cleaned the whole table
-is read instead (if allowed): that misses rows which were written in the range and overwritten after it.
+The range excludes its start and includes its end; it refers to completion times from table version 8 on and to
+requested times before. The file groups written by its commits are read as of the end, restricted to rows with a commit
+time in the range. Archived commits are included through the archived timeline. If a file of the range has been cleaned,
+the whole table is read instead (if allowed): this misses rows that were written in the range and overwritten after it.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class IncrementalSelection:
 
 
 def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection:
-    """The slices and the row condition of an incremental query.
+    """Return the slices and the row condition of an incremental query.
 
     Raises:
-        QueryError: files of the range are gone and falling back is not allowed, or an earlier write is pending.
+        QueryError: Files of the range no longer exist and falling back is not allowed, or an earlier write is pending.
     """
     active = table.active
     known = _active_writes(active, query)
@@ -72,41 +72,42 @@ def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection
     else:
         rows = CommitTimes(after=query.begin, up_to=max(w.requested for w in wanted))
     if from_start:
-        found = _all_slices(table, active, query, max(w.requested for w in wanted))
+        all_slices = _all_slices(table, active, query, max(w.requested for w in wanted))
     else:
-        found = _written_slices(table, active, query, wanted)
-    if isinstance(found, str):
-        found = _fall_back(table, query, found)
-        found = replace(found, commit_times=rows)
+        all_slices = _written_slices(table, active, query, wanted)
+    if isinstance(all_slices, str):
+        all_slices = _fall_back(table, query, all_slices)
+        all_slices = replace(all_slices, commit_times=rows)
     elif not from_start or len(inside) < len(reached):
-        found = replace(found, commit_times=rows)
+        all_slices = replace(all_slices, commit_times=rows)
     last = max(w.requested for w in wanted)
     if not query.by_completion:
-        found = replace(found, latest=last)
-    return replace(found, schema_as_of=last) if query.schema_as_of_end else found
+        all_slices = replace(all_slices, latest=last)
+    return replace(all_slices, schema_as_of=last) if query.schema_as_of_end else all_slices
 
 
 def data_writes(table: PinnedTable, query: Query) -> list[Write]:
-    """All completed writes of a range, the archived ones among them; of active ones only those that the query names.
+    """Return all completed writes of a range, including archived ones; of active ones only those that the query
+    selects.
 
     Raises:
-        QueryError: an earlier write is pending, and the range counts requested times.
+        QueryError: An earlier write is pending, and the range refers to requested times.
     """
     active = table.active
     known = _active_writes(active, query)
     archived = _archived_writes(table, active, query if query.begin is not None else replace(query, begin="0"), known)
     mine = known if query.only is None else [w for w in known if w.requested in query.only]
-    found = {w.requested: w for w in (*(archived or ()), *mine) if query.in_range(w.time)}
-    return list(found.values())
+    by_instant = {w.requested: w for w in (*(archived or ()), *mine) if query.in_range(w.time)}
+    return list(by_instant.values())
 
 
 def _all_slices(table: PinnedTable, active: ActiveTimeline, query: Query, last: str) -> IncrementalSelection | str:
-    """Everything as of the end of the range; rows need no condition. A reason if that is not to be had."""
+    """Return everything as of the end of the range, without a condition on rows; the reason if this is not possible."""
     if query.end is None:
         view = FileSystemView.load(table)
         return IncrementalSelection(view.latest_slices(None if query.by_completion else last), view.partitions)
     compactions, others = _completed_after(active, query)
-    # what such a write replaced is needed, and the cleaner goes by requested times
+    # The groups that such a write replaced are needed, and the cleaner uses requested times.
     if retained_from(active, min([last, *others])) is not None:
         return "the cleaner has removed files of its end"
     view = FileSystemView.load(table, compactions=compactions)
@@ -117,7 +118,8 @@ def _all_slices(table: PinnedTable, active: ActiveTimeline, query: Query, last: 
 def _written_slices(
     table: PinnedTable, active: ActiveTimeline, query: Query, writes: Sequence[Write]
 ) -> IncrementalSelection | str:
-    """The slices, as of the end, of the file groups that the writes wrote to; a reason if files are gone."""
+    """Return the slices, as of the end, of the file groups written by the writes; the reason if files no longer
+    exist."""
     written = written_files(writes)
     partitions = sorted(pc.unique(written["partition"]).to_pylist())
     view = FileSystemView.load(table, partitions=partitions, compactions=_completed_after(active, query)[0])
@@ -130,8 +132,8 @@ def _written_slices(
 
 
 def _completed_after(active: ActiveTimeline, query: Query) -> tuple[frozenset[str], list[str]]:
-    """The writes that were requested before the end of a range of completion times, and completed after it: which of
-    them are compactions, and the others."""
+    """Return the writes that were requested before the end of a range of completion times, and completed after it: the
+    compactions among them, and the others."""
     if not query.by_completion or query.end is None:
         return frozenset(), []
     end = query.end
@@ -145,7 +147,7 @@ def _completed_after(active: ActiveTimeline, query: Query) -> tuple[frozenset[st
 def _fall_back(table: PinnedTable, query: Query, why: str) -> IncrementalSelection:
     if not query.fallback:
         raise QueryError(
-            f"the incremental query ({query}) cannot be answered: {why}. Begin later, or set "
+            f"cannot execute the incremental query ({query}): {why}. Begin later, or set "
             f"{INCREMENTAL_FALLBACK_FULL_SCAN.key!r} to 'true' to read the whole table for the rows of that range "
             "that are still current"
         )
@@ -174,18 +176,19 @@ def _without_holes(active: ActiveTimeline, done: list[Instant], query: Query) ->
     if query.holes is HollowPolicy.BLOCK:
         return [i for i in done if i.requested < pending.requested]
     raise QueryError(
-        f"the {pending.action} {pending.requested} is pending while later writes have completed: an incremental reader "
-        "that goes on from the last of them would miss it. Let a writer finish or roll it back, or set "
-        f"{HOLLOW_COMMIT_POLICY.key!r} to 'BLOCK' to read only what is before it"
+        f"the {pending.action} {pending.requested} is pending while later writes have completed: an incremental "
+        "reader that continues after the last of them would miss it. Let a writer complete it or roll it back, "
+        f"or set {HOLLOW_COMMIT_POLICY.key!r} to 'BLOCK' to read only earlier writes"
     )
 
 
 def _archived_writes(
     table: PinnedTable, active: ActiveTimeline, query: Query, known: Sequence[Write]
 ) -> list[Write] | None:
-    """Archived writes, where the range may reach them; None where they need not be asked.
+    """Return archived writes if the range may include them; None if they need not be read.
 
-    They are not asked by a range from the very start to a time of the active timeline: it takes everything up to there.
+    A range from the start to a time in the active timeline does not need them, because it includes everything up to
+    there.
     """
     earliest = min((w.time for w in known), default=None)
     if query.begin is None:
@@ -202,7 +205,7 @@ def _archived_writes(
 
 
 class _Archive:
-    """Metadata of archived writes from ``oldest`` on, read in one go when first asked for. Thread-safe."""
+    """Metadata of archived writes from ``oldest`` on, read at once on first use. Thread-safe."""
 
     def __init__(self, table: PinnedTable, active: ActiveTimeline, oldest: str) -> None:
         self._table = table

@@ -1,4 +1,4 @@
-"""Parts of a table as Arrow tables: instants, commits, files, slices, partitions."""
+"""Contents of a table as Arrow tables: instants, commits, files, slices, partitions."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ HISTORY_SCHEMA = pa.schema(
     ]
 )
 """One row per instant, newest first. ``completed`` is null while pending and in tables before version 8; ``operation``
-and the counts are null for what is no completed write. ``rows_written`` counts all rows of the written files, copied
-ones included. ``millis`` are the milliseconds from the request to the completion; ``scan_millis`` and ``write_millis``
-those that the tasks of a write, all together, took to read log files and to write data files, as far as it says so."""
+and the counts are null unless it is a completed write. ``rows_written`` counts all rows of the written files, including
+copied ones. ``millis`` are the milliseconds from the request to the completion; ``scan_millis`` and ``write_millis``
+the total time of the tasks of a write for reading log files and writing data files, as far as recorded."""
 
 COMMITS_SCHEMA = pa.schema(
     [
@@ -67,7 +67,7 @@ COMMITS_SCHEMA = pa.schema(
         ("file_size", pa.int64()),
     ]
 )
-"""One row per file that a completed write of the active timeline has written, oldest write first."""
+"""One row per file written by a completed write of the active timeline, oldest write first."""
 
 
 def history(table: PinnedTable, *, archived: bool = False) -> pa.Table:
@@ -118,7 +118,7 @@ def _history_row(
 
 
 def _between(requested: str, completed: str | None) -> int | None:
-    """Milliseconds between two instants; None where one of them is unknown, or no time."""
+    """Return the milliseconds between two instants; None if one of them is unknown, or not a time."""
     if completed is None:
         return None
     try:
@@ -128,7 +128,7 @@ def _between(requested: str, completed: str | None) -> int | None:
 
 
 def _task_millis(stats: pa.Table, times: tuple[str, ...]) -> int | None:
-    """The sum of these times of all tasks; None where nobody said anything."""
+    """Return the sum of these times over all tasks; None if none is recorded."""
     known = stats["runtimeStats"].drop_null().combine_chunks()
     return sum(pc.sum(known.field(name)).as_py() or 0 for name in times) if len(known) else None
 
@@ -171,8 +171,8 @@ class Inspect:
         return ResultTable(view.all_slices() if all_versions else view.latest_slices())
 
     def partitions(self) -> ResultTable:
-        """Return the partitions of the latest snapshot: path, values of the partition fields (null where the path does
-        not tell them), and the numbers of file groups, log files and bytes, with the newest base instant."""
+        """Return the partitions of the latest snapshot: path, values of the partition fields (null if the path does not
+        determine them), and the numbers of file groups, log files and bytes, with the newest base instant."""
         now = self._now()
         slices = FileSystemView.load(now).latest_slices()
         logs = pc.list_value_length(slices["log_paths"])
@@ -185,21 +185,21 @@ class Inspect:
                 "instant": slices["base_instant"],
             }
         )
-        found = table.group_by("partition").aggregate(
+        summary = table.group_by("partition").aggregate(
             [("instant", "count"), ("log_files", "sum"), ("size", "sum"), ("instant", "max")]
         )
-        found = found.rename_columns(["partition", "file_groups", "log_files", "size", "latest_instant"])
-        found = found.sort_by("partition")
+        summary = summary.rename_columns(["partition", "file_groups", "log_files", "size", "latest_instant"])
+        summary = summary.sort_by("partition")
         columns = table_schema(now)
         schema = as_formatted(now.config, columns.schema if columns is not None else pa.schema([]))
-        decoded = decode_partition_paths(now.config, schema, found["partition"].to_pylist())
+        decoded = decode_partition_paths(now.config, schema, summary["partition"].to_pylist())
         for name in reversed(decoded.column_names):
             if not name.startswith("exact_"):
-                found = found.add_column(1, name, decoded[name])
-        return ResultTable(found)
+                summary = summary.add_column(1, name, decoded[name])
+        return ResultTable(summary)
 
     def commits(self) -> ResultTable:
-        """Return the files that each completed write of the active timeline has written (`COMMITS_SCHEMA`)."""
+        """Return the files written by each completed write of the active timeline (`COMMITS_SCHEMA`)."""
         active = self._now().active
         done = [i for i in active.timeline.writes() if i.is_completed]
         with ThreadPoolExecutor(_READ_THREADS) as pool:
@@ -219,7 +219,7 @@ class Inspect:
 
 
 def _list_sums(lists: pa.ChunkedArray) -> pa.Array:
-    """The sum of each list; 0 for an empty one."""
+    """Return the sum of each list; 0 for an empty one."""
     flat = _flat(lists)
     if len(flat) == 0:
         return pa.array([], pa.int64())

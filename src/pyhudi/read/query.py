@@ -15,19 +15,19 @@ from pyhudi.read.query_instants import QueryTime, query_instant, range_instant
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
-FIRST_BY_COMPLETION = 8  # the table version from which on ranges are completion times
+FIRST_BY_COMPLETION = 8  # Table version from which ranges refer to completion times.
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query on one table. Times are instant text in the table's zone.
+    """A query on one table. Times are instant times in the table's time zone.
 
-    ``begin`` (exclusive; None: from the start) and ``end`` (inclusive; None: now) bound an incremental query: they are
-    completion times when ``by_completion``, else requested times. ``path_glob`` and ``sql_filters`` restrict it
-    further; ``only`` to these active instants, by requested time. ``fallback`` allows it to read the whole table when
-    files of the range are gone. ``subpath`` is the part of the table asked for, a folder relative to its root.
-    ``changes`` asks for the changes themselves, not for the latest state of what changed.
-    ``partitions_from_path`` takes the values of partition columns from paths even where files have them.
+    ``begin`` (exclusive; None: from the start) and ``end`` (inclusive; None: now) are the range of an incremental
+    query: completion times if ``by_completion``, otherwise requested times. ``path_glob`` and ``sql_filters`` restrict
+    it further; ``only`` to these active instants, by requested time. ``fallback`` allows reading the whole table if
+    files of the range no longer exist. ``subpath`` is the requested part of the table, a folder relative to its root.
+    ``changes`` requests the changes themselves instead of the latest state of changed records. ``partitions_from_path``
+    takes the values of partition columns from paths even if files have them.
     """
 
     type: QueryType = QueryType.SNAPSHOT
@@ -55,17 +55,17 @@ class Query:
         end: QueryTime | None = None,
         read_optimized: bool = False,
     ) -> Query:
-        """A query from plain arguments; ``begin`` makes it incremental.
+        """Create a query from arguments; ``begin`` makes it incremental.
 
         Raises:
-            QueryError: the arguments contradict each other.
-            InvalidOptionError: a time in no accepted format.
+            QueryError: The arguments contradict each other.
+            InvalidOptionError: A time has no accepted format.
         """
         if begin is None and end is not None:
-            raise QueryError(f"end={end!r} needs begin: an incremental query has to say where it starts ('earliest')")
+            raise QueryError(f"end={end!r} requires begin: an incremental query must have a start ('earliest')")
         if begin is not None and (as_of is not None or read_optimized):
             other = "as_of" if as_of is not None else "read_optimized"
-            raise QueryError(f"begin={begin!r} asks for an incremental query, which takes no {other}")
+            raise QueryError(f"begin={begin!r} requests an incremental query, which does not support {other}")
         shared = cls(by_completion=config.version >= FIRST_BY_COMPLETION)
         if begin is not None:
             return replace(shared, type=QueryType.INCREMENTAL)._between(begin, end, config)
@@ -74,11 +74,11 @@ class Query:
 
     @classmethod
     def from_options(cls, given: Mapping[str, str], config: TableConfig) -> Query:
-        """A query from the options of ``spark.read.format("hudi")``; keys that concern no query are ignored.
+        """Create a query from the options of ``spark.read.format("hudi")``; other keys are ignored.
 
         Raises:
-            InvalidOptionError: a value that is not allowed.
-            QueryError: a query that is not to be had, naming the reason.
+            InvalidOptionError: A value is not allowed.
+            QueryError: The query is not supported. The message has the reason.
         """
         opts = Options.parse(given)
         _check_supported(opts, config)
@@ -104,7 +104,7 @@ class Query:
         return self.type is QueryType.INCREMENTAL
 
     def in_range(self, time: str) -> bool:
-        """Return True if an instant's time (see ``by_completion``) lies in the incremental range."""
+        """Return True if an instant's time (see ``by_completion``) is in the incremental range."""
         return (self.begin is None or time > self.begin) and (self.end is None or time <= self.end)
 
     def __str__(self) -> str:
@@ -115,18 +115,18 @@ class Query:
 
 
 def _check_supported(opts: Options, config: TableConfig) -> None:
-    """Refuse options that ask for what no query gives here."""
+    """Refuse options for unsupported queries."""
     if opts.get_typed(options.READ_PATHS):
         raise QueryError(
-            f"option {options.READ_PATHS.key!r} is not supported: load the table's base path and filter instead"
+            f"option {options.READ_PATHS.key!r} is not supported: load the base path of the table and filter instead"
         )
     skips = opts.get_typed(options.READ_MERGE_TYPE) is ReadMergeType.SKIP_MERGE
     if skips and config.table_type == TableType.MERGE_ON_READ:
         raise QueryError(
-            f"option {options.READ_MERGE_TYPE.key!r} with the value 'skip_merge' is not supported on merge-on-read "
-            "tables: it gives several versions of a record, and those that were deleted, and not every release the "
-            f"same ones. Leave it out for merged rows, or set {options.QUERY_TYPE.key!r} to 'read_optimized' for base "
-            "files alone"
+            f"option {options.READ_MERGE_TYPE.key!r} with the value 'skip_merge' is not supported on "
+            "merge-on-read tables: it returns several versions of a record, and deleted ones, which differ "
+            f"between releases. Leave it out for merged rows, or set {options.QUERY_TYPE.key!r} to "
+            "'read_optimized' for base files only"
         )
 
 
@@ -134,8 +134,8 @@ def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
     begin = opts.get_typed(options.BEGIN_INSTANTTIME)
     if begin is None:
         raise QueryError(
-            f"an incremental query needs the option {options.BEGIN_INSTANTTIME.key!r} ('earliest' for the whole "
-            "history)"
+            f"an incremental query requires the option {options.BEGIN_INSTANTTIME.key!r} ('earliest' for the "
+            "whole history)"
         )
     filters = (opts.get_typed(options.INCREMENTAL_FILTERS) or "").strip()
     return replace(
@@ -151,8 +151,8 @@ def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
 
 
 def _by_completion(query: Query, opts: Options, config: TableConfig) -> bool:
-    """True if the range of an incremental query counts completion times, by the table's version unless the options
-    name another one."""
+    """Return True if the range of an incremental query refers to completion times, which depends on the table version
+    unless the options set another one."""
     option = options.INCREMENTAL_TABLE_VERSION
     version = (opts.get_typed(option) or "").strip()
     if not version:
@@ -161,7 +161,7 @@ def _by_completion(query: Query, opts: Options, config: TableConfig) -> bool:
         raise InvalidOptionError(option.key, version, "6, 8, 9")
     if int(version) >= FIRST_BY_COMPLETION and not query.by_completion:
         raise ConfigError(
-            f"option {option.key!r} is {version}, but this table has version {config.version}, which keeps no "
+            f"option {option.key!r} is {version}, but this table has version {config.version}, which stores no "
             "completion times; leave the option out"
         )
     return int(version) >= FIRST_BY_COMPLETION
@@ -171,13 +171,13 @@ def _holes(opts: Options) -> HollowPolicy:
     option = options.HOLLOW_COMMIT_POLICY
     policy = opts.get_typed(option)
     if policy is HollowPolicy.USE_TRANSITION_TIME:
-        allowed = "FAIL, BLOCK (USE_TRANSITION_TIME would trust the modification times of files, which copies lose)"
+        allowed = "FAIL, BLOCK (USE_TRANSITION_TIME depends on modification times of files, which copies change)"
         raise InvalidOptionError(opts.spelling(option), policy, allowed)
     return policy
 
 
 def glob_pattern(glob: str) -> str:
-    """The regular expression for one of Hadoop's path globs, as RE2 takes it; ``*`` also matches ``/``."""
+    """Return the RE2 regular expression for one of Hadoop's path globs; ``*`` also matches ``/``."""
     out, depth, i = "", 0, 0
     while i < len(glob):
         c = glob[i]

@@ -1,14 +1,15 @@
-"""The time formats that queries accept, turned into instant text.
+"""Time formats of queries, converted to instant times.
 
-Found by asking Apache Hudi 1.2.0, which takes ``yyyyMMddHHmmss[SSS]``, ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss[.SSS]``
-(blank or ``T``), epoch seconds (10 digits) and epoch milliseconds (13 digits). Two of its rules surprise:
+Determined by testing Apache Hudi 1.2.0, which accepts ``yyyyMMddHHmmss[SSS]``, ``yyyy-MM-dd``, ``yyyy-MM-dd
+HH:mm:ss[.SSS]`` (blank or ``T``), epoch seconds (10 digits) and epoch milliseconds (13 digits). Two of its rules are
+unexpected:
 
-* a time given to the second means the last millisecond of that second (``09:54:47`` → ``…095447999``), a date means its
-  first millisecond;
-* fourteen digits stay fourteen, and since instants are compared as text they lie *before* all instants of that second.
+* A time with a resolution of seconds means the last millisecond of that second (``09:54:47`` → ``…095447999``), a date
+  means its first millisecond.
+* Fourteen digits are kept, and since instants are compared as text they are *before* all instants of that second.
 
-On top we take zone offsets (``Z``, ``+02:00``), microseconds, and Python's ``date`` and ``datetime``. Dates that do
-not exist are refused, where the original rolls ``2026-11-31`` over to December.
+In addition pyhudi accepts zone offsets (``Z``, ``+02:00``), microseconds, and Python's ``date`` and ``datetime``. Dates
+that do not exist are refused, whereas Apache Hudi interprets ``2026-11-31`` as a day in December.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pyhudi.errors import InvalidOptionError
 from pyhudi.timeline.instant import format_instant, instant_of_millis, parse_instant, zone
 
 QueryTime = str | int | date | datetime
-"""Forms of a time in the public API; whole numbers are epoch seconds (10 digits), milliseconds (13) or instants."""
+"""Forms of a time in the public API; integers are epoch seconds (10 digits), milliseconds (13) or instants."""
 
 ALLOWED = (
     "yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyy-MM-ddTHH:mm:ss[.SSS], each with an optional zone "
@@ -36,13 +37,13 @@ _ZEROS = re.compile(r"0+", re.ASCII)
 
 
 def query_instant(value: QueryTime, key: str = "as.of.instant", *, timezone: str = "LOCAL") -> str:
-    """The instant text for a point in time.
+    """Return the instant time for a point in time.
 
-    ``key`` names the option in errors; ``timezone`` is ``hoodie.table.timeline.timezone``, in which epoch times and
-    times with an offset are expressed. Text without an offset and naive datetimes are in that zone already.
+    ``key`` is the option in error messages; ``timezone`` is ``hoodie.table.timeline.timezone``, to which epoch times
+    and times with an offset are converted. Text without an offset and naive datetimes are already in that zone.
 
     Raises:
-        InvalidOptionError: no accepted format, or a date or time of day that does not exist.
+        InvalidOptionError: The format is not accepted, or the date or time of day does not exist.
     """
     if isinstance(value, datetime):
         return _of_datetime(value, timezone)
@@ -50,19 +51,19 @@ def query_instant(value: QueryTime, key: str = "as.of.instant", *, timezone: str
         return format_instant(datetime(value.year, value.month, value.day))
     text = str(value).strip()
     try:
-        found = _parse(text, timezone)
+        instant = _parse(text, timezone)
     except (ValueError, OverflowError, OSError) as e:
         raise InvalidOptionError(key, value, f"{ALLOWED} ({e})") from e
-    if found is None:
+    if instant is None:
         raise InvalidOptionError(key, value, ALLOWED)
-    return found
+    return instant
 
 
 def range_instant(value: QueryTime, key: str, *, timezone: str = "LOCAL") -> str | None:
-    """The instant text of a bound of an incremental query; None for the very beginning (``earliest``, ``0``, ``000``).
+    """Return the instant time of a bound of an incremental query; None for the start (``earliest``, ``0``, ``000``).
 
     Raises:
-        InvalidOptionError: as `query_instant`.
+        InvalidOptionError: As `query_instant`.
     """
     if isinstance(value, str | int):
         text = str(value).strip()
@@ -95,7 +96,7 @@ def _of_digits(text: str, timezone: str) -> str | None:
     if len(text) == 17 or (len(text) == 14 and not text.startswith("000000000000")):
         parse_instant(text)
         return text
-    return text if len(text) == 14 else None  # 00000000000000 … 02: before everything, bootstrap instants
+    return text if len(text) == 14 else None  # 00000000000000 … 02: before everything, such as bootstrap instants.
 
 
 def _of_datetime(moment: datetime, timezone: str) -> str:

@@ -1,4 +1,4 @@
-"""Arrow tables that show themselves as tables: aligned columns in a terminal, a table of HTML in a notebook."""
+"""Arrow tables with a readable display: aligned columns in a terminal, an HTML table in a notebook."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 ROWS_SHOWN = 20
 _ROWS_IN_A_PAGE = 50
 _WIDEST = 40
-"""Characters of one value in a terminal."""
+"""Maximum number of characters of one value in a terminal."""
 _HEAD = 10
-"""Characters of a line of a column's name, if its words are no longer."""
+"""Target number of characters per line of a column name; longer words are not broken."""
 _GAP = "  "
 
 
@@ -73,8 +73,8 @@ class ResultTable:
 
 
 def as_text(table: pa.Table, width: int) -> str:
-    """A table as lines of at most ``width`` characters: columns without a value are left out, and those at the right
-    that have no room are named below."""
+    """Return a table as lines of at most ``width`` characters. Columns without values are omitted, and columns that do
+    not fit are listed below."""
     shown = table.slice(0, ROWS_SHOWN)
     names = {name: _head(name) for name in _filled(table)}
     heads = max(map(len, names.values()), default=1)
@@ -93,7 +93,7 @@ def as_text(table: pa.Table, width: int) -> str:
 
 
 def as_html(table: pa.Table) -> str:
-    """A table as HTML; columns without a value are left out."""
+    """Return a table as HTML, without columns that have no values."""
     shown, names = table.slice(0, _ROWS_IN_A_PAGE), _filled(table)
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     rows = "".join(
@@ -115,12 +115,13 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _filled(table: pa.Table) -> list[str]:
-    """Columns that have a value; all of a table without rows."""
+    """Return the columns that have a value; all of a table without rows."""
     return [n for n in table.column_names if not table.num_rows or table[n].null_count < table.num_rows]
 
 
 def _head(name: str) -> list[str]:
-    """The name of a column in lines, broken at underscores, so that numbers are not wider than they are."""
+    """Return the name of a column in lines, broken at underscores, so that numeric columns are not wider than their
+    values."""
     lines: list[str] = []
     for word in name.split("_"):
         if lines and len(lines[-1]) + 1 + len(word) <= _HEAD:
@@ -131,7 +132,7 @@ def _head(name: str) -> list[str]:
 
 
 def _column(head: list[str], values: pa.ChunkedArray) -> list[str]:
-    """The cells of a column, its name first, all of one width."""
+    """Return the cells of a column, its name first, padded to the same width."""
     texts = [*head, *(_cut(_text(value)) for value in values.to_pylist())]
     width = max(map(len, texts))
     numbers = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
@@ -151,7 +152,7 @@ def _text(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    """A text that is too long, without its middle: names of files differ at both ends."""
+    """Shorten a text by removing its middle, because file names differ at both ends."""
     half = (_WIDEST - 1) // 2
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1 - half]}…{text[-half:]}"
 

@@ -1,4 +1,4 @@
-"""Scan plans: the file slices a query reads, with its columns and conditions, as a value that readers run."""
+"""Scan plans: the file slices that a query reads, with its columns and conditions, to be executed by readers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class ScanPlan:
     """Plan of a query: the file slices to read and how.
 
-    ``tasks``: file slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`), paths relative to the table's
-    root. ``schema``: all columns of the table as of the query. ``columns``: the top-level columns asked for, in order.
-    ``filter`` and ``commit_times``: conditions that the rows must meet (files are not free of other rows).
+    ``tasks``: file slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`), with paths relative to the root of
+    the table. ``schema``: all columns of the table as of the query. ``columns``: the requested top-level columns, in
+    order. ``filter`` and ``commit_times``: conditions that the rows must satisfy (files may have other rows, too).
     ``partition_values``: one row per partition of ``tasks`` (see
     :func:`pyhudi.read.pruning.partition_pruning.path_values`). ``told``: the partition columns by its rows. What paths
     tell counts, whatever files hold, wherever rows are read. ``path_columns``: columns whose values must come from the
@@ -61,22 +61,22 @@ class ScanPlan:
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the result."""
+        """Columns of the result."""
         return pa.schema([self.schema.field(c) for c in self.columns])
 
     @property
     def partitions(self) -> list[str]:
-        """The partition paths that are read."""
+        """Partition paths that are read."""
         paths: list[str] = self.partition_values["partition"].to_pylist()
         return paths
 
     def path_values(self) -> dict[str, dict[str, Any]]:
-        """Partition path → the values of partition columns that it tells."""
+        """Return a mapping from partition path to the values of partition columns taken from it."""
         return by_partition(self.partition_values, dict(self.told))
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all files of the tasks."""
+        """Total size in bytes of all files of the tasks."""
         base = pc.sum(self.tasks["base_size"]).as_py() or 0
         return int(base + (pc.sum(pc.list_flatten(self.tasks["log_sizes"])).as_py() or 0))
 
@@ -90,30 +90,30 @@ class ScanPlan:
         return replace(self, tasks=self.tasks.filter(self._has_logs()))
 
     def without_logs(self) -> ScanPlan:
-        """Return the part whose slices are base files alone."""
+        """Return the part whose slices have only base files."""
         return replace(self, tasks=self.tasks.filter(pc.invert(self._has_logs())), merging=None)
 
     def bootstrapped(self) -> tuple[ScanPlan, ScanPlan]:
-        """Return the part whose base files have their data columns in files that were bootstrapped, and the rest."""
+        """Return the part whose base files have their data columns in bootstrapped source files, and the rest."""
         skeletons = pc.equal(self.tasks["base_instant"], METADATA_BOOTSTRAP)
         rest = replace(self, tasks=self.tasks.filter(pc.invert(skeletons)))
         return replace(self, tasks=self.tasks.filter(skeletons)), rest
 
     def of_slices(self, numbers: pa.Array) -> ScanPlan:
-        """Return the part of the plan with these slices, and what it holds of their partitions, alone."""
+        """Return the part of the plan with these slices and only their partitions."""
         tasks = self.tasks.take(numbers)
         of_them = pc.is_in(self.partition_values["partition"], pc.unique(tasks["partition"])).combine_chunks()
-        told = {
+        path_values = {
             name: PathValue(value.values.filter(of_them), value.counts.filter(of_them))
             for name, value in self.told.items()
         }
-        return replace(self, tasks=tasks, partition_values=self.partition_values.filter(of_them), told=told)
+        return replace(self, tasks=tasks, partition_values=self.partition_values.filter(of_them), told=path_values)
 
     def _has_logs(self) -> pa.ChunkedArray:
         return pc.greater(pc.list_value_length(self.tasks["log_paths"]), 0)
 
     def explain(self) -> str:
-        """Describe in a few lines of text what is read and what was pruned."""
+        """Describe the files to read and the effect of pruning in a few lines of text."""
         lines = [
             f"query       {self.query}",
             f"partitions  {len(self.partitions)} of {self.partitions_before_pruning}",

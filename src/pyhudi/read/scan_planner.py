@@ -1,7 +1,7 @@
-"""Scan plans: what a query will read, worked out without reading any of it.
+"""Planning of scans without reading data.
 
-The plan is public (``HudiTable.scan(…).plan()``) and the seam between planning and reading: Spark and the local reader
-run the same one. Its tasks are an Arrow table, one row per file slice.
+The plan is public (``HudiTable.scan(…).plan()``) and the interface between planning and reading: Spark and the local
+reader execute the same plan. Its tasks are an Arrow table with one row per file slice.
 """
 
 from __future__ import annotations
@@ -47,25 +47,24 @@ def plan_scan(
     overridden_functions: Collection[str] = (),
     zone: dt.tzinfo = dt.UTC,
 ) -> ScanPlan:
-    """Work out what a query reads; ``query`` defaults to the latest snapshot. ``opts`` are those of the read.
-    ``overridden_functions``: names of functions in the filter that mean something else to who evaluates it. ``zone``:
-    that of dates and times in the filter which have none.
+    """Plan a query, by default of the latest snapshot. ``opts`` are those of the read. ``overridden_functions``: names
+    of functions in the filter that the session has redefined. ``zone``: time zone of dates and times in the filter that
+    have none.
 
     Raises:
-        QueryError: the query cannot be answered, or names unknown columns.
-        UnsupportedTableError: the table uses something that cannot be read, or has log files and merges them by a
-            merger that is not registered.
+        QueryError: The query is not possible, or refers to unknown columns.
+        UnsupportedTableError: The table has an unsupported feature, or has log files and its merger is not registered.
     """
     query = query or Query(by_completion=table.config.version >= 8)
     _check_supported(table)
     files = TableFiles(table, opts)
     table = files.table
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
-    found = None if query.is_incremental else table_schema(table, query.as_of)
-    if rows is not None and found is not None:
-        rows = rows.on(_columns(table, query, found), zone)
-    history = _history(table, found)
-    skipping = _skipping(table, query, found, history, rows, files, opts)
+    columns_as_of = None if query.is_incremental else table_schema(table, query.as_of)
+    if rows is not None and columns_as_of is not None:
+        rows = rows.on(_columns(table, query, columns_as_of), zone)
+    history = _history(table, columns_as_of)
+    skipping = _skipping(table, query, columns_as_of, history, rows, files, opts)
     skipping.overridden_functions = overridden_functions
 
     def prune(paths: list[str]) -> list[str]:
@@ -73,12 +72,12 @@ def plan_scan(
 
     selection = select_slices(table, query, files, None if rows is None else prune)
     if query.is_incremental:
-        found = table_schema(table, selection.schema_as_of)
-        if rows is not None and found is not None:
-            rows = rows.on(_columns(table, query, found), zone)
-    if found is None and selection.slices.num_rows:
-        raise QueryError("no write of this table has recorded its columns; nothing can be read")
-    schema = _columns(table, query, found)
+        columns_as_of = table_schema(table, selection.schema_as_of)
+        if rows is not None and columns_as_of is not None:
+            rows = rows.on(_columns(table, query, columns_as_of), zone)
+    if columns_as_of is None and selection.slices.num_rows:
+        raise QueryError("no write to this table has recorded its columns, so it cannot be read")
+    schema = _columns(table, query, columns_as_of)
     wanted = project(schema, list(columns) if columns is not None else None)
     warn_of_path_texts(table.config, schema, rows)
     values = path_values(table.config, schema, sorted(pc.unique(selection.slices["partition"]).to_pylist()))
@@ -96,7 +95,7 @@ def plan_scan(
     left = pc.is_in(kept["partition"], value_set=pc.unique(tasks["partition"]))
     kept = kept.filter(left)
     has_logs = bool(pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py())
-    history = _history(table, found) if query.is_incremental else history
+    history = _history(table, columns_as_of) if query.is_incremental else history
     names = None if history is None else history.column_names(schema, selection.schema_as_of)
     told = _told(table, schema, kept, path_columns, opts)
     return ScanPlan(
@@ -153,7 +152,7 @@ def _history(table: PinnedTable, found: TableSchema | None) -> SchemaHistory | N
 
 
 def _unchanged(found: TableSchema | None, history: SchemaHistory | None) -> frozenset[str] | None:
-    """The columns that all files have under the name that they have now; None: all."""
+    """Return the columns that have their current name in all files; None: all."""
     if found is None or not found.has_history:
         return None
     return frozenset() if history is None else history.unchanged()
@@ -168,8 +167,8 @@ def _skipping(
     files: TableFiles,
     opts: Options | None,
 ) -> FilePruner:
-    """Pruner of partitions and slices; one that prunes nothing for an incremental query, whose schema is not known
-    yet."""
+    """Return the pruner of partitions and slices, which prunes nothing for an incremental query, whose schema is not
+    known yet."""
     schema = _columns(table, query, found)
     return FilePruner(
         table,
@@ -184,7 +183,7 @@ def _skipping(
 def _by_path(
     table: PinnedTable, query: Query, skipping: FilePruner, paths: list[str], opts: Options | None
 ) -> list[str]:
-    """The partitions, of those given by path, that can hold rows of the filter by their paths."""
+    """Return those of the partitions, given by path, that may hold matching rows according to their paths."""
     rows, schema = skipping.rows, skipping.schema
     if rows is None or rows.sql is not None or not schema.names:
         return paths
@@ -196,7 +195,8 @@ def _by_path(
 
 
 def _paths_count(path_columns: tuple[str, ...], opts: Options | None) -> bool:
-    """True if partition columns have the values of paths where these tell them; else files may have any."""
+    """Return True if partition columns have the values of paths if these determine them; otherwise files may have
+    any."""
     wish = (opts or Options.parse({})).get_typed(options.READ_PARTITION_VALUES)
     return bool(path_columns) or wish is not PartitionValues.FILE
 
@@ -204,19 +204,21 @@ def _paths_count(path_columns: tuple[str, ...], opts: Options | None) -> bool:
 def _check_supported(table: PinnedTable) -> None:
     if table.config.is_metadata_table:
         raise UnsupportedTableError(
-            f"{table.storage.root} is the metadata table of a Hudi table; it is not queried. Open the table itself"
+            f"{table.storage.root} is the metadata table of a Hudi table, which cannot be queried. Open the table "
+            "itself"
         )
 
 
 def _told(
     table: PinnedTable, schema: pa.Schema, values: pa.Table, path_columns: tuple[str, ...], opts: Options | None
 ) -> dict[str, PathValue]:
-    """The partition columns whose values paths tell; none that files have if the read wants those of files."""
+    """Return the partition columns whose values are taken from paths; none that files have if the read uses those of
+    files."""
     return told_by_paths(table.config, schema, values, path_columns) if _paths_count(path_columns, opts) else {}
 
 
 def _columns(table: PinnedTable, query: Query, found: TableSchema | None) -> pa.Schema:
-    """All columns; that of a timestamp generator is a text where it is taken from paths."""
+    """Return all columns; that of a timestamp generator is a text if it is taken from paths."""
     schema = as_nullable(found.schema) if found is not None else pa.schema([])
     if table.config.keygen is KeyGenType.TIMESTAMP and _path_columns(table, query, schema):
         return as_formatted(table.config, schema)

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
 
 Prune = Callable[[list[str]], list[str]]
-"""Leaves out partitions, given by path, that cannot have rows of a query."""
+"""Prunes partitions, given by path, that cannot have rows of a query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """``slices`` (`SLICE_SCHEMA`) of the query; ``commit_times`` its condition on rows; ``partitions`` all partition
-    paths that were looked at; ``schema_as_of`` the requested time whose table schema applies (None: the latest).
-    ``latest``: the requested time up to which blocks of log files count (None: all that the slices have)."""
+    """Selected slices. ``slices`` (`SLICE_SCHEMA`) are those of the query; ``commit_times`` is its condition on rows;
+    ``partitions`` are all considered partition paths; ``schema_as_of`` is the requested time whose table schema applies
+    (None: the latest); ``latest`` the requested time up to which blocks of log files are valid (None: all of the
+    slices)."""
 
     slices: pa.Table
     partitions: list[str]
@@ -41,22 +42,28 @@ class Selection:
 def select_slices(
     table: PinnedTable, query: Query, files: TableFiles | None = None, prune: Prune | None = None
 ) -> Selection:
-    """The slices of a snapshot, read-optimized, time-travel or incremental query.
+    """Return the slices of a snapshot, read-optimized, time-travel or incremental query.
 
-    ``files`` gives the files (None: a listing of the storage). ``prune`` says of partition paths which of them can have
-    rows of the query; those that cannot are not looked at, as far as that saves anything.
+    ``files`` lists the files (None: from the storage). ``prune`` returns the partition paths that may have rows of the
+    query; others are not listed if this saves time.
 
     Raises:
-        QueryError: the query reaches behind what the cleaner kept, or over a write that is still pending.
+        QueryError: The query needs files that the cleaner has removed, or covers a pending write.
     """
     if query.is_incremental:
         if not table.config.populate_meta_fields:
             raise QueryError(
-                "incremental queries need the commit time of every row, which this table does not keep "
+                "incremental queries require the commit time of every row, which this table does not store "
                 "(hoodie.populate.meta.fields=false)"
             )
-        found = select_incremental(table, query)
-        selection = Selection(found.slices, found.partitions, found.commit_times, found.schema_as_of, found.latest)
+        incremental = select_incremental(table, query)
+        selection = Selection(
+            incremental.slices,
+            incremental.partitions,
+            incremental.commit_times,
+            incremental.schema_as_of,
+            incremental.latest,
+        )
     else:
         if query.as_of is not None:
             check_as_of(table.active, query.as_of)
@@ -73,7 +80,7 @@ def select_slices(
 
 
 def as_slices(base_files: pa.Table) -> pa.Table:
-    """Base files as slices without logs."""
+    """Return base files as slices without logs."""
     none = pa.array([[]] * base_files.num_rows, pa.list_(pa.string()))
     sizes = pa.array([[]] * base_files.num_rows, pa.list_(pa.int64()))
     names = ("partition", "file_id", "instant", "path", "size")
@@ -87,7 +94,7 @@ def _restricted(selection: Selection, query: Query, root: str) -> Selection:
         slices = slices.filter(inside)
         partitions = [p for p in partitions if f"{p}/".startswith(query.subpath + "/")]
     if query.path_glob:
-        # a slice of logs alone is known by its file group
+        # A slice of logs only is identified by its file group.
         group = pc.binary_join_element_wise(slices["partition"], slices["file_id"], "/")
         full = pc.binary_join_element_wise(root, pc.coalesce(slices["base_path"], group), "/")
         slices = slices.filter(pc.match_substring_regex(full, "(?s)" + glob_pattern("*" + query.path_glob)))

@@ -1,4 +1,4 @@
-"""Source of the file listing of a plan: the metadata table, where it can be trusted, or the storage."""
+"""Source of the file listing of a plan: the metadata table, if it is valid, or the storage."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _guard = threading.Lock()
 
 
 class TableFiles:
-    """The files of a table at one moment.
+    """The files of a table at one point in time.
 
-    ``table`` is the table as it is to be planned on: as it was given, or as it is by now if its metadata table was
-    ahead of that. ``metadata`` is the metadata table, None where it is not used; ``why`` says why it is not. ``kinds``
-    of files are listed, base and log files unless others are named.
+    ``table`` is the table for planning: as passed, or its current state if its metadata table was ahead. ``metadata``
+    is the metadata table, None if it is not used; ``why`` is the reason. ``kinds`` of files are listed, by default base
+    and log files.
     """
 
     def __init__(self, table: PinnedTable, opts: Options | None = None, kinds: Sequence[str] = DATA_KINDS) -> None:
@@ -64,15 +64,16 @@ class TableFiles:
         return "the metadata table" if self.metadata is not None else f"a listing of the storage ({self.why})"
 
     def disable_metadata(self, error: HudiError) -> None:
-        """Stop using the metadata table; warns once for each table and reason."""
+        """Stop using the metadata table. Warns once per table and reason."""
         self.metadata, self.why = None, f"the metadata table cannot be used: {error}"
         self._warn(
             f"the metadata table of {self.table.storage.uri()} is not used, files are listed instead: {error}. "
-            "Apache Hudi builds it anew at its next write if the property hoodie.table.metadata.partitions is removed"
+            "Apache Hudi rebuilds it at its next write if the property hoodie.table.metadata.partitions is "
+            "removed"
         )
 
     def disable_indexes(self, error: HudiError) -> None:
-        """Warn, once for each table and reason, that no files can be skipped by the metadata table's indexes."""
+        """Warn, once per table and reason, that no files can be pruned by the metadata table's indexes."""
         root = self.table.storage.uri()
         self._warn(f"indexes of the metadata table of {root} are not used, more files are read: {error}")
 
@@ -84,7 +85,7 @@ class TableFiles:
             warn(text, MetadataTableWarning)
 
     def partitions(self) -> list[str] | None:
-        """The partition paths; None where only a listing of everything tells them."""
+        """Return the partition paths; None if only a complete listing determines them."""
         if self.metadata is None:
             return None
         try:
@@ -94,12 +95,12 @@ class TableFiles:
             return None
 
     def list(self, storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
-        """The files, all or those of some partitions, and the partition paths; see `list_files`."""
+        """Return the files, all or those of some partitions, and the partition paths; see `list_files`."""
         if self.metadata is not None:
             try:
                 return list_from_metadata(self.metadata, partitions, self._kinds)
             except HudiError as e:
                 self.disable_metadata(e)
-                # what is asked for may have been chosen by the same metadata table
+                # The request may have been derived from the same metadata table.
                 return list_files(storage, None, self._kinds)
         return list_files(storage, partitions, self._kinds)

@@ -1,4 +1,4 @@
-"""Find the table that a path belongs to."""
+"""Location of the table to which a path belongs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _PROPERTIES = (".hoodie/hoodie.properties", ".hoodie/hoodie.properties.backup")
 
 @dataclass(frozen=True, slots=True)
 class TableLocation:
-    """The table's root as given by the user, and the folder in it that was asked for (``""``: all of it)."""
+    """The table's root as passed by the user, and the requested folder in it (``""``: all of it)."""
 
     root: str
     subpath: str
 
 
 def locate_table(path: str, options: Mapping[str, str] | None = None) -> TableLocation:
-    """The table at ``path``, or, when ``path`` is a folder of a table, the table around it.
+    """Return the table at ``path``, or the table that contains the folder ``path``.
 
-    Segments ``*`` at the end, with which old releases asked for all partitions, are left out.
+    Trailing segments ``*``, with which old releases selected all partitions, are dropped.
 
     Raises:
-        NotAHudiTableError: no table there or above, or no folder of the table above has that path.
+        NotAHudiTableError: There is no table at or above the path, or the table above has no such folder.
     """
     place = _around(path, options)
     if place is None:
@@ -35,7 +35,7 @@ def locate_table(path: str, options: Mapping[str, str] | None = None) -> TableLo
         )
     storage = open_storage(place.root, options)
     if place.subpath and (_is_internal(place.subpath) or not _is_folder(storage, place.subpath)):
-        pattern = "; patterns are taken at the end alone, as '/*'" if set(place.subpath) & set("*?{[") else ""
+        pattern = "; patterns are supported only at the end, as '/*'" if set(place.subpath) & set("*?{[") else ""
         raise NotAHudiTableError(
             f"there is no Hudi table at {path!r}, and no partition {place.subpath!r} in the table above it at "
             f"{place.root!r}{pattern}; load {place.root!r} and filter by its partition columns"
@@ -44,26 +44,26 @@ def locate_table(path: str, options: Mapping[str, str] | None = None) -> TableLo
 
 
 def table_above(path: str, options: Mapping[str, str] | None = None) -> str | None:
-    """The root of the table that a path lies in; None: it is a table's own, or in none."""
+    """Return the root of the table that contains a path; None if it is a table itself, or in none."""
     place = _around(path, options)
     return place.root if place is not None and place.subpath else None
 
 
 def refuse_nested_table(path: str, options: Mapping[str, str] | None = None) -> None:
-    """Refuse a path in another table for a new one: what reads, cleans or rolls back that table takes every file below
-    its root for its own.
+    """Refuse a path inside another table for a new one, because operations on that table treat every file below its
+    root as its own.
 
     Raises:
-        TableExistsError: names the table above.
+        TableExistsError: The message has the table above.
     """
     try:
         above = table_above(path, options)
-    except StorageError:  # who may write to a folder need not be allowed to look above it
+    except StorageError:  # Write access to a folder does not imply access to its parents.
         return
     if above is not None:
         raise TableExistsError(
-            f"no table can be made at {path!r}, which lies in the Hudi table at {above!r}; write to {above!r} (its "
-            "partition columns tell where rows go), or to a path outside of it"
+            f"cannot create a table at {path!r}, which is inside the Hudi table at {above!r}; write to {above!r} "
+            "(its partition columns determine the folders), or to a path outside of it"
         )
 
 
@@ -72,7 +72,7 @@ def _around(path: str, options: Mapping[str, str] | None) -> TableLocation | Non
     segments = rest.rstrip("/").split("/")
     while len(segments) > 1 and segments[-1] == "*":
         segments.pop()
-    least = 2 if segments[0] == "" else 1  # the root of a file system or a bucket is asked last
+    least = 2 if segments[0] == "" else 1  # The root of a file system or bucket is checked last.
     for count in range(len(segments), least - 1, -1):
         root = scheme + separator + "/".join(segments[:count])
         storage = open_storage(root, options)
@@ -86,5 +86,5 @@ def _is_internal(subpath: str) -> bool:
 
 
 def _is_folder(storage: Storage, path: str) -> bool:
-    """True if there is anything below a path; object stores know no other folders."""
+    """Return True if there are files below a path, because object stores have no folders."""
     return bool(storage.list(path).num_rows or storage.list_dirs(path))

@@ -1,4 +1,4 @@
-"""Limits of time travel: the history that cleaning has kept, and instants left undecided by pending writes."""
+"""Limits of time travel: the history retained by cleaning, and instants with pending writes."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 
 def check_as_of(active: ActiveTimeline, as_of: str) -> None:
-    """Refuse a time travel whose answer would be incomplete, or could still change.
+    """Refuse a time travel whose result would be incomplete, or could still change.
 
     Raises:
-        QueryError: a write at or before ``as_of`` is pending, or the cleaner has removed files of that time.
+        QueryError: A write at or before ``as_of`` is pending, or the cleaner has removed files of that time.
     """
     pending = first_pending_write(active)
     if pending is not None and as_of >= pending.requested:
         raise QueryError(
-            f"time travel to {as_of} is not decided yet: the {pending.action} {pending.requested} is still pending and "
-            f"would belong to it. Ask for a time before {pending.requested}, or for the latest snapshot, or let a "
-            "writer finish or roll back that instant"
+            f"the result of time travel to {as_of} can still change: the {pending.action} {pending.requested} is "
+            f"pending and would belong to it. Use a time before {pending.requested}, or the latest snapshot, or "
+            "let a writer complete that instant or roll it back"
         )
     kept = retained_from(active, as_of)
     if kept is not None and as_of < kept:
         raise QueryError(
-            f"time travel to {as_of}: the cleaner has removed files of that time. The earliest time that can be read "
-            f"is {kept}; keep more with hoodie.clean.commits.retained, or set a savepoint"
+            f"time travel to {as_of}: the cleaner has removed files of that time. The earliest time that can be "
+            f"read is {kept}; retain more commits with hoodie.clean.commits.retained, or set a savepoint"
         )
 
 
 def first_pending_write(active: ActiveTimeline) -> Instant | None:
-    """The oldest commit, deltacommit or replacecommit that is neither completed nor a table service."""
+    """Return the oldest commit, deltacommit or replacecommit that is neither completed nor a table service."""
     for instant in active.timeline.pending():
         if instant.action in (Action.COMMIT, Action.DELTA_COMMIT) or (
             instant.action == Action.REPLACE_COMMIT and not is_pending_clustering(active, instant)
@@ -48,23 +48,24 @@ def first_pending_write(active: ActiveTimeline) -> Instant | None:
 
 
 def is_pending_clustering(active: ActiveTimeline, instant: Instant) -> bool:
-    """Return True if a pending instant is a clustering, which layout 1 plans under the action replacecommit."""
+    """Return True if a pending instant is a clustering, which layout 1 plans with the action replacecommit."""
     if instant.action == Action.CLUSTERING:
         return True
     if instant.action != Action.REPLACE_COMMIT or active.in_state(instant, State.REQUESTED) is None:
         return False
     try:
         plan = decode_record(Action.REPLACE_COMMIT, State.REQUESTED, active.read_state(instant, State.REQUESTED))
-    except FormatError:  # some writers leave the requested file empty
+    except FormatError:  # Some writers leave the requested file empty.
         return False
     return plan["clusteringPlan"] is not None
 
 
 def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
-    """The earliest requested time whose snapshot is certainly whole, when the time ``as_of`` is before it; else None.
+    """Return the earliest requested time whose snapshot is certainly complete, if ``as_of`` is before it; otherwise
+    None.
 
-    The last clean says so; a clean by file versions says nothing, so its deleted files are asked. A savepointed
-    instant is whole whatever was cleaned.
+    The last clean records it; a clean by file versions does not, so its deleted files are used. A savepointed instant
+    is complete regardless of cleaning.
     """
     timeline = active.timeline
     cleans = [i for i in timeline if i.action == Action.CLEAN and i.is_completed]
@@ -81,8 +82,8 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
 
 
 def _whole_from_deleted_files(active: ActiveTimeline, cleans: list[Instant], as_of: str) -> str | None:
-    """With cleaning by versions a snapshot is whole from the newest deletion on: a deleted base file was needed until
-    the next version of its group, which is at the latest the last write before the clean."""
+    """With cleaning by versions a snapshot is complete from the newest deletion on: a deleted base file was needed
+    until the next version of its group, which is at the latest the last write before the clean."""
     needed_until = ""
     for clean in cleans:
         record = active.completed_record(clean)

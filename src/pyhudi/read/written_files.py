@@ -1,4 +1,4 @@
-"""Files written in an incremental range, and whether file slices still hold them."""
+"""Files written in an incremental range, and whether file slices still contain them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WRITTEN_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A completed write: its requested time, the time that the range counts, and how to get its metadata."""
+    """A completed write: its requested time, the time used for the range, and a function that returns its metadata."""
 
     requested: str
     time: str
@@ -29,8 +29,8 @@ class Write:
 
 
 def written_files(writes: Sequence[Write]) -> pa.Table:
-    """The base and log files that the writes wrote: partition, file_id, path, ``order`` (the write's time), kind, and
-    the instant in the file's name."""
+    """Return the base and log files that the writes wrote: partition, file_id, path, ``order`` (the write's time),
+    kind, and the instant in the file's name."""
     with ThreadPoolExecutor(_READ_THREADS) as pool:
         stats = list(pool.map(lambda w: w.read().stats, writes))
     table = pa.concat_tables([_named(t, w.time) for w, t in zip(writes, stats, strict=True)])
@@ -41,7 +41,8 @@ def written_files(writes: Sequence[Write]) -> pa.Table:
 
 
 def _named(stats: pa.Table, time: str) -> pa.Table:
-    """The files of one write. Of one whose log writers had nothing to write the metadata names files that are none."""
+    """Return the files of one write. If log writers had nothing to write, the metadata contain names of files that do
+    not exist."""
     stats = stats.filter(pc.is_valid(stats["path"]))
     counts = (pc.fill_null(stats[name], 0) for name in ("fileSizeInBytes", "numWrites", "numDeletes"))
     size, writes, deletes = counts
@@ -61,21 +62,21 @@ def _named(stats: pa.Table, time: str) -> pa.Table:
 
 
 def lost_files(written: pa.Table, slices: pa.Table, completions: Callable[[pa.ChunkedArray], pa.Array] | None) -> str:
-    """Describe the files that writes to the slices' file groups have written and that slices no longer hold; empty if
-    there are none.
+    """Describe the files that writes to the slices' file groups have written and that slices no longer contain; empty
+    if there are none.
 
-    A base file is lost where the newest one of its group is not the slice's. A log file is lost where it is not among
-    the slice's and is not older than the slice's base file, which would have its records. ``completions`` gives the
-    times that place log files among base files; None: the instants in their names do.
+    A base file is lost if the newest one of its group is not the slice's. A log file is lost if it is not among the
+    slice's and is not older than the slice's base file, which would include its records. ``completions`` returns the
+    times that order log files among base files; None: the instants in their names do.
     """
     base = written.filter(pc.equal(written["kind"], BASE)).sort_by([("order", "ascending")])
     newest = base.group_by(["partition", "file_id"], use_threads=False).aggregate([("path", "last")])["path_last"]
     lost = newest.filter(pc.invert(pc.is_in(newest, value_set=_flat(slices["base_path"]))))
     if len(lost):
-        return f"{len(lost)} of its files are gone, among them {lost[0].as_py()!r}"
+        return f"{len(lost)} of its files no longer exist, among them {lost[0].as_py()!r}"
     logs = written.filter(pc.equal(written["kind"], LOG))
-    held = pc.is_in(logs["path"], value_set=_flat(pc.list_flatten(slices["log_paths"])))
-    logs = logs.filter(pc.invert(held))
+    in_slices = pc.is_in(logs["path"], value_set=_flat(pc.list_flatten(slices["log_paths"])))
+    logs = logs.filter(pc.invert(in_slices))
     owner = pc.index_in(group_keys(logs), value_set=group_keys(slices))
     compacted = pc.if_else(pc.is_valid(slices["base_path"]), slices["base_instant"], pa.scalar(None, pa.string()))
     placed = logs["instant"] if completions is None else completions(logs["instant"])
@@ -84,7 +85,7 @@ def lost_files(written: pa.Table, slices: pa.Table, completions: Callable[[pa.Ch
     if not logs.num_rows:
         return ""
     one = logs.slice(0, 1).to_pylist()[0]
-    return f"log files of it are gone, among them those of {one['file_id']!r} in partition {one['partition']!r}"
+    return f"log files of it no longer exist, among them those of {one['file_id']!r} in partition {one['partition']!r}"
 
 
 def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:

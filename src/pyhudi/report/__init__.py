@@ -1,4 +1,7 @@
-"""Reports of a table for people. Takes a table, or the progress of a table service, and gives text for terminals."""
+"""Human-readable reports.
+
+Takes a table, or the progress of a table service, and prints text to a terminal.
+"""
 
 from __future__ import annotations
 

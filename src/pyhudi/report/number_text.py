@@ -1,4 +1,4 @@
-"""Numbers and times as people read them."""
+"""Human-readable numbers and times."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def count_text(n: int | None) -> str:
-    """``1234567`` as ``1,234,567``; nothing for None."""
+    """Format ``1234567`` as ``1,234,567``; None is empty."""
     return "" if n is None else f"{n:,}"
 
 
 def bytes_text(size: int | None) -> str:
-    """A number of bytes in the largest unit that keeps it at 1 or more; nothing for None."""
+    """Format a number of bytes in the largest unit in which it is at least 1; None is empty."""
     if size is None:
         return ""
     value, unit = float(size), 0
@@ -22,7 +22,7 @@ def bytes_text(size: int | None) -> str:
 
 
 def instant_text(instant: str) -> str:
-    """``20261121094947775`` as ``2026-11-21 09:49:47``; other forms as they are."""
+    """Format ``20261121094947775`` as ``2026-11-21 09:49:47``; other texts are unchanged."""
     if len(instant) != 17 or not instant.isdigit() or instant.startswith("0000"):
         return instant
     day = f"{instant[:4]}-{instant[4:6]}-{instant[6:8]}"

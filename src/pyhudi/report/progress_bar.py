@@ -1,4 +1,4 @@
-"""Bars that show the progress of table services in a terminal."""
+"""Progress bars of table services in a terminal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(console: Console | None = None) -> Iterator[Progress]:
-    """Show bars while the block runs: ``with progress_bar() as progress: table.services.clean(progress=progress)``.
+    """Show progress bars during the block: ``with progress_bar() as progress:
+    table.services.clean(progress=progress)``.
 
     Args:
-        console: Console of ``rich`` to draw on; None for the standard output.
+        console: Console of ``rich``; None for the standard output.
 
     Yields:
-        The callback for the ``progress`` argument of services, which draws one bar for each kind of work.
+        The callback for the ``progress`` argument of services, which shows one bar per kind of work.
 
     Raises:
         SetupError: The package ``rich`` is missing.
@@ -31,7 +32,7 @@ def progress_bar(console: Console | None = None) -> Iterator[Progress]:
         from rich.progress import Progress as Bars
         from rich.progress import TaskID
     except ImportError as e:
-        raise SetupError("progress bars need the package rich: pip install 'pyhudi[report]'") from e
+        raise SetupError("progress bars require the package rich: pip install 'pyhudi[report]'") from e
     guard = threading.Lock()
     tasks: dict[str, TaskID] = {}
     with Bars(console=console) as bars:

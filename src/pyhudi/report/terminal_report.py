@@ -1,4 +1,4 @@
-"""A table as a page in the terminal: what it is, its latest instants, its partitions with files, sizes and rows."""
+"""Report of a table in the terminal: details, latest instants, and partitions with files, sizes and rows."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ PARTITIONS_SHOWN = 15
 
 
 def print_report(table: HudiTable, console: Console | None = None) -> None:
-    """Print what the table is, its newest instants and its largest partitions.
+    """Print the details of the table, its newest instants and its largest partitions.
 
-    Reads the timeline and lists the files; no data file is opened. Rows of a partition come from what the commits on
-    the active timeline say of its files, and are left out where a file is older than that.
+    Reads the timeline and lists the files; no data files are opened. Row counts of a partition are taken from the
+    commits of the active timeline, and omitted if a file is older.
 
     Raises:
-        SetupError: the package ``rich`` is missing.
+        SetupError: The package ``rich`` is missing.
     """
     try:
         from rich.console import Console
     except ImportError as e:
-        raise SetupError("reports need the package rich: pip install 'pyhudi[report]'") from e
+        raise SetupError("reports require the package rich: pip install 'pyhudi[report]'") from e
     console = console or Console(highlight=False)
     detail = table.detail()
     console.print(_facts(detail))
@@ -109,7 +109,7 @@ def _table(title: str | None, columns: Iterable[tuple[str, Any]], *, header: boo
 
 
 def _plain(text: str) -> str:
-    """Text that rich must not take for markup."""
+    """Return a text that rich does not interpret as markup."""
     from rich.markup import escape
 
     return escape(text)

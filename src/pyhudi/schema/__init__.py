@@ -1,5 +1,7 @@
-"""Schemas: Arrow, Avro and Spark types of a table, and their evolution. Takes the schema of an incoming batch and
-that of the table, and gives the table's next schema, with values converted to it.
+"""Schemas: Arrow, Avro and Spark types of a table, and their evolution.
+
+Takes the schema of an incoming batch and that of the table, and returns the next schema of the table, with values
+converted to it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Arrow schemas to Avro JSON and back, named and ordered as Apache Hudi's Spark writer does it.
+"""Conversion between Arrow schemas and Avro JSON, with the names and order of Apache Hudi's Spark writer.
 
-The record is ``<table>_record`` in namespace ``hoodie.<table>``, both sanitised. A nullable type is a union with null
-first and default null. The namespace of a named type (struct, decimal) is the path of names to it, so that names never
-clash; decimals are fixed, as small as the precision allows.
+The record is named ``<table>_record`` in namespace ``hoodie.<table>``, both sanitised. A nullable type is a union of
+null and the type, with default null. The namespace of a named type (struct, decimal) is the path to it, so that names
+never clash. Decimals are of type fixed, as small as the precision allows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FROM_AVRO: dict[tuple[str, str | None], pa.DataType] = {
 
 
 def sanitize(name: str) -> str:
-    """Return a table name as Avro takes it: every character that Avro does not know becomes two underscores."""
+    """Return a table name as a valid Avro name: every other character becomes two underscores."""
     first = re.sub(r"[^A-Za-z_]", "__", name[:1])
     return first + re.sub(r"[^A-Za-z0-9_]", "__", name[1:])
 
@@ -55,16 +55,16 @@ def record_name(table_name: str) -> tuple[str, str]:
 
 
 def decimal_size(precision: int) -> int:
-    """Return the least number of bytes that holds every signed number with the given number of digits."""
+    """Return the minimum number of bytes that holds every signed number with the given number of digits."""
     digits: int = 10**precision - 1
     return (digits.bit_length() + 8) // 8
 
 
 def to_avro(schema: pa.Schema, table_name: str) -> str:
-    """Return a table's schema as compact Avro JSON; meta columns get the empty doc that the original gives them.
+    """Return the schema of a table as compact Avro JSON. Meta columns have an empty doc, as in Apache Hudi.
 
     Raises:
-        SchemaError: a column has a type or a name that no table can have.
+        SchemaError: A column has an unsupported type or an invalid name.
     """
     name, namespace = record_name(table_name)
     fields = [_field(field, f"{namespace}.{name}") for field in table_schema(schema)]
@@ -95,7 +95,7 @@ def _optional(field: pa.Field, name: str, namespace: str) -> Any:
 
 
 def _type(data_type: pa.DataType, name: str, namespace: str) -> Any:
-    """Return the Avro type; ``name`` is that of the column, also for what is inside its lists and maps."""
+    """Return the Avro type. ``name`` is that of the column, also for types inside its lists and maps."""
     if pa.types.is_struct(data_type):
         inner = f"{namespace}.{name}"
         fields = [_field(data_type.field(i), inner) for i in range(data_type.num_fields)]
@@ -120,11 +120,11 @@ def _type(data_type: pa.DataType, name: str, namespace: str) -> Any:
 def default_value(field: pa.Field) -> pa.Scalar | None:
     """Return the non-null default of a column; None if it has none, or is nested.
 
-    Avro writes bytes, and decimals as their big-endian bytes, as text of one character for each byte, and dates and
-    times as the numbers that are stored.
+    Avro encodes bytes, and decimals as big-endian bytes, as text with one character per byte, and dates and times as
+    their stored numbers.
 
     Raises:
-        SchemaError: the column's type has no such value.
+        SchemaError: The default is not a value of the column's type.
     """
     text = (field.metadata or {}).get(DEFAULT)
     kind = field.type
@@ -141,35 +141,35 @@ def default_value(field: pa.Field) -> pa.Scalar | None:
             return pa.scalar(value, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
         return pa.scalar(value).cast(kind)
     except (pa.ArrowException, AttributeError, ValueError, ArithmeticError) as e:
-        raise SchemaError(f"the default {text.decode()} of column {field.name!r} is no {kind}: {e}") from e
+        raise SchemaError(f"the default {text.decode()} of column {field.name!r} is not a valid {kind}: {e}") from e
 
 
 @functools.lru_cache(maxsize=256)
 def from_avro(text: str) -> pa.Schema:
     """Return the Arrow schema of a table's Avro JSON.
 
-    Enums become strings, fixed bytes binary; a union of int and long or of float and double the wider one, other
-    unions of several types a struct with one nullable ``member<n>`` a type, as Spark reads them. Comments and non-null
-    defaults are kept in the metadata of fields.
+    Enums become strings, and fixed becomes binary. A union of int and long, or of float and double, becomes the wider
+    type. Other unions of several types become a struct with one nullable field ``member<n>`` per type, as in Spark.
+    Comments and non-null defaults are kept in the metadata of fields.
 
     Raises:
-        SchemaError: the text is no Avro record schema, or one that refers to itself.
+        SchemaError: The text is not an Avro record schema, or the schema is recursive.
     """
     try:
         avro = json.loads(text)
     except ValueError as e:
-        raise SchemaError(f"the table's schema is not JSON: {e}") from e
+        raise SchemaError(f"the table schema is not valid JSON: {e}") from e
     if not isinstance(avro, dict) or avro.get("type") != "record":
-        raise SchemaError("the table's schema is not an Avro record")
+        raise SchemaError("the table schema is not an Avro record")
     reader = _Reader()
     try:
         return pa.schema(reader.struct(avro, "", ""))
     except (KeyError, TypeError, AttributeError) as e:
-        raise SchemaError(f"the table's schema is not valid Avro: {type(e).__name__}: {e}") from e
+        raise SchemaError(f"the table schema is not valid Avro: {type(e).__name__}: {e}") from e
 
 
 class _Reader:
-    """Reader of an Avro schema; named types may be used again by name."""
+    """Reader of an Avro schema. Named types may be referenced by name."""
 
     def __init__(self) -> None:
         self._named: dict[str, pa.DataType | None] = {}
@@ -191,7 +191,7 @@ class _Reader:
         return result
 
     def _declare(self, avro: dict[str, Any], namespace: str) -> tuple[str, str]:
-        """Record a named type as being read; return its full name and the namespace inside it."""
+        """Register a named type as being read. Return its full name and the namespace inside it."""
         name = avro["name"]
         space = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
         full = name if "." in name or not space else f"{space}.{name}"
@@ -253,6 +253,8 @@ class _Reader:
             if full in self._named:
                 known = self._named[full]
                 if known is None:
-                    raise SchemaError(f"the table's schema refers to itself at {path!r}; no column can be made of that")
+                    raise SchemaError(
+                        f"the table schema refers to itself at {path!r}; recursive types are not supported"
+                    )
                 return known
-        raise SchemaError(f"the table's schema has an unknown type {name!r} at {path!r}")
+        raise SchemaError(f"the table schema has an unknown type {name!r} at {path!r}")

@@ -1,4 +1,4 @@
-"""Names of columns in files that were written before columns were renamed, or dropped and added anew."""
+"""Column names in files that were written before columns were renamed, or dropped and added again."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from pyhudi.schema.internal_schema import ELEMENT, VALUE, InternalSchema
 from pyhudi.schema.table_types import is_list
 
 FileNames: TypeAlias = Mapping[str, str | None]
-"""Names in a file, by the dotted path that a column, or a field inside a column, has in the table.
+"""Names in a file, by the dotted path of the column, or of a field inside a column, in the table.
 
-A name is the last part of the path in the file; None where the file has something else by that name. Paths whose name
-is the same in the file are left out.
+A name is the last part of the path in the file; None if the file has a different column of that name. Paths with the
+same name in the file are omitted.
 """
 
 
 def names_between(written: InternalSchema, wanted: InternalSchema, columns: pa.Schema | None = None) -> FileNames:
-    """Return the names that a file of the version ``written`` has for the columns of the version ``wanted``.
+    """Return the names that a file of version ``written`` has for the columns of version ``wanted``.
 
-    ``columns`` may have columns that no version knows yet, which no file holds.
+    ``columns`` may include columns that no version has yet and therefore no file contains.
     """
     there = {id_: path for path, id_ in written.paths().items()}
     taken = set(there.values())
-    found: dict[str, str | None] = {}
+    names: dict[str, str | None] = {}
     for path, id_ in wanted.paths().items():
         old = there.get(id_)
         name = None if old is None else old.rpartition(".")[2]
         if name is None:
-            if _in_file(path, found, taken):
-                found[path] = None
+            if _in_file(path, names, taken):
+                names[path] = None
         elif name != path.rpartition(".")[2]:
-            found[path] = name
+            names[path] = name
     own = {field.name for field in wanted.fields}
     for name in columns.names if columns is not None else ():
         if name not in own and name in taken:
-            found[name] = None
-    return found
+            names[name] = None
+    return names
 
 
 def _in_file(path: str, names: Mapping[str, str | None], taken: set[str]) -> bool:
-    """True if a file has something by the name of a column that it lacks, in the struct where the column belongs."""
+    """True if a file has a different column, in the same struct, under the name of a column that it lacks."""
     parts = path.split(".")
     inside: list[str] = []
     for depth in range(1, len(parts)):
@@ -54,14 +54,15 @@ def _in_file(path: str, names: Mapping[str, str | None], taken: set[str]) -> boo
 
 
 def file_columns(schema: pa.Schema, names: FileNames) -> dict[str, str]:
-    """Return name in a file → column of the schema, for those that a file with such names can have."""
+    """Return a mapping from name in the file to column of the schema, for the columns that a file with such names can
+    have."""
     return {there: name for name in schema.names if (there := names.get(name, name)) is not None}
 
 
 def with_table_names(batch: pa.RecordBatch, inside: Mapping[str, str], names: FileNames) -> pa.RecordBatch:
-    """Return the rows of a file with the table's names for columns and for fields inside of them.
+    """Return the rows of a file with the table's names of columns and nested fields.
 
-    ``inside`` are the columns as `file_columns` gives them.
+    ``inside`` are the columns returned by `file_columns`.
     """
     columns = [inside[name] for name in batch.schema.names]
     nested = nested_columns(names)
@@ -75,12 +76,12 @@ def with_table_names(batch: pa.RecordBatch, inside: Mapping[str, str], names: Fi
 
 
 def nested_columns(names: FileNames) -> frozenset[str]:
-    """Return the top-level columns inside of which fields have other names in a file."""
+    """Return the top-level columns with nested fields that have other names in the file."""
     return frozenset(path.split(".")[0] for path in names if "." in path)
 
 
 def _renamed(array: pa.Array, path: str, names: FileNames) -> pa.Array:
-    """The values of a column with the table's names for the fields inside."""
+    """Return the values of a column with the table's names of nested fields."""
     kind = array.type
     if not any(other.startswith(f"{path}.") for other in names):
         return array
@@ -113,7 +114,7 @@ def _renamed_struct(array: pa.StructArray, path: str, names: FileNames) -> pa.Ar
         child = _renamed(array.field(i), f"{path}.{name}", names)
         fields.append(field.with_name(name).with_type(child.type))
         children.append(child)
-    if not fields:  # something has to say how many there are, and which are null
+    if not fields:  # A child array is needed for the length and the validity of the struct.
         fields, children = [array.type.field(0).with_name("")], [array.field(0)]
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
@@ -124,7 +125,7 @@ def _entries(keys: pa.Array, items: pa.Array, kind: pa.MapType) -> pa.Array:
 
 
 def _with_children(kind: pa.DataType, array: pa.Array, children: list[pa.Array]) -> pa.Array:
-    """A list or map of the same shape as another one, over other values."""
+    """Return a list or map array of the same shape over other values."""
     return pa.Array.from_buffers(
         kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=children
     )

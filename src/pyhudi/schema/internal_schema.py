@@ -1,7 +1,7 @@
-"""Internal schemas: the columns of a table with an id each, which stays when a column is renamed, moved or retyped.
+"""Internal schemas: the columns of a table with ids that remain when a column is renamed, moved or changed in type.
 
-Apache Hudi keeps them as JSON (`org.apache.hudi.internal.schema.utils.SerDeHelper`): in the commit metadata under
-``latest_schema``, and all versions together in the files of ``.hoodie/.schema``.
+Apache Hudi stores them as JSON (`org.apache.hudi.internal.schema.utils.SerDeHelper`): in the commit metadata under
+``latest_schema``, and all versions in the files of ``.hoodie/.schema``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PRIMITIVES: dict[pa.DataType, str] = {
 _FROM_TEXT = {text: kind for kind, text in _PRIMITIVES.items()} | {"uuid": pa.string()}
 
 ELEMENT, KEY, VALUE = "element", "key", "value"
-"""Names of what is inside arrays and maps in dotted paths of columns (``InternalSchema`` in Apache Hudi)."""
+"""Path segments of elements, keys and values inside arrays and maps (``InternalSchema`` in Apache Hudi)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A list, whose elements have an id."""
+    """A list. Its elements have an id."""
 
     element_id: int
     element: Type
@@ -59,7 +59,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A map, whose keys and values have an id each."""
+    """A map. Keys and values have one id each."""
 
     key_id: int
     value_id: int
@@ -69,7 +69,7 @@ class Map:
 
 
 Type: TypeAlias = "str | Record | Array | Map"
-"""A primitive type is its text, such as ``long`` or ``decimal(10, 2)``."""
+"""Primitive types are texts such as ``long`` or ``decimal(10, 2)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class InternalSchema:
-    """One version of a table's columns, meta columns included.
+    """One version of the columns of a table, including meta columns.
 
-    ``version_id`` is the instant from which it is in force (0: from the beginning), ``max_column_id`` the greatest id
-    that was ever given to a column, so that no id is given twice.
+    ``version_id`` is the instant since which the version applies (0: since the creation). ``max_column_id`` is the
+    greatest id ever assigned to a column, so that ids are never reused.
     """
 
     version_id: int
@@ -97,15 +97,15 @@ class InternalSchema:
 
     @classmethod
     def of(cls, schema: pa.Schema, version_id: int = 0) -> InternalSchema:
-        """Give ids to the columns of a schema, as Apache Hudi does when a table's history begins."""
+        """Assign ids to the columns of a schema, as Apache Hudi does at the start of a table's schema history."""
         ids = _Ids(-1)
         record = ids.record(_NOTHING, list(schema))
         return cls(version_id, ids.last, record.fields)
 
     def evolved(self, schema: pa.Schema, version_id: int) -> InternalSchema:
-        """Return the version in which the columns are those of ``schema``: the same one where nothing has changed.
+        """Return the version with the columns of ``schema``, or this version if nothing has changed.
 
-        Columns, and fields inside columns, keep their ids by name; new ones get new ids.
+        Columns and nested fields keep their ids by name; new ones get new ids.
         """
         ids = _Ids(self.max_column_id)
         fields = ids.record(Record(self.fields), list(schema)).fields
@@ -116,25 +116,25 @@ class InternalSchema:
         return dict(_paths("", Record(self.fields)))
 
     def field_at(self, path: str) -> Field | None:
-        """Return the column, or the field of a struct, at a dotted path; None if there is none."""
-        fields, found = self.fields, None
+        """Return the column, or struct field, at a dotted path; None if it does not exist."""
+        fields, current = self.fields, None
         for name in path.split("."):
-            found = next((field for field in fields if field.name == name), None)
-            if found is None:
+            current = next((field for field in fields if field.name == name), None)
+            if current is None:
                 return None
-            fields = found.type.fields if isinstance(found.type, Record) else ()
-        return found
+            fields = current.type.fields if isinstance(current.type, Record) else ()
+        return current
 
     def to_arrow(self) -> pa.Schema:
         """Return the columns as a table schema.
 
         Raises:
-            SchemaError: a type is none of a table's.
+            SchemaError: A type is not a valid table type.
         """
         return pa.schema([_to_field(field) for field in self.fields])
 
     def to_json(self) -> str:
-        """Return the text under ``latest_schema`` in commit metadata."""
+        """Return the JSON text that is stored under ``latest_schema`` in commit metadata."""
         return json.dumps(
             {
                 "max_column_id": self.max_column_id,
@@ -147,14 +147,14 @@ class InternalSchema:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> InternalSchema:
-        """Read a parsed version.
+        """Convert parsed JSON to a version.
 
         Raises:
-            KeyError, TypeError, ValueError: it is none.
+            KeyError, TypeError, ValueError: The JSON is not a valid version.
         """
         record = _type_from_json(value)
         if not isinstance(record, Record):
-            raise ValueError("the schema is no record")
+            raise ValueError("the schema is not a record")
         known = [id_ for _, id_ in _paths("", record)]
         most = int(value["max_column_id"]) if "max_column_id" in value else max(known, default=-1)
         return cls(int(value["version_id"]), most, record.fields)
@@ -164,9 +164,9 @@ _NOTHING = Record(())
 
 
 class _Ids:
-    """Types with the ids of earlier ones where names are the same, and new ids elsewhere.
+    """Assigns ids to types: those of earlier types with the same name, otherwise new ones.
 
-    The fields of a struct get their ids before what is inside of them, as in Apache Hudi.
+    The fields of a struct get their ids before their nested fields, as in Apache Hudi.
     """
 
     def __init__(self, last: int) -> None:
@@ -205,29 +205,29 @@ class _Ids:
 
 
 def primitive_text(kind: pa.DataType) -> str:
-    """Return the text of a primitive type of a table."""
+    """Return the text of a primitive table type."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision}, {kind.scale})"
     return _PRIMITIVES[kind]
 
 
 def primitive_to_arrow(text: str) -> pa.DataType:
-    """Return the type that a text names.
+    """Return the type with the given text.
 
     Raises:
-        SchemaError: there is no such type.
+        SchemaError: There is no such type.
     """
     if (decimal := _DECIMAL.fullmatch(text)) is not None:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     if _FIXED.fullmatch(text):
         return pa.binary()
     if text not in _FROM_TEXT:
-        raise SchemaError(f"the history of the table's schemas has an unknown type {text!r}")
+        raise SchemaError(f"unknown type {text!r} in the schema history of the table")
     return _FROM_TEXT[text]
 
 
 def type_to_arrow(kind: Type) -> pa.DataType:
-    """Return the table's type for a type of an internal schema."""
+    """Return the table type for a type of an internal schema."""
     match kind:
         case str():
             return primitive_to_arrow(kind)
@@ -310,7 +310,7 @@ def _type_from_json(value: Any) -> Type:
             optional = bool(value.get("value_optional", True))
             return Map(int(value["key_id"]), int(value["value_id"]), key, inside, optional)
         case other:
-            raise ValueError(f"the type {other!r} is none of a schema's")
+            raise ValueError(f"{other!r} is not a valid type of a schema")
 
 
 def _field_from_json(value: dict[str, Any]) -> Field:
@@ -320,5 +320,5 @@ def _field_from_json(value: dict[str, Any]) -> Field:
 
 
 def with_version(schema: InternalSchema, version_id: int) -> InternalSchema:
-    """Return the same columns as another version."""
+    """Return the same columns with another version id."""
     return replace(schema, version_id=version_id)

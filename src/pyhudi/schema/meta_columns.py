@@ -1,4 +1,4 @@
-"""The meta columns in Arrow schemas: the five of every record and the optional sixth that tells the operation."""
+"""Meta columns in Arrow schemas: the five of every record and the optional ``_hoodie_operation``."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ _ALL = frozenset((*META_COLUMNS, OPERATION))
 
 
 def is_meta_column(name: str) -> bool:
-    """Return True if a column is one of Hudi's own (the five, or ``_hoodie_operation``)."""
+    """Return True for a meta column (the five, or ``_hoodie_operation``)."""
     return name in _ALL
 
 
 def has_meta_columns(schema: pa.Schema) -> bool:
-    """Return True if all five meta columns are there."""
+    """Return True if the schema has all five meta columns."""
     return set(META_COLUMNS) <= set(schema.names)
 
 
 def remove_meta_columns(schema: pa.Schema) -> pa.Schema:
-    """Return the table's own columns."""
+    """Return the schema without meta columns."""
     return pa.schema([field for field in schema if field.name not in _ALL], metadata=schema.metadata)
 
 
 def add_meta_columns(schema: pa.Schema, *, with_operation: bool = False) -> pa.Schema:
-    """Return the schema of a base file: the meta columns first, then the table's own columns."""
+    """Return the schema of a base file: meta columns first, then data columns."""
     own = remove_meta_columns(schema)
     meta = [*META_FIELDS, pa.field(OPERATION, pa.string())] if with_operation else list(META_FIELDS)
     return pa.schema([*meta, *own], metadata=schema.metadata)

@@ -1,4 +1,4 @@
-"""Names of the columns that Hudi puts in front of a table's own columns."""
+"""Names of Hudi's meta columns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Changes of a table's columns by name: add, drop, rename, move, retype, comment (schema-on-read evolution).
+"""Changes of columns by name: add, drop, rename, move, change type, comment (schema-on-read evolution).
 
-The rules are those of Apache Hudi's ``ALTER TABLE`` (`org.apache.hudi.internal.schema.action.TableChanges`), but that a
-type whose values would not all survive is refused.
+The rules are those of Apache Hudi's ``ALTER TABLE`` (`org.apache.hudi.internal.schema.action.TableChanges`), except
+that type changes that would lose values are refused.
 """
 
 from __future__ import annotations
@@ -52,31 +52,31 @@ _SQL_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place among the fields of a struct: the first one, or before or after another field."""
+    """A position among the fields of a struct: first, or before or after another field."""
 
     first: bool = False
     after: str | None = None
     before: str | None = None
 
     def place(self, fields: tuple[Field, ...], moved: Field, parent: str) -> tuple[Field, ...]:
-        """Return the fields with one of them (or a new one) at this place.
+        """Return the fields with one of them (or a new one) at this position.
 
         Raises:
-            SchemaMismatchError: there is no such field to be before or after.
+            SchemaMismatchError: The reference field does not exist.
         """
         others = [field for field in fields if field.id != moved.id]
         if self.first:
             return (moved, *others)
-        beside = self.after if self.after is not None else self.before
+        reference = self.after if self.after is not None else self.before
         names = [field.name for field in others]
-        if beside is None:
+        if reference is None:
             return (*others, moved)
-        if beside not in names:
+        if reference not in names:
             raise SchemaMismatchError(
-                f"column {_joined(parent, moved.name)!r} cannot be placed beside {beside!r}: there is no such column "
-                f"in {parent or 'the table'}; it has {', '.join(names)}"
+                f"cannot place column {_joined(parent, moved.name)!r} next to {reference!r}: {parent or 'the table'} "
+                f"has no such column; it has {', '.join(names)}"
             )
-        at = names.index(beside) + (self.after is not None)
+        at = names.index(reference) + (self.after is not None)
         return (*others[:at], moved, *others[at:])
 
 
@@ -84,10 +84,10 @@ LAST = Position()
 
 
 def as_table_type(kind: object) -> pa.DataType:
-    """Return the type of a column that is given as an Arrow type, a type of PySpark or a text such as ``bigint``.
+    """Return the type of a column from an Arrow type, a PySpark type or a text such as ``bigint``.
 
     Raises:
-        SchemaError: no table can have such a type.
+        SchemaError: The type is not supported in tables.
     """
     if isinstance(kind, pa.DataType):
         return nullable_type(table_type(kind))
@@ -99,7 +99,9 @@ def as_table_type(kind: object) -> pa.DataType:
         return primitive_to_arrow(_SQL_NAMES.get(text, text))
     if hasattr(kind, "jsonValue"):
         return from_spark_json(_one_column(kind)).field(0).type
-    raise SchemaError(f"{kind!r} is no type: give one of pyarrow or of pyspark.sql.types, or a text such as 'bigint'")
+    raise SchemaError(
+        f"{kind!r} is not a type: pass one of pyarrow or of pyspark.sql.types, or a text such as 'bigint'"
+    )
 
 
 def _one_column(kind: Any) -> str:
@@ -115,7 +117,7 @@ def add_column(
     """Return the schema with a new nullable column, or a new field in a struct."""
     parent, _, name = path.rpartition(".")
     if not name:
-        raise SchemaMismatchError(f"{path!r} is no name of a column")
+        raise SchemaMismatchError(f"{path!r} is not a valid column name")
     numbered = schema.evolved(pa.schema([*schema.to_arrow(), pa.field(_NEW, nullable_type(kind))]), 0)
     new = replace(numbered.fields[-1], name=name, doc=doc)
 
@@ -131,30 +133,32 @@ def drop_column(schema: InternalSchema, path: str) -> InternalSchema:
     parent, _, name = path.rpartition(".")
 
     def drop(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        found = _find(fields, name, parent)
-        left = tuple(field for field in fields if field.id != found.id)
+        target = _find(fields, name, parent)
+        left = tuple(field for field in fields if field.id != target.id)
         if not any(not field.name.startswith("_hoodie_") for field in left):
-            raise SchemaMismatchError(f"column {path!r} is the last one of {parent or 'the table'}, which needs one")
+            raise SchemaMismatchError(
+                f"cannot drop column {path!r}: it is the last one of {parent or 'the table'}, which needs at least one"
+            )
         return left
 
     return _edited(schema, parent, drop)
 
 
 def rename_column(schema: InternalSchema, path: str, name: str) -> InternalSchema:
-    """Return the schema with another name for a column or field; ``name`` is the last part of its path alone."""
+    """Return the schema with another name for a column or field. ``name`` is only the last part of the path."""
     if not name or "." in name:
-        raise SchemaMismatchError(f"{name!r} is no new name for column {path!r}; give the last part of its path alone")
+        raise SchemaMismatchError(f"invalid new name {name!r} for column {path!r}; pass only the last part of its path")
 
-    def rename(found: Field, fields: tuple[Field, ...], parent: str) -> Field:
-        others = tuple(field for field in fields if field.id != found.id)
+    def rename(target: Field, fields: tuple[Field, ...], parent: str) -> Field:
+        others = tuple(field for field in fields if field.id != target.id)
         _refuse_taken(others, name, parent)
-        return replace(found, name=name)
+        return replace(target, name=name)
 
     return _changed(schema, path, rename)
 
 
 def change_type(schema: InternalSchema, path: str, kind: pa.DataType) -> InternalSchema:
-    """Return the schema with a wider type for a column or field, or for the elements or values inside of one."""
+    """Return the schema with a wider type for a column or field, or for its elements or values."""
     new = _primitive(kind, path)
     record = _with_type(Record(schema.fields), path.split("."), lambda old: wider(old, new, path), path)
     assert isinstance(record, Record)
@@ -162,35 +166,38 @@ def change_type(schema: InternalSchema, path: str, kind: pa.DataType) -> Interna
 
 
 def move_column(schema: InternalSchema, path: str, position: Position) -> InternalSchema:
-    """Return the schema with a column or field at another place among its neighbours."""
+    """Return the schema with a column or field at another position."""
     parent, _, name = path.rpartition(".")
     return _edited(schema, parent, lambda fields: position.place(fields, _find(fields, name, parent), parent))
 
 
 def set_comment(schema: InternalSchema, path: str, text: str | None) -> InternalSchema:
-    """Return the schema with another comment on a column or field."""
-    return _changed(schema, path, lambda found, _, __: replace(found, doc=text))
+    """Return the schema with another comment for a column or field."""
+    return _changed(schema, path, lambda target, _, __: replace(target, doc=text))
 
 
 def make_nullable(schema: InternalSchema, path: str) -> InternalSchema:
-    """Return the schema with a column or field that may be null."""
-    return _changed(schema, path, lambda found, _, __: replace(found, optional=True))
+    """Return the schema with a column or field made nullable."""
+    return _changed(schema, path, lambda target, _, __: replace(target, optional=True))
 
 
 def wider(old: Type, new: str, path: str) -> str:
     """Return the new type of a column.
 
     Raises:
-        SchemaMismatchError: values would be lost, or the column is a struct, a list or a map.
+        SchemaMismatchError: Values would be lost, or the column is a struct, list or map.
     """
     if not isinstance(old, str):
-        raise SchemaMismatchError(f"column {path!r} is nested; change the types of what is inside it, one by one")
+        raise SchemaMismatchError(
+            f"cannot change the type of column {path!r}: it is nested; change the types of its fields, elements or "
+            "values instead"
+        )
     if _is_wider(old, new):
         return new
     raise SchemaMismatchError(
-        f"column {path!r} cannot become {new} from {old}: not every value would survive. int can become long, double, "
-        "string or decimal, long string or decimal, float double or string, double, date and decimal string, and a "
-        "decimal a wider decimal; else add a column of the new type and fill it"
+        f"cannot change the type of column {path!r} from {old} to {new}: values could be lost. Allowed are int to "
+        "long, double, string or decimal; long to string or decimal; float to double or string; double, date and "
+        "decimal to string; and decimal to a wider decimal. Otherwise add a column of the new type and fill it"
     )
 
 
@@ -214,7 +221,8 @@ _NEW = "\0new"
 def _primitive(kind: pa.DataType, path: str) -> str:
     if pa.types.is_nested(kind):
         raise SchemaMismatchError(
-            f"column {path!r} cannot become {kind}: only plain types change; add, drop or rename the fields inside it"
+            f"cannot change column {path!r} to {kind}: only primitive types can be changed; add, drop or rename "
+            "its fields instead"
         )
     return primitive_text(kind)
 
@@ -226,29 +234,31 @@ def _joined(parent: str, name: str) -> str:
 def _refuse_taken(fields: tuple[Field, ...], name: str, parent: str) -> None:
     taken = next((field.name for field in fields if field.name.casefold() == name.casefold()), None)
     if taken is not None:
-        raise SchemaMismatchError(f"there is a column {_joined(parent, taken)!r} already; take another name")
+        raise SchemaMismatchError(f"column {_joined(parent, taken)!r} exists; choose another name")
 
 
 def _find(fields: tuple[Field, ...], name: str, parent: str) -> Field:
-    found = next((field for field in fields if field.name == name), None)
-    if found is None:
+    target = next((field for field in fields if field.name == name), None)
+    if target is None:
         names = ", ".join(field.name for field in fields if not field.name.startswith("_hoodie_"))
-        raise SchemaMismatchError(f"there is no column {_joined(parent, name)!r}; {parent or 'the table'} has {names}")
+        raise SchemaMismatchError(
+            f"column {_joined(parent, name)!r} does not exist; {parent or 'the table'} has {names}"
+        )
     if name.startswith("_hoodie_") and not parent:
-        raise SchemaMismatchError(f"the meta column {name!r} cannot be changed")
-    return found
+        raise SchemaMismatchError(f"meta column {name!r} cannot be changed")
+    return target
 
 
 def _changed(
     schema: InternalSchema, path: str, change: Callable[[Field, tuple[Field, ...], str], Field]
 ) -> InternalSchema:
-    """The schema with one field changed in its place."""
+    """Return the schema with one field changed in place."""
     parent, _, name = path.rpartition(".")
 
     def edit(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        found = _find(fields, name, parent)
-        new = change(found, fields, parent)
-        return tuple(new if field.id == found.id else field for field in fields)
+        target = _find(fields, name, parent)
+        new = change(target, fields, parent)
+        return tuple(new if field.id == target.id else field for field in fields)
 
     return _edited(schema, parent, edit)
 
@@ -257,11 +267,12 @@ _Edit = Callable[[tuple[Field, ...]], tuple[Field, ...]]
 
 
 def _edited(schema: InternalSchema, parent: str, edit: _Edit) -> InternalSchema:
-    """The schema with the fields of one struct changed; ``parent`` is its path, empty for the columns themselves."""
+    """Return the schema with the fields of one struct changed. ``parent`` is its path; empty for the top-level
+    columns."""
 
     def edit_fields(kind: Type) -> Type:
         if not isinstance(kind, Record):
-            raise SchemaMismatchError(f"column {parent!r} is no struct, so it has no fields that could be changed")
+            raise SchemaMismatchError(f"column {parent!r} is not a struct, so it has no fields to change")
         return Record(edit(kind.fields))
 
     record = _with_type(Record(schema.fields), parent.split(".") if parent else [], edit_fields, parent)
@@ -270,18 +281,18 @@ def _edited(schema: InternalSchema, parent: str, edit: _Edit) -> InternalSchema:
 
 
 def _with_type(kind: Type, parts: list[str], change: Callable[[Type], Type], path: str) -> Type:
-    """A type with what is at a path inside of it changed."""
+    """Return a type with a nested type at a path changed."""
     if not parts:
         return change(kind)
     name, rest = parts[0], parts[1:]
     match kind:
         case Record():
-            found = _find(kind.fields, name, "")
-            new = replace(found, type=_with_type(found.type, rest, change, path))
-            return Record(tuple(new if field.id == found.id else field for field in kind.fields))
+            target = _find(kind.fields, name, "")
+            new = replace(target, type=_with_type(target.type, rest, change, path))
+            return Record(tuple(new if field.id == target.id else field for field in kind.fields))
         case Array() if name == ELEMENT:
             return replace(kind, element=_with_type(kind.element, rest, change, path))
         case Map() if name == VALUE:
             return replace(kind, value=_with_type(kind.value, rest, change, path))
-    inside = f"; the keys of maps cannot be changed, their values are {VALUE!r}" if name == KEY else ""
-    raise SchemaMismatchError(f"there is no column {path!r}: {name!r} is not inside of it{inside}")
+    inside = f"; keys of maps cannot be changed, their values are {VALUE!r}" if name == KEY else ""
+    raise SchemaMismatchError(f"column {path!r} does not exist: it contains no {name!r}{inside}")

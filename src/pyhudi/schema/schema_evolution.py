@@ -1,15 +1,16 @@
 """Schema evolution: the next schema of a table for an incoming batch, and conversion of rows to a schema.
 
-The rules are those that Apache Hudi 1.2 follows on Spark:
+The rules are those of Apache Hudi 1.2 on Spark:
 
-- new columns (and new fields inside structs) are added, nullable, after those that the table has;
-- a column may be promoted, int → long → float → double → string; if the table is wider already, the incoming values
-  are promoted. Dates, decimals and bytes go into string columns; numbers and text into decimal columns; text into
-  date and bytes columns. Of two decimals the one that holds all digits of both wins; else the batch is refused;
-- a missing column is an error, unless options ask for nulls (`hoodie.write.set.null.for.missing.columns`, or
-  `hoodie.datasource.write.reconcile.schema`) or for dropping it from the table
-  (`hoodie.datasource.write.schema.allow.auto.evolution.column.drop`);
-- names must agree in case.
+- New columns (and new fields inside structs) are added after the existing ones, nullable.
+- A column may be promoted: int → long → float → double → string. If the table's type is wider, the incoming values are
+  promoted. Dates, decimals and bytes can be written to string columns, numbers and text to decimal columns, and text to
+  date and bytes columns. Of two decimals, the one that holds all digits of both is used; if there is none, the batch is
+  refused.
+- A missing column is an error, unless options fill it with null (`hoodie.write.set.null.for.missing.columns`, or
+  `hoodie.datasource.write.reconcile.schema`) or drop it from the table
+  (`hoodie.datasource.write.schema.allow.auto.evolution.column.drop`).
+- Names must match in case.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NUMBERS = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
 
 @dataclass(frozen=True, slots=True)
 class EvolutionOptions:
-    """Handling of missing columns; all false: refuse the batch."""
+    """Treatment of missing columns. If all are false, the batch is refused."""
 
     set_null_for_missing: bool = False
     """`hoodie.write.set.null.for.missing.columns`"""
@@ -63,7 +64,7 @@ class _Merge:
         new_fields = [self._new(f, f"{path}.{f.name}" if path else f.name) for f in added]
         everything = [*kept, *new_fields]
         if self.options.reconcile and not path and new_fields and len(by_name) == len(everything):
-            # reconciling, the original takes the order of a batch that has all columns and more
+            # With reconciliation, Apache Hudi uses the order of a batch that has all columns and additional ones.
             order = {name: i for i, name in enumerate(by_name)}
             everything.sort(key=lambda f: order[f.name])
         return everything
@@ -75,7 +76,7 @@ class _Merge:
         for new in added:
             old = folded.get(new.name.casefold())
             if old is not None:
-                twice = " and is there as well" if old in by_name else ""
+                twice = " and exists as well" if old in by_name else ""
                 self.problems.append(
                     f"column {(path + '.' if path else '') + new.name!r} differs from the table's {old!r} only in "
                     f"case{twice}; rename it to {old!r}"
@@ -83,7 +84,9 @@ class _Merge:
 
     def _new(self, new: pa.Field, path: str) -> pa.Field:
         if pa.types.is_null(new.type):
-            self.problems.append(f"new column {path!r} has no type, only nulls; cast it to the type it is to have")
+            self.problems.append(
+                f"new column {path!r} contains only nulls and has no type; cast it to the intended type"
+            )
         return new.with_type(nullable_type(new.type)).with_nullable(True)
 
     def field(self, old: pa.Field, new: pa.Field, path: str) -> pa.Field:
@@ -111,7 +114,8 @@ class _Merge:
 
 
 def promote(table: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
-    """Return the type that a plain table column gets when such values come in; None if they cannot.
+    """Return the type of a primitive table column after a write of values of another type; None if they are
+    incompatible.
 
     >>> promote(pa.int32(), pa.int64())
     DataType(int64)
@@ -135,7 +139,7 @@ def promote(table: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
     if t.is_timestamp(table) and t.is_timestamp(incoming) and table.tz == incoming.tz:
         return table
     if t.is_time(table) and incoming == (pa.int32() if t.is_time32(table) else pa.int64()):
-        return table  # Spark has no time of day and hands out its number
+        return table  # Spark has no time-of-day type and returns its integer representation.
     return None
 
 
@@ -151,29 +155,29 @@ def _members(struct: pa.StructType) -> list[pa.Field]:
 
 
 def reconcile(table: pa.Schema, incoming: pa.Schema, options: EvolutionOptions | None = None) -> pa.Schema:
-    """Return the schema that the table has after a write of such rows; meta columns are left out on both sides.
+    """Return the schema of the table after a write of such rows. Meta columns are omitted on both sides.
 
     Raises:
-        SchemaMismatchError: incoming columns cannot become the table's; the message names every one and the cure.
-        SchemaError: a column has a type or a name that no table can have.
+        SchemaMismatchError: Incoming columns cannot be converted to those of the table. The message lists all of them.
+        SchemaError: A column has an unsupported type or an invalid name.
     """
     merge = _Merge(options or EvolutionOptions())
     own, new = table_schema(remove_meta_columns(table)), table_schema(remove_meta_columns(incoming))
     result = merge.fields(list(own), list(new), "")
     if merge.problems:
-        head = "the incoming rows do not fit the table"
+        head = "the incoming rows do not match the table schema"
         raise SchemaMismatchError(f"{head}: " + "; ".join(merge.problems))
     return pa.schema(result)
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows with exactly the columns of ``schema``: ordered, promoted, missing ones null, others left out.
+    """Return the rows with exactly the columns of ``schema``: reordered, promoted, missing ones null, others dropped.
 
-    Works for incoming rows and for those of base files with an older schema. Costs nothing where types agree.
+    Works for incoming rows and for those of base files with an older schema. No cost for columns whose types match.
 
     Raises:
-        SchemaMismatchError: a type has no way to the schema's, a value does not fit, or a column that must not be null
-            is missing or has nulls.
+        SchemaMismatchError: A type cannot be converted, a value does not fit, or a non-nullable column is missing or
+            has nulls.
     """
     columns = []
     for target in schema:
@@ -184,8 +188,8 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             column = convert(batch.column(index), target.type, target.name)
         if not target.nullable and column.null_count:
             raise SchemaMismatchError(
-                f"column {target.name!r} must not be null in this table, but {column.null_count} of {len(column)} "
-                "rows have no value"
+                f"column {target.name!r} of this table is not nullable, but {column.null_count} of {len(column)} "
+                "rows have null; provide values"
             )
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,4 +1,4 @@
-"""Arrow schemas to the JSON of Spark's StructType and back, without Spark."""
+"""Conversion between Arrow schemas and the JSON of Spark's StructType, without Spark."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _TEXT = re.compile(r"(?:var)?char\(\d+\)|string collate \w+", re.IGNORECASE)
 
 
 def to_spark_json(schema: pa.Schema) -> str:
-    """Return the JSON of the StructType that Spark has for a table with this schema.
+    """Return the JSON of Spark's StructType for a table with this schema.
 
     Raises:
-        SchemaError: a column has a type that no table can have.
+        SchemaError: A column has an unsupported type.
     """
     return json.dumps(_struct(list(table_schema(schema))), separators=(",", ":"), ensure_ascii=False)
 
@@ -93,10 +93,11 @@ def _to_spark(data_type: pa.DataType) -> Any:
 
 
 def from_spark_json(text: str) -> pa.Schema:
-    """Return the Arrow schema in which Spark hands out rows of a StructType (small integers stay small).
+    """Return the Arrow schema of a StructType's rows (small integers are not widened).
 
     Raises:
-        SchemaError: the text is no StructType or has a type without an Arrow form in tables (intervals, user types).
+        SchemaError: The text is not a StructType or has a type that tables do not support (intervals, user-defined
+            types).
     """
     try:
         spark = json.loads(text)
@@ -143,4 +144,6 @@ def _from_spark(spark: Any, path: str) -> pa.DataType:
         return pa.decimal128(int(match[1]), int(match[2]))
     elif _TEXT.fullmatch(spark):
         return pa.string()
-    raise SchemaError(f"column {path!r} has the Spark type {spark!r}, which no Hudi table can hold; convert it first")
+    raise SchemaError(
+        f"column {path!r} has the Spark type {spark!r}, which Hudi tables do not support; convert it first"
+    )

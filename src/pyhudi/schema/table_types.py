@@ -1,4 +1,4 @@
-"""The Arrow types that a table can have, and the way of other Arrow types there.
+"""Arrow types of tables, and conversion of other Arrow types to them.
 
 Apache Hudi's types are Avro's: there are no small or unsigned integers, no large or dictionary-encoded text, and a
 timestamp is either an instant (UTC) or local.
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyhudi.errors import SchemaError
 
 MAX_PRECISION = 38
-"""The most decimal digits of a number in a table."""
+"""Maximum number of decimal digits of a number in a table."""
 
 LIST_ITEM = "element"
 """Name of the item field of Arrow lists."""
@@ -26,27 +26,27 @@ DEFAULT = b"hudi.default"
 
 
 def table_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema as a table keeps it: types as in `table_type`, names checked.
+    """Return the schema as stored in a table: types as in `table_type`, names checked.
 
     Raises:
-        SchemaError: a column has a type or a name that no table can have, or two columns have the same name.
+        SchemaError: A column has an unsupported type or an invalid name, or names are not unique.
     """
     _check_names("", schema.names)
     return pa.schema([_table_field(field, field.name) for field in schema])
 
 
 def as_nullable(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with every column, field and item nullable, as the original makes those of DataFrames."""
+    """Return the schema with every column, field and item nullable, as Apache Hudi stores those of DataFrames."""
     return pa.schema([field.with_type(nullable_type(field.type)).with_nullable(True) for field in schema])
 
 
 def nullable_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type with everything inside nullable (map keys never are)."""
+    """Return the type with everything inside nullable (except map keys)."""
     return rebuild(data_type, lambda child: child.with_type(nullable_type(child.type)).with_nullable(True))
 
 
 def rebuild(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """Return a nested type with its item, value and member fields changed; other types as they are."""
+    """Return a nested type with its item, value and field types changed; other types unchanged."""
     if pa.types.is_struct(data_type):
         return pa.struct([change(data_type.field(i)) for i in range(data_type.num_fields)])
     if pa.types.is_map(data_type):
@@ -57,17 +57,17 @@ def rebuild(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> p
 
 
 def is_list(data_type: pa.DataType) -> bool:
-    """Return True if the type is a list of any of Arrow's kinds."""
+    """Return True for any of Arrow's list types."""
     checks = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view)
     return any(check(data_type) for check in checks) or pa.types.is_large_list_view(data_type)
 
 
 def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
-    """Return the type that a table keeps for values of an Arrow type; ``path`` names the column in errors.
+    """Return the table type for values of an Arrow type. ``path`` is the column in error messages.
 
-    Small and unsigned integers become int32 or int64 (unsigned 64-bit ones are refused), half floats float32, all text
-    string, all bytes binary, all lists list, decimals decimal128, date64 date32, dictionaries their values; timestamps
-    keep milliseconds and else become microseconds, with time zone UTC or none.
+    Small and unsigned integers become int32 or int64 (uint64 is refused), half floats float32, all strings string, all
+    bytes binary, all lists list, decimals decimal128, date64 date32, dictionaries their value type. Timestamps keep
+    milliseconds and otherwise become microseconds, with time zone UTC or none.
     """
     t = pa.types
     if isinstance(data_type, pa.BaseExtensionType):
@@ -99,7 +99,9 @@ def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
     if t.is_map(data_type):
         key = table_type(data_type.key_type, f"{path}.key")
         if not t.is_string(key):
-            raise SchemaError(f"column {path!r} is a map with keys of type {data_type.key_type}; they must be strings")
+            raise SchemaError(
+                f"column {path!r} is a map with keys of type {data_type.key_type}; only string keys are supported"
+            )
         value = data_type.item_field
         return pa.map_(key, pa.field("value", table_type(value.type, f"{path}.value"), value.nullable))
     if is_list(data_type):
@@ -107,7 +109,7 @@ def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
         return pa.list_(pa.field(LIST_ITEM, table_type(item.type, f"{path}.{LIST_ITEM}"), item.nullable))
     if t.is_boolean(data_type) or t.is_float32(data_type) or t.is_float64(data_type) or t.is_null(data_type):
         return data_type
-    raise SchemaError(f"column {path!r} has type {data_type}, which no Hudi table can hold; convert it first")
+    raise SchemaError(f"column {path!r} has type {data_type}, which Hudi tables do not support; convert it first")
 
 
 def _table_field(field: pa.Field, path: str) -> pa.Field:
@@ -118,7 +120,7 @@ def _table_field(field: pa.Field, path: str) -> pa.Field:
 def _integer(data_type: pa.DataType, path: str) -> pa.DataType:
     if pa.types.is_uint64(data_type):
         raise SchemaError(
-            f"column {path!r} has type uint64, which no Hudi table can hold; convert it to int64 or decimal(20, 0)"
+            f"column {path!r} has type uint64, which Hudi tables do not support; convert it to int64 or decimal(20, 0)"
         )
     return pa.int64() if data_type.bit_width == 64 or pa.types.is_uint32(data_type) else pa.int32()
 
@@ -127,8 +129,8 @@ def _decimal(data_type: pa.DataType, path: str) -> pa.DataType:
     precision, scale = data_type.precision, data_type.scale
     if precision > MAX_PRECISION or not 0 <= scale <= precision:
         raise SchemaError(
-            f"column {path!r} has type decimal({precision}, {scale}); a table holds at most {MAX_PRECISION} digits, "
-            "none of them beyond the precision"
+            f"column {path!r} has type decimal({precision}, {scale}); a table supports at most {MAX_PRECISION} "
+            "digits and a scale between 0 and the precision"
         )
     return pa.decimal128(precision, scale)
 
@@ -138,16 +140,16 @@ def _check_names(path: str, names: list[str]) -> None:
         if not is_valid_name(name):
             where = f" in {path!r}" if path else ""
             raise SchemaError(
-                f"column name {name!r}{where} cannot be used in a Hudi table: names start with a letter or underscore, "
-                "and go on with letters, digits and underscores; rename the column"
+                f"invalid column name {name!r}{where}: names start with a letter or underscore, followed by "
+                "letters, digits and underscores; rename the column"
             )
     if len(set(names)) != len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
-        raise SchemaError(f"column names must differ{f' in {path!r}' if path else ''}; more than once: {twice}")
+        raise SchemaError(f"column names{f' in {path!r}' if path else ''} must be unique; duplicates: {twice}")
 
 
 def is_valid_name(name: str) -> bool:
-    """Return True if Avro, as the original uses it, takes the name: letters and digits of any script count."""
+    """Return True for a valid Avro name as checked by Apache Hudi: letters and digits of any script are allowed."""
     return (
         bool(name)
         and (_is_letter(name[0]) or name[0] == "_")
@@ -156,5 +158,5 @@ def is_valid_name(name: str) -> bool:
 
 
 def _is_letter(c: str) -> bool:
-    # Java looks at UTF-16 units, so letters beyond the basic plane are none
+    # Java considers UTF-16 units, so letters outside the basic plane are invalid.
     return c <= "\uffff" and c.isalpha()

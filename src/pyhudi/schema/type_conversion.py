@@ -1,7 +1,7 @@
-"""Values of one table type made into another, as Apache Hudi does when a table's column was promoted.
+"""Conversion of values between table types, as in Apache Hudi after the promotion of a column.
 
-Which promotions there are is decided in `pyhudi.schema.schema_evolution`; here values follow. Where text is in between,
-it is Java's: a float becomes a double, or text, by its shortest decimal form.
+`pyhudi.schema.schema_evolution` defines which promotions are allowed. Conversions through text use Java's format: a
+float is converted to double, or text, by its shortest decimal representation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
     """Return the values as ``target``, a table type.
 
     Raises:
-        SchemaMismatchError: there is no way from the one type to the other, or a value does not fit.
+        SchemaMismatchError: There is no conversion between the types, or a value does not fit.
     """
     if array.type == target:
         return array
@@ -36,23 +36,23 @@ def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
             return rebuilt(array, target, path, convert)
         plain = table_type(array.type, path)
         if array.type != plain:
-            # unit and width only; a value that does not survive is an error
+            # Only unit and width differ; a value out of range raises an error.
             array = array.cast(plain)
         rule = _rule(array.type, target)
         if rule is not None:
             return rule(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
         raise SchemaMismatchError(
-            f"column {path!r} has a value that cannot become {target} from {array.type}: {e}; correct or cast it first"
+            f"cannot convert a value of column {path!r} from {array.type} to {target}: {e}; correct or cast it first"
         ) from e
-    raise SchemaMismatchError(f"column {path!r} of type {array.type} cannot become {target}; cast it first")
+    raise SchemaMismatchError(f"cannot convert column {path!r} from {array.type} to {target}; cast it first")
 
 
 Rule = Callable[[pa.Array, pa.DataType], pa.Array]
 
 
 def _rule(source: pa.DataType, target: pa.DataType) -> Rule | None:
-    """Choose the way between two different plain types."""
+    """Return the conversion between two different primitive types."""
     t = pa.types
     if source == target:
         return lambda array, _: array
@@ -93,19 +93,19 @@ def _to_decimal_rule(source: pa.DataType) -> Rule | None:
 
 
 def _cast_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast to a decimal; through the widest one, because Arrow wants room for every integer of a type."""
+    """Cast to a decimal through the widest one, because Arrow requires space for every integer of the source type."""
     return array.cast(pa.decimal256(76, target.scale)).cast(target)
 
 
 def _round_decimal(text: pa.Array, target: pa.DataType) -> pa.Array:
-    """Parse decimal numbers and round them half up to the scale of the target."""
+    """Parse decimal numbers and round half up to the scale of the target."""
     scale = min(38, target.scale + 20)
     wide = text.cast(pa.decimal256(76, scale))
     return pc.round(wide, target.scale, "half_towards_infinity").cast(pa.decimal256(76, target.scale)).cast(target)
 
 
 def java_text(array: pa.Array) -> pa.Array:
-    """Return floats as Java prints them: ``5.0``, ``1.0E10``, ``NaN``."""
+    """Return floats as formatted by Java: ``5.0``, ``1.0E10``, ``NaN``."""
     text = array.cast(pa.string())
     parts = pc.extract_regex(text, _NUMBER)
     field = {name: pc.struct_field(parts, name) for name in ("sign", "whole", "part", "exp")}
@@ -115,11 +115,11 @@ def java_text(array: pa.Array) -> pa.Array:
     digits = pc.binary_join_element_wise(field["whole"], part, "")
     stripped = pc.utf8_ltrim(digits, "0")
     leading = pc.subtract(pc.utf8_length(digits), pc.utf8_length(stripped))
-    # the power of ten of the first digit that is not zero
+    # Exponent of the first non-zero digit.
     power = pc.add(pc.subtract(pc.subtract(pc.utf8_length(field["whole"]), 1), leading), exponent)
     zero = pc.equal(stripped, "")
     plain = pc.or_(zero, pc.and_(pc.greater_equal(power, -3), pc.less(power, 7)))
-    # Arrow writes numbers of this range without exponent, so only the part after the point may be missing
+    # Arrow formats numbers of this range without exponent, so only the fraction may be missing.
     decimal = pc.binary_join_element_wise(field["sign"], field["whole"], ".", "")
     decimal = pc.binary_join_element_wise(decimal, _or_zero(part), "")
     first = pc.utf8_slice_codeunits(stripped, 0, 1)
@@ -135,7 +135,7 @@ def _or_zero(text: pa.Array) -> pa.Array:
 
 
 Change = Callable[[pa.Array, pa.DataType, str], pa.Array]
-"""Makes values of a type, given the path to them, which errors name."""
+"""Converts the values of a type. The path of the column is used in error messages."""
 
 
 def is_like_nested(source: pa.DataType, target: pa.DataType) -> bool:
@@ -146,7 +146,8 @@ def is_like_nested(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def rebuilt(array: pa.Array, target: pa.DataType, path: str, change: Change) -> pa.Array:
-    """A struct, list or map array as ``target``, children made by ``change``; members that a struct lacks are null."""
+    """Return a struct, list or map array as ``target``. Children are converted by ``change``; missing fields become
+    null."""
     if pa.types.is_struct(target):
         return _struct(array, target, path, change)
     return _map(array, target, path, change) if pa.types.is_map(target) else _list(array, target, path, change)

@@ -1,3 +1,5 @@
-"""Table services: maintenance of a table beside writes. Takes the timeline and file slices and gives plans,
-and runs them with a runner that is given: threads of this process or Spark.
+"""Table services: maintenance of a table, concurrent with writes.
+
+Takes the timeline and file slices, creates plans, and executes them with a given runner: threads of this process or
+Spark.
 """

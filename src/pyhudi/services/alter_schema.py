@@ -1,7 +1,7 @@
 """Changes of a table's columns by one commit without rows (schema-on-read evolution).
 
-No file is written anew: the history of schemas in ``.hoodie/.schema`` tells readers which column of a file is which
-(`pyhudi.table.schema_history`). Apache Hudi's ``ALTER TABLE`` leaves the same commit, operation ``ALTER_SCHEMA``.
+No data files are rewritten: the schema history in ``.hoodie/.schema`` identifies the columns of a file
+(`pyhudi.table.schema_history`). Apache Hudi's ``ALTER TABLE`` creates the same commit, with operation ``ALTER_SCHEMA``.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class SchemaUpdateResult:
-    """Result of a change of columns: the instant of its commit, None where nothing was to be changed, and warnings
-    about what came after the commit."""
+    """Result of a change of columns: instant of its commit, None if nothing changed, and warnings about work after the
+    commit."""
 
     instant: str | None = None
     warnings: tuple[str, ...] = ()
@@ -54,17 +54,17 @@ def alter_schema(client: TableMetaClient, given: Options, change: SchemaChange) 
     Args:
         client: The table.
         given: Options of the commit: locks, metadata table.
-        change: Gives the new columns for those that there are; ``version_id`` is set here.
+        change: Returns the new columns for the current ones; ``version_id`` is set here.
 
     Returns:
         The instant of the commit.
 
     Raises:
-        SchemaMismatchError: The change is none that a table can make, or concerns a column of the record key, the
-            partitions or the ordering.
-        UnsupportedTableError: The table has no columns yet, cannot be written, or has an index of the column.
+        SchemaMismatchError: The change is not supported, or concerns a column of the record key, the partitions or the
+            ordering.
+        UnsupportedTableError: The table has no columns yet, cannot be written, or has an index on the column.
         TransactionError: A clustering is pending.
-        ConflictError: Other writers were faster, more than once.
+        ConflictError: Conflicts with other writers, repeatedly.
     """
     outcome: Conflicted | None = None
     for _ in range(_ATTEMPTS):
@@ -98,30 +98,30 @@ def current_schema(client: TableMetaClient) -> InternalSchema:
     """Return the columns of a table with their ids.
 
     Raises:
-        UnsupportedTableError: it has none yet.
+        UnsupportedTableError: The table has none yet.
     """
     return _state(client, client.active_timeline())[1]
 
 
 def _state(client: TableMetaClient, active: ActiveTimeline) -> tuple[str | None, InternalSchema, SchemaHistory]:
-    """The columns as they were recorded (Avro JSON; None: by no write), with ids, and their history so far."""
-    found = newest_columns(active)
-    text = client.config.create_schema if found is None else found[1].schema_json
+    """Return the recorded columns (Avro JSON; None: not recorded), the columns with ids, and their history."""
+    latest = newest_columns(active)
+    text = client.config.create_schema if latest is None else latest[1].schema_json
     if not text:
         raise UnsupportedTableError(
-            f"the table at {client.storage.uri()} has no columns yet, so there is nothing to change; write rows, or "
-            "create it with columns"
+            f"the table at {client.storage.uri()} has no columns yet, so there is nothing to change; write rows, "
+            "or create it with columns"
         )
-    kept = None if found is None else found[1].extra.get(LATEST_SCHEMA)
+    kept = None if latest is None else latest[1].extra.get(LATEST_SCHEMA)
     history = SchemaHistory.load(active) if kept else None
     if history is None:
         stored = InternalSchema.from_json(json.loads(kept)) if kept else None
         history = SchemaHistory.of(stored or InternalSchema.of(add_meta_columns(from_avro(text))))
-    return None if found is None else text, history.as_of(None), history
+    return None if latest is None else text, history.as_of(None), history
 
 
 def _check_kept_columns(config: TableConfig, before: InternalSchema, after: InternalSchema) -> None:
-    """Refuse to drop, rename or retype columns that the table's properties name, and that files are named after."""
+    """Refuse to drop, rename or change columns that are part of the table's properties or of partition paths."""
     roles = {
         "record key": config.record_keys,
         "partition path": tuple(field.name for field in config.partition_fields),
@@ -131,13 +131,13 @@ def _check_kept_columns(config: TableConfig, before: InternalSchema, after: Inte
         for name in names:
             if _differs(name, before, after):
                 raise SchemaMismatchError(
-                    f"column {name!r} is one of the table's {role} fields, so it cannot be dropped, renamed or given "
-                    "another type (int may become long); write a new table"
+                    f"column {name!r} is one of the table's {role} fields, so it cannot be dropped, renamed or "
+                    "changed in type (except int to long); write a new table"
                 )
 
 
 def _differs(path: str, before: InternalSchema, after: InternalSchema) -> bool:
-    """True if another column, or none, or another type is at a path."""
+    """Return True if the column at a path is missing, or differs in id or type."""
     old, new = before.field_at(path), after.field_at(path)
     if old is None:
         return False
@@ -146,20 +146,20 @@ def _differs(path: str, before: InternalSchema, after: InternalSchema) -> bool:
 
 
 def _check_indexes(client: TableMetaClient, before: InternalSchema, after: InternalSchema) -> None:
-    """Refuse changes of columns that a secondary or an expression index names."""
+    """Refuse changes of columns that have a secondary or an expression index."""
     storage, config = client.storage, client.config
     named = [(one.partition, one.column) for one in secondary_indexes(storage, config, kept=True)]
     named += [(one.partition, one.expression.column) for one in expression_indexes(storage, config, kept=True)]
     for partition, column in named:
         if _differs(column, before, after):
             raise UnsupportedTableError(
-                f"column {column!r} has the index {partition}, so it cannot be dropped, renamed or given another type; "
-                "drop the index first"
+                f"column {column!r} has the index {partition}, so it cannot be dropped, renamed or changed in "
+                "type; drop the index first"
             )
 
 
 def _refuse_pending_clustering(active: ActiveTimeline) -> None:
-    """Refuse while a clustering is pending, the files of which would be of two schemas."""
+    """Refuse changes while a clustering is pending, whose files would have two schemas."""
     pending = [one for one in active.timeline if one.action == Action.CLUSTERING and not one.is_completed]
     if active.layout.version == 1:
         pending += [one for one in active.timeline if one.action == Action.REPLACE_COMMIT and not one.is_completed]

@@ -1,4 +1,4 @@
-"""Services that a write runs or plans after its commit."""
+"""Table services that a write executes or plans after its commit."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def check_inline(config: TableConfig, opts: Options) -> None:
     for option in _INLINE:
         if opts.get_typed(option):
             warn(
-                f"{option.key}=true has no effect: the table is of type {config.table_type}, which has no log files",
+                f"{option.key}=true has no effect: the table has type {config.table_type}, which has no log files",
                 OptionWithoutEffectWarning,
             )
 
 
 def after_commit(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> tuple[ServiceResult, ...]:
-    """Clean and archive, as far as the options want it and it is due, after a commit.
+    """Clean and archive after a commit, if enabled and due.
 
-    `hoodie.clean.automatic` and `hoodie.archive.automatic` are on unless said otherwise. What runs while a write is at
-    work (`services_beside`) is left out. The write is committed by then, whatever happens here, so an error is logged.
-    Set to true, `hoodie.fail.writes.on.inline.table.service.exception` (for archival
-    `hoodie.fail.on.timeline.archiving`) has it raised. A lock that another process holds too long is logged always.
+    `hoodie.clean.automatic` and `hoodie.archive.automatic` are enabled by default. Services that run concurrently with
+    the write (`services_beside`) are skipped. The write stays committed in any case, so errors are logged. If set to
+    true, `hoodie.fail.writes.on.inline.table.service.exception` (for archival `hoodie.fail.on.timeline.archiving`)
+    raises them. A lock that another process holds for too long is only logged.
     """
     jobs = [job for job in _maintenance(storage, opts, stats_reader) if not job.beside]
     return tuple(result for result in (job.run() for job in jobs) if result)
@@ -64,8 +64,8 @@ def after_commit(storage: Storage, opts: Options, stats_reader: FileStatsReader)
 
 @contextmanager
 def services_beside(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> Iterator[None]:
-    """Clean and archive in threads while the block, a write, is at work, where the options want it so
-    (`hoodie.clean.async.enabled`, `hoodie.archive.async`); the block ends when they have."""
+    """Clean and archive in threads during the block, a write, if `hoodie.clean.async.enabled` and
+    `hoodie.archive.async` are set. The block ends when they are finished."""
     threads = [
         threading.Thread(target=job.run, daemon=True) for job in _maintenance(storage, opts, stats_reader) if job.beside
     ]
@@ -80,7 +80,7 @@ def services_beside(storage: Storage, opts: Options, stats_reader: FileStatsRead
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A service to run, whether beside the write, and whether its errors are raised."""
+    """A service to execute, whether it runs concurrently with the write, and whether its errors are raised."""
 
     beside: bool
     fails: bool
@@ -93,9 +93,9 @@ class _Job:
             _log.warning("a table service is left to the next write: %s", error)
         except Exception as error:
             if self.fails and not self.beside:
-                error.add_note("the write before it is committed; do not run it again")
+                error.add_note("the preceding write is committed; do not run it again")
                 raise
-            _log.warning("the write is not concerned, but a service beside or after it failed: %s", error)
+            _log.warning("the write is not affected, but a service during or after it failed: %s", error)
         return None
 
 
@@ -121,15 +121,16 @@ def _maintenance(storage: Storage, opts: Options, stats_reader: FileStatsReader)
 
 
 def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[CompactionResult, ...]:
-    """Run the services that the options ask for after a commit to a merge-on-read table. `hoodie.compact.inline` runs
-    the plans that are pending and then, when one is due, a new one; it is on by default for batch writes, as in Apache
-    Hudi's data source. `hoodie.compact.schedule.inline` only makes a plan, when none is pending;
-    `hoodie.log.compaction.inline` is the same as the first for log compactions.
+    """Execute the enabled services after a commit to a merge-on-read table.
 
-    Plans that another writer is carrying out are left to it.
+    `hoodie.compact.inline` executes pending plans and then, if due, a new one; it is enabled by default for batch
+    writes, as in Apache Hudi's data source. `hoodie.compact.schedule.inline` only makes a plan, if none is pending;
+    `hoodie.log.compaction.inline` corresponds to the first for log compactions.
 
-    The write is committed by then, whatever happens here, so an error is logged: who sees one writes the rows again.
-    Set to true, `hoodie.fail.writes.on.inline.table.service.exception` has it raised.
+    Plans that another writer is executing are skipped.
+
+    The write stays committed in any case, so errors are logged: a user who sees an exception would write the rows
+    again. If set to true, `hoodie.fail.writes.on.inline.table.service.exception` raises them.
     """
     wanted = [option for option in _INLINE if _is_wanted(option, opts)]
     if not wanted or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
@@ -149,26 +150,28 @@ def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[
 
 
 def _is_set(option: Option[bool], opts: Options) -> bool:
-    """Return whether a user has set an option to true, whatever its default is."""
+    """Return True if a user has set an option to true, regardless of its default."""
     return opts.is_set(option) and opts.get_typed(option)
 
 
 @contextmanager
 def errors_after_commit(what: str, opts: Options) -> Iterator[None]:
-    """Log the errors of a service that runs when the write is committed; raise them if a user asked for it."""
+    """Log the errors of a service that runs after the write is committed; raise them if the user has enabled this."""
     try:
         yield
-    except Exception as error:  # of whatever does the work, too
+    except Exception as error:  # Including errors of the engine.
         if _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts):
-            error.add_note("the write before it is committed; do not run it again")
+            error.add_note("the preceding write is committed; do not run it again")
             raise
         _log.warning("the write is committed, but %s after it failed: %s", what, error)
 
 
 def cluster_after_commit(storage: Storage, opts: Options, runner: ClusteringRunner) -> ClusteringResult | None:
-    """What the options want clustered after a commit: `hoodie.clustering.inline` runs the plans that are pending or,
-    when one is due, a new one; `hoodie.clustering.schedule.inline` only makes a plan, when one is due and none is
-    pending. Errors, and plans that another writer is carrying out, as in `after_deltacommit`.
+    """Execute the enabled clustering after a commit.
+
+    `hoodie.clustering.inline` executes pending plans or, if due, a new one; `hoodie.clustering.schedule.inline` only
+    makes a plan, if due and none is pending. Errors, and plans that another writer is executing, are treated as in
+    `after_deltacommit`.
     """
     inline, planned = opts.get_typed(options.CLUSTERING_INLINE), opts.get_typed(options.CLUSTERING_SCHEDULE_INLINE)
     if not (inline or planned) or not opts.get_typed(options.TABLE_SERVICES_ENABLED):

@@ -1,4 +1,4 @@
-"""Plans of table services that are on the timeline and not carried out."""
+"""Pending plans of table services in the timeline."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def read_plans(
     Args:
         active: The active timeline.
         instants: The instants, requested or inflight.
-        decode: Decoder of a plan from action, requested time, state, and content of the requested file.
+        decode: Decodes a plan from action, requested time, state, and content of the requested file.
 
     Raises:
-        CorruptInstantError: a plan cannot be read.
-        InstantNotFoundError: an instant has no requested file.
+        CorruptInstantError: A plan cannot be parsed.
+        InstantNotFoundError: An instant has no requested file.
     """
     plans = []
     for instant in instants:

@@ -1,8 +1,8 @@
-"""Restore: takes a table back to the snapshot that a write has left, by undoing all later writes, the last one first.
+"""Restore: reverts a table to the snapshot of a write by rolling back all later writes, the last one first.
 
-A restore that died is pending, and nobody can write before it is run again. What it undoes is in its plan; each write
-is undone by a rollback of its own, which is recoverable by itself. In the end the restore has the results of all of
-them, and they leave the timeline.
+An interrupted restore is pending, and nobody can write before it is run again. Its plan lists the writes to roll back;
+each of them has its own rollback, which can be recovered independently. Finally the restore records the results of all
+of them, and they are removed from the timeline.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 
 SERVICE = "restore"
 _REWRITES = ("COMPACT", "LOG_COMPACT", "CLUSTER")
-"""Operations that change no row."""
+"""Operations that do not change rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """Plan of a restore: instants with their actions, in the order in which they are undone.
+    """Plan of a restore: instants with their actions, in the order of their rollback.
 
     Attributes:
-        to: the write whose snapshot comes back.
-        targets: requested times and actions, the last write first.
-        instant: None while the plan is not on the timeline.
+        to: Write whose snapshot is restored.
+        targets: Requested times and actions, the last write first.
+        instant: None while the plan is not in the timeline.
     """
 
     to: str
@@ -64,10 +64,10 @@ class RestorePlan:
 
     @classmethod
     def decode(cls, instant: str, data: bytes) -> RestorePlan:
-        """Read a plan of the timeline.
+        """Parse a plan of the timeline.
 
         Raises:
-            FormatError: the bytes are no whole plan.
+            FormatError: The bytes are not a complete plan.
         """
         record = decode_record(Action.RESTORE, State.REQUESTED, data)
         targets = tuple((info["commitTime"], info["action"]) for info in record["instantsToRollback"])
@@ -75,15 +75,15 @@ class RestorePlan:
 
 
 def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
-    """Return what a restore to the snapshot of a write undoes; nothing is written.
+    """Return the plan of a restore to the snapshot of a write, without writing anything.
 
     Raises:
-        InstantNotFoundError: there is no such completed write on the active timeline.
-        TransactionError: cleaning has deleted files of that snapshot, or a savepoint keeps a later write.
+        InstantNotFoundError: The active timeline has no such completed write.
+        TransactionError: Cleaning has deleted files of that snapshot, or a later write has a savepoint.
     """
     active = table.active
     wanted = completed_write(active, to, table.storage.uri())
-    check_not_cleaned(table, wanted, f"the table cannot be restored to {to}")
+    check_not_cleaned(table, wanted, f"cannot restore the table to {to}")
     writes = active.timeline.writes()
     pending = [i for i in reversed(writes.pending().instants) if i.requested > to]
     done = [i for i in reversed(writes.completed().by_completion()) if i.order_time > wanted.order_time]
@@ -94,10 +94,10 @@ def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
 
 
 def pending_restore(active: ActiveTimeline) -> RestorePlan | None:
-    """Return the plan of a restore that was begun and not completed.
+    """Return the plan of a restore that was started and not completed.
 
     Raises:
-        CorruptInstantError: it cannot be read.
+        CorruptInstantError: The plan cannot be parsed.
     """
     entry = active.timeline.pending().of_actions(Action.RESTORE).first
     if entry is None:
@@ -113,8 +113,8 @@ class Restorer:
     Args:
         client: The table.
         opts: Options of locks, heartbeats and the metadata table.
-        stats_reader: Reads files where the metadata table has to be built anew.
-        progress: Told how many writes of how many are undone.
+        stats_reader: Reads files if the metadata table has to be rebuilt.
+        progress: Called with the numbers of rolled-back and of all writes.
     """
 
     def __init__(
@@ -131,18 +131,18 @@ class Restorer:
         self._phases = Phases()
 
     def plan(self, to: str) -> RestorePlan:
-        """Return what a restore would undo now; nothing is written."""
+        """Return the plan of a restore now, without writing anything."""
         return plan_restore(PinnedTable.of(self._client.reload()), to)
 
     def run(self, to: str | None = None) -> ServiceResult:
-        """Restore the table to the snapshot of the write ``to``; None goes on with the restore that is pending.
+        """Restore the table to the snapshot of the write ``to``; None continues the pending restore.
 
         Raises:
-            InstantNotFoundError: there is no such completed write on the active timeline, or no restore is pending.
-            TransactionError: another restore is pending, cleaning has deleted files of that snapshot, or a savepoint
-                keeps a later write.
-            BusyError: somebody is writing.
-            LockError: the table's lock could not be taken.
+            InstantNotFoundError: The active timeline has no such completed write, or no restore is pending.
+            TransactionError: Another restore is pending, cleaning has deleted files of that snapshot, or a later write
+                has a savepoint.
+            BusyError: A write is running.
+            LockError: The lock of the table could not be acquired.
         """
         with self._generator.lock:
             with self._phases("plan"):
@@ -151,7 +151,7 @@ class Restorer:
                 plan = self._taken_up(active, to) or self._scheduled(active, config, to)
             begun = time.monotonic()
             with self._phases("rollback"):
-                # deltas of a metadata table of version 6 bear the instants of rollbacks, which will be gone
+                # Delta commits of a metadata table of version 6 have the instants of rollbacks, which will be removed.
                 without = detach_metadata_table(self._storage, config) if config.version < 8 else config
                 entry = active.timeline.find(plan.instant or "", Action.RESTORE)
                 assert entry is not None
@@ -176,13 +176,13 @@ class Restorer:
             raise InstantNotFoundError(f"no restore is pending in the table at {self._storage.uri()}")
         if plan is not None and to not in (None, plan.to):
             raise TransactionError(
-                f"a restore to {plan.to} (instant {plan.instant}) was begun and not finished; run that one first: "
+                f"a restore to {plan.to} (instant {plan.instant}) was started but not completed; run it first: "
                 "services.restore()"
             )
         return plan
 
     def _scheduled(self, active: ActiveTimeline, config: TableConfig, to: str | None) -> RestorePlan:
-        """Check everything that can be checked, then put the plan on the timeline."""
+        """Check all preconditions, then add the plan to the timeline."""
         assert to is not None
         plan = plan_restore(PinnedTable(self._storage, config, active), to)
         rollbacks = Rollbacks(self._storage, config.version, self._generator)
@@ -199,34 +199,35 @@ class Restorer:
         return RestorePlan(plan.to, plan.targets, instant)
 
     def _undo(self, active: ActiveTimeline, rollbacks: Rollbacks, plan: RestorePlan) -> None:
-        rollbacks.clean_up(active, [], self._opts)  # those that an earlier attempt has begun
+        rollbacks.clean_up(active, [], self._opts)  # Those started by an earlier attempt.
         for number, (requested, action) in enumerate(plan.targets):
             target = active.timeline.find(requested, action)
-            # a write that was pending may be completed before its rollback can stop it; then that goes, too
+            # A pending write may be completed before its rollback can stop it; then it is rolled back, too.
             while target is not None and rollbacks.roll_back(active, target, whole=True) is None:
                 target = active.timeline.find(requested, action)
             if target is not None:
-                # a plan that was begun stays after a rollback, to be tried again; here it goes, too
+                # After a rollback the plan of a started service remains, to be retried; a restore removes it, too.
                 active.delete_pending(requested, action)
             report_progress(self._progress, "undo writes", number + 1, len(plan))
 
     def _complete(self, active: ActiveTimeline, entry: Instant, plan: RestorePlan, millis: int) -> int:
-        """Complete the restore with what its rollbacks say, which leave the timeline; returns the deleted files."""
+        """Complete the restore with the results of its rollbacks, which are removed from the timeline. Return the
+        number of deleted files."""
         rollbacks = active.timeline.completed().of_actions(Action.ROLLBACK).after(entry.requested).instants
         wanted = {requested for requested, _ in plan.targets}
-        found: dict[str, list[Any]] = {}
+        metadata: dict[str, list[Any]] = {}
         mine = []
         for rollback in rollbacks:
             record = active.completed_record(rollback)
             (undone, *_) = record["commitsRollback"] or [""]
             if undone in wanted:
-                found.setdefault(undone, []).append(record)
+                metadata.setdefault(undone, []).append(record)
                 mine.append(rollback)
         result = {
             "startRestoreTime": entry.requested,
             "timeTakenInMillis": millis,
             "instantsToRollback": [requested for requested, _ in plan.targets],
-            "hoodieRestoreMetadata": found,
+            "hoodieRestoreMetadata": metadata,
             "version": 1,
             "restoreInstantInfo": _infos(plan.targets),
         }
@@ -235,10 +236,10 @@ class Restorer:
         with self._generator.reserve(locked=True) as slot:
             active.complete(entry, content, slot.take(newest(active)) if version >= 8 else None)
         for rollback in mine:
-            # the completed file last: without it the others would look like a rollback that has died
+            # The completed file is deleted last: without it the others would look like an interrupted rollback.
             for state in reversed(active.states(rollback)):
                 active.delete(state)
-        return sum(record["totalFilesDeleted"] for records in found.values() for record in records)
+        return sum(record["totalFilesDeleted"] for records in metadata.values() for record in records)
 
 
 def _infos(targets: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Retained history of a table: earlier snapshots of which all files are still there."""
+"""Retained history of a table: earlier snapshots whose files all exist."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
 
 
 def slices_at(view: FileSystemView, instant: Instant) -> pa.Table:
-    """Return the file slices (`SLICE_SCHEMA`) of the snapshot that a completed write has left."""
+    """Return the file slices (`SLICE_SCHEMA`) of the snapshot after a completed write."""
     if instant.completion is not None:
         return view.latest_slices(completed_by=instant.completion)
     return view.latest_slices(instant.requested)
 
 
 def check_not_cleaned(table: PinnedTable, instant: Instant, what: str) -> None:
-    """Refuse to go back to a snapshot of which cleans have deleted files, or are about to.
+    """Raise an error if cleans have deleted files of an earlier snapshot, or are going to.
 
     Args:
-        table: the table with its timeline as of now.
-        instant: the completed write whose snapshot is needed.
-        what: what is refused, for the message.
+        table: The table with its current timeline.
+        instant: The completed write whose snapshot is needed.
+        what: Start of the error message.
 
     Raises:
-        TransactionError: files of the snapshot are gone.
+        TransactionError: Files of the snapshot no longer exist.
     """
     gone = deleted_since(table.active, instant)
     if not gone.num_rows:
         return
 
     def lister(storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
-        files, found = list_files(storage, partitions)
+        files, partition_paths = list_files(storage, partitions)
         back = gone.filter(pc.invert(pc.is_in(gone["path"], value_set=files["path"].combine_chunks())))
-        return pa.concat_tables([files, back]), found
+        return pa.concat_tables([files, back]), partition_paths
 
     view = FileSystemView.load(table, partitions=pc.unique(gone["partition"]).to_pylist(), lister=lister)
     names = pc.replace_substring_regex(gone["path"], r"^.*/", "").combine_chunks()
@@ -59,19 +59,19 @@ def check_not_cleaned(table: PinnedTable, instant: Instant, what: str) -> None:
     if lost:
         raise TransactionError(
             f"{what}: cleaning has deleted {len(lost)} files of the snapshot of {instant.requested}, such as "
-            f"{lost[0]!r}, or is about to. Choose a later instant; to keep snapshots, set savepoints, or retain more "
-            "with hoodie.clean.commits.retained"
+            f"{lost[0]!r}, or is going to. Choose a later instant; to retain snapshots, set savepoints, or retain "
+            "more commits with hoodie.clean.commits.retained"
         )
 
 
 def deleted_since(active: ActiveTimeline, instant: Instant) -> pa.Table:
-    """Return the files (`FILE_SCHEMA`) that cleans later than an instant have deleted, or mean to."""
+    """Return the files (`FILE_SCHEMA`) that cleans later than an instant have deleted, or are going to delete."""
     names: list[tuple[str, str]] = []
     for clean in active.timeline.completed().of_actions(Action.CLEAN).after(instant.requested):
         for partition, part in active.completed_record(clean)["partitionMetadata"].items():
             names += [(partition, text.rpartition("/")[2]) for text in part["deletePathPatterns"]]
     for plan in pending_cleans(active):
-        names += [(p, name) for p, found in plan.names_by_partition().items() for name in found]
+        names += [(p, name) for p, file_names in plan.names_by_partition().items() for name in file_names]
     parsed = parse_names(pa.array([name for _, name in names], pa.string()))
     columns = {
         "partition": pa.array([p for p, _ in names], pa.string()),

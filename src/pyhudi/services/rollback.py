@@ -1,4 +1,4 @@
-"""Rollback of one instant that somebody names: the last completed write, or a pending one."""
+"""Rollback of one instant requested by the user: the last completed write, or a pending one."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def roll_back(
     *,
     with_plan: bool = False,
 ) -> ServiceResult:
-    """Undo a write: its files, its instant, and what the metadata table knows of it.
+    """Roll back a write: its files, its instant, and its changes to the metadata table.
 
     Args:
-        client: the table.
-        opts: options of locks, heartbeats and the metadata table.
-        stats_reader: reads files where the metadata table has to be built anew.
-        instant: the write; the last completed one if not given.
-        with_plan: of a service, its plan goes, too, and is not carried out again.
+        client: The table.
+        opts: Options of locks, heartbeats and the metadata table.
+        stats_reader: Reads files if the metadata table has to be rebuilt.
+        instant: The write; default: the last completed one.
+        with_plan: For a service, remove its plan, too, so that it is not executed again.
 
     Raises:
-        InstantNotFoundError: there is no such write on the active timeline.
-        TransactionError: later writes are built on it, a savepoint keeps it, cleaning has deleted what came before it,
-            or a restore is pending.
-        BusyError: somebody is at work on it.
-        LockError: the table's lock could not be taken.
+        InstantNotFoundError: The active timeline has no such write.
+        TransactionError: Later writes depend on it, it has a savepoint, cleaning has deleted earlier files, or a
+            restore is pending.
+        BusyError: Another process is executing it.
+        LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, Phases()
     generator = InstantGenerator(storage, opts, client.config.timezone, lock=make_lock_provider(storage, opts))
@@ -65,7 +65,7 @@ def roll_back(
             refuse_pending_restore(active)
             rollbacks = Rollbacks(storage, config.version, generator)
             rollbacks.check(active, [])
-            finished = rollbacks.clean_up(active, [], opts)  # what somebody has begun
+            finished = rollbacks.clean_up(active, [], opts)  # Started by another process.
             again = [i for i in finished if instant in active.completed_record(i)["commitsRollback"]]
             if again:
                 return _result(client, active, instant or "", again[0], phases)
@@ -80,8 +80,7 @@ def roll_back(
             done = rollbacks.roll_back(active, target, whole=with_plan)
             if done is None:
                 raise TransactionError(
-                    f"{target} was completed while it was to be rolled back; run the rollback again to undo it as a "
-                    "completed write"
+                    f"{target} was completed concurrently; run the rollback again to roll it back as a completed write"
                 )
         with phases("metadata"):
             rebuild_metadata(client, opts, stats_reader, generator, config)
@@ -97,24 +96,24 @@ def _result(
 
 
 def find_write(active: ActiveTimeline, instant: str | None, root: str) -> Instant:
-    """Return the write of an instant, in whatever state; the last completed one if none is named.
+    """Return the write of an instant, in any state; by default the last completed one.
 
     Raises:
-        InstantNotFoundError: there is none on the active timeline.
+        InstantNotFoundError: The active timeline has no such write.
     """
     writes = active.timeline.writes()
     done = writes.completed().by_completion()
-    found = (done[-1] if done else None) if instant is None else writes.find(instant)
-    if found is None:
+    write = (done[-1] if done else None) if instant is None else writes.find(instant)
+    if write is None:
         raise InstantNotFoundError(
-            f"there is no write {instant or ''!r} on the active timeline of the table at {root}; what has been "
-            "archived cannot be rolled back"
+            f"no write {instant or ''!r} in the active timeline of the table at {root}; archived writes cannot be "
+            "rolled back"
         )
-    return found
+    return write
 
 
 def refuse_savepoint(active: ActiveTimeline, target: Instant) -> None:
-    """Refuse to undo a write that a savepoint keeps."""
+    """Refuse to roll back a write with a savepoint."""
     if active.timeline.find(target.requested, Action.SAVEPOINT) is not None:
         raise TransactionError(
             f"{target} has a savepoint and cannot be rolled back; delete it first "
@@ -129,10 +128,11 @@ def rebuild_metadata(
     generator: InstantGenerator,
     before: TableConfig,
 ) -> None:
-    """Build the metadata table again, if it was taken away; the lock is held. ``before`` is the table's configuration
-    as it was.
+    """Rebuild the metadata table, if it was deleted. The lock is held. ``before`` is the previous configuration of the
+    table.
 
-    What needs Spark (the record index, secondary and expression indexes) is left to later writes, or to the user.
+    Indexes that require Spark (record index, secondary and expression indexes) are left to later writes, or to the
+    user.
     """
     now = TableConfig.load(client.storage)
     if FILES not in before.metadata_partitions or FILES in now.metadata_partitions or not is_enabled(opts):
@@ -144,16 +144,16 @@ def rebuild_metadata(
         with generator.reserve(locked=True) as slot:
             metadata_context = metadata_write_context(client.storage, opts.merged(wanted), active, slot, stats_reader)
             built = build_enabled_partitions(metadata_context, now)
-    except Exception as failure:  # the next write tries again
-        _log.warning("the metadata table of %s is not there yet: %s", client.storage.root, failure)
+    except Exception as failure:  # The next write tries again.
+        _log.warning("the metadata table of %s has not been rebuilt yet: %s", client.storage.root, failure)
         return
     lost = sorted(set(before.metadata_partitions) - set(built.metadata_partitions))
     if lost:
-        _log.warning("indexes of %s have to be built anew: %s", client.storage.root, ", ".join(lost))
+        _log.warning("indexes of %s have to be rebuilt: %s", client.storage.root, ", ".join(lost))
 
 
 def _check_last(table: PinnedTable, target: Instant) -> None:
-    """Refuse a completed write unless it is the last one, and what was before it is still there."""
+    """Refuse a completed write unless it is the last one, and its predecessor still exists."""
     writes = table.active.timeline.writes()
     done = writes.completed().by_completion()
     later = [i for i in done if i.order_time > target.order_time]
@@ -161,8 +161,8 @@ def _check_last(table: PinnedTable, target: Instant) -> None:
     if later:
         shown = ", ".join(str(i) for i in later[:3]) + (", …" if len(later) > 3 else "")
         raise TransactionError(
-            f"{target} cannot be rolled back, {len(later)} later writes may be built on it: {shown}. Roll these back "
-            "first, the last one first, or restore the table to an earlier instant"
+            f"{target} cannot be rolled back, because {len(later)} later writes may depend on it: {shown}. Roll "
+            "these back first, the last one first, or restore the table to an earlier instant"
         )
     earlier = [i for i in done if i.order_time < target.order_time]
     if earlier:

@@ -1,4 +1,4 @@
-"""Savepoints: snapshots whose files cleaning leaves alone, to which the table can be restored."""
+"""Savepoints: snapshots whose files cleaning retains, to which the table can be restored."""
 
 from __future__ import annotations
 
@@ -39,41 +39,42 @@ SAVEPOINT_SCHEMA = pa.schema(
         ("files", pa.int64()),
     ]
 )
-"""One row for each savepoint, oldest first; ``instant`` is the write that it keeps, ``created_ms`` epoch ms."""
+"""One row per savepoint, oldest first; ``instant`` is the write with the savepoint, ``created_ms`` epoch
+milliseconds."""
 
 
 def completed_write(active: ActiveTimeline, instant: str | None, root: str) -> Instant:
-    """Return the completed write of an instant, the last one of the timeline if none is named.
+    """Return the completed write of an instant, by default the last one of the timeline.
 
     Raises:
-        InstantNotFoundError: there is no such write on the active timeline.
+        InstantNotFoundError: The active timeline has no such write.
     """
     done = active.timeline.completed().writes()
-    found = done.last if instant is None else done.find(instant)
-    if found is None:
+    write = done.last if instant is None else done.find(instant)
+    if write is None:
         named = "no completed write" if instant is None else f"no completed write {instant!r}"
         first = active.timeline.start
-        why = f"; older ones than {first} have been archived" if instant and first and instant < first else ""
-        raise InstantNotFoundError(f"there is {named} on the active timeline of the table at {root}{why}")
-    return found
+        why = f"; instants older than {first} have been archived" if instant and first and instant < first else ""
+        raise InstantNotFoundError(f"there is {named} in the active timeline of the table at {root}{why}")
+    return write
 
 
 def create_savepoint(
     client: TableMetaClient, opts: Options, instant: str | None = None, *, user: str = "", comment: str = ""
 ) -> ServiceResult:
-    """Keep the files of the snapshot that a completed write has left.
+    """Retain the files of the snapshot after a completed write.
 
     Args:
-        client: the table.
-        opts: options of locks.
-        instant: the write; the last one if not given.
-        user: who wants it, kept with the savepoint.
-        comment: what for, kept with the savepoint.
+        client: The table.
+        opts: Options of locks.
+        instant: The write; default: the last one.
+        user: User, stored with the savepoint.
+        comment: Comment, stored with the savepoint.
 
     Raises:
-        InstantNotFoundError: there is no such completed write on the active timeline.
-        TransactionError: cleaning has deleted files of that snapshot; or a restore is pending.
-        LockError: the table's lock could not be taken.
+        InstantNotFoundError: The active timeline has no such completed write.
+        TransactionError: Cleaning has deleted files of that snapshot, or a restore is pending.
+        LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, Phases()
     lock = make_lock_provider(storage, opts)
@@ -84,11 +85,11 @@ def create_savepoint(
         target = completed_write(active, instant, storage.uri())
         known = active.timeline.find(target.requested, Action.SAVEPOINT)
         if known is not None and known.is_completed:
-            reason = f"there is a savepoint at {target.requested} already"
+            reason = f"there is already a savepoint at {target.requested}"
             return ServiceResult(SERVICE, storage.uri(), reason=reason).published(opts)
         table = PinnedTable(storage, config, active)
         _check_retained(active, target)
-        check_not_cleaned(table, target, f"a savepoint at {target.requested} cannot be created")
+        check_not_cleaned(table, target, f"cannot create a savepoint at {target.requested}")
         files = _files(table, target)
         entry = known or _to_inflight(active, target)
         grouped = files.group_by("partition", use_threads=False).aggregate([("name", "list")])
@@ -109,11 +110,11 @@ def create_savepoint(
 
 
 def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> ServiceResult:
-    """Let cleaning have the files of a savepoint.
+    """Delete a savepoint, so that cleaning may delete its files.
 
     Raises:
-        InstantNotFoundError: there is no savepoint at that instant.
-        LockError: the table's lock could not be taken.
+        InstantNotFoundError: There is no savepoint at that instant.
+        LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, Phases()
     lock = make_lock_provider(storage, opts)
@@ -128,7 +129,7 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
         saved = active.timeline.find(instant)
         start = active.timeline.start
         if saved is not None and start is not None and instant < start and can_archive(active.layout, saved):
-            # archival has passed it; alone on the timeline it would look like the first write
+            # Archival has passed it; alone in the timeline it would look like the first write.
             archive(storage, active, [saved], timezone=config.timezone)
         for state in active.states(entry):
             active.delete(state)
@@ -139,7 +140,7 @@ def list_savepoints(client: TableMetaClient) -> pa.Table:
     """Return the savepoints of a table (`SAVEPOINT_SCHEMA`).
 
     Raises:
-        CorruptInstantError: one cannot be read.
+        CorruptInstantError: A savepoint cannot be parsed.
     """
     active = client.active_timeline()
     rows = []
@@ -157,24 +158,24 @@ def list_savepoints(client: TableMetaClient) -> pa.Table:
 
 
 def _check_retained(active: ActiveTimeline, target: Instant) -> None:
-    """Refuse a write before the earliest one that the last clean, or a pending one, keeps all of."""
+    """Refuse a write before the earliest one retained completely by the last clean, or a pending one."""
     last = LastClean.of(active)
     kept = max(
         [plan.earliest_instant for plan in pending_cleans(active)] + ([last.earliest] if last else []), default=""
     )
     if target.requested < kept:
         raise TransactionError(
-            f"a savepoint at {target.requested} cannot be created: cleaning keeps only what is read from {kept} on. "
+            f"cannot create a savepoint at {target.requested}: cleaning retains only snapshots from {kept} on. "
             "Choose a later instant"
         )
 
 
 def _files(table: PinnedTable, target: Instant) -> pa.Table:
-    """Return the files of the snapshot (`EXPIRED_SCHEMA`), as time travel and as a restore have it."""
+    """Return the files of the snapshot (`EXPIRED_SCHEMA`), for time travel and for a restore."""
     view = FileSystemView.load(table)
     slices = [slices_at(view, target), view.latest_slices(target.requested)]
-    found = pa.concat_tables([EXPIRED_SCHEMA.empty_table(), *map(files_of, slices)])
-    return found.group_by(EXPIRED_SCHEMA.names, use_threads=False).aggregate([]).sort_by("partition")
+    files = pa.concat_tables([EXPIRED_SCHEMA.empty_table(), *map(files_of, slices)])
+    return files.group_by(EXPIRED_SCHEMA.names, use_threads=False).aggregate([]).sort_by("partition")
 
 
 def _to_inflight(active: ActiveTimeline, target: Instant) -> Instant:

@@ -1,4 +1,4 @@
-"""Results of table services: what was done, how much, and how long each phase took."""
+"""Results of table services: work done, and duration of each phase."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GAUGES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "rollback": (("files", "numFilesDeleted"),),
     "archive": (("instants", "numInstantsArchived"),),
 }
-"""Counts of services by the names of Apache Hudi's metrics."""
+"""Names of Apache Hudi's metrics for the counts of services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class ServiceResult:
 
     Attributes:
         service: clean, archive, rollback, savepoint or restore.
-        table: the address of the table.
-        instants: the instants that were completed, or that left the timeline, oldest first.
-        counts: numbers of files, instants or partitions, by name.
-        num_bytes: bytes that were deleted or written, as far as they are known.
-        millis: milliseconds by phase.
-        reason: why nothing was done, or what was left.
+        table: URI of the table.
+        instants: Instants that were completed, or removed from the timeline, oldest first.
+        counts: Numbers of files, instants or partitions, by name.
+        num_bytes: Bytes that were deleted or written, as far as known.
+        millis: Milliseconds by phase.
+        reason: Reason why there was nothing to do, or why it is incomplete.
     """
 
     service: str
@@ -65,21 +65,21 @@ class ServiceResult:
         )
 
     def published(self, opts: Options) -> ServiceResult:
-        """Write the line to the log ``pyhudi.actions``, call the listeners, and report metrics, as the options want it
-        (`pyhudi.metrics`); returns the result."""
+        """Write the line to the log ``pyhudi.actions``, call the listeners, and report metrics, according to the
+        options (`pyhudi.metrics`). Return the result."""
         publish(self.report(opts.get(options.TABLE_NAME.key, "")), opts)
         return self
 
 
 class Phases:
-    """Adds up the time of named phases."""
+    """Accumulates the durations of named phases."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Count the block as a phase."""
+        """Measure the block as a phase."""
         begun = time.perf_counter()
         try:
             yield
@@ -88,5 +88,5 @@ class Phases:
 
     @property
     def millis(self) -> dict[str, int]:
-        """Whole milliseconds by phase."""
+        """Milliseconds by phase."""
         return {name: round(seconds * 1000) for name, seconds in self._seconds.items()}

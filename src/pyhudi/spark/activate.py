@@ -1,8 +1,8 @@
-"""Drop-in for Spark: ``spark.read.format("hudi")`` and ``df.write.format("hudi")`` go to pyhudi.
+"""Activation of pyhudi in Spark: ``spark.read.format("hudi")`` and ``df.write.format("hudi")`` are handled by pyhudi.
 
 The methods of PySpark's public reader and writer classes, classic and Connect, that name a format, collect options,
-load and save are wrapped. Other formats pass through untouched. Options are kept beside Spark's own, because Spark
-offers no way to read them back.
+load and save are wrapped. Other formats pass through unchanged. Options are recorded in addition to Spark's own,
+because Spark offers no way to read them back.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _MAKERS = (
 
 
 def activate(spark: SparkSession | None = None) -> SparkSession | None:
-    """Send ``format("hudi")`` (also ``org.apache.hudi``) of all sessions of this process to pyhudi.
+    """Let pyhudi handle ``format("hudi")`` (also ``org.apache.hudi``) in all sessions of this process.
 
-    Where sqlglot is installed, SQL on Hudi tables and their names go there, too.
+    Where sqlglot is installed, pyhudi also handles SQL on Hudi tables and references to them by name.
 
-    Does nothing if active already. :func:`deactivate` reverts it.
+    Does nothing if pyhudi is already active. :func:`deactivate` reverts it.
 
     Args:
         spark: Session that is checked: that its Python workers can import pyhudi, and that settings for Apache Hudi's
@@ -93,7 +93,7 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
 
 
 def _wrap_names() -> None:
-    """Let everything that takes the name of a table, or SQL, know Hudi tables."""
+    """Wrap everything that takes a table name or SQL, so that it resolves Hudi tables."""
     for cls in classes(activate_sql.SESSIONS):
         wrap(cls, "sql", activate_sql.sql)
         wrap(cls, "table", activate_sql.table)

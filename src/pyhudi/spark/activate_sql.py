@@ -1,4 +1,4 @@
-"""The part of the drop-in that knows tables by name: SQL, and the methods of readers and writers that take a name."""
+"""Activation for tables referenced by name: SQL, and the methods of readers and writers that take a table name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Method = Callable[..., Any]
 
 
 def can_parse() -> bool:
-    """Return whether sqlglot is there; without it names and SQL are Spark's alone."""
+    """Return True if sqlglot is installed; without it, Spark alone handles names and SQL."""
     return find_spec("sqlglot") is not None
 
 
@@ -49,12 +49,13 @@ def read_table(
     """``spark.table`` and ``spark.read.table``."""
     from pyhudi.spark.sql.table_writers import read_table as read
 
-    found = read(session, tableName, given)
-    return otherwise() if found is None else found
+    frame = read(session, tableName, given)
+    return otherwise() if frame is None else frame
 
 
 def write_to(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> Any:
-    """``df.writeTo``: of a Hudi table our writer, else Spark's, which ``using("hudi")`` makes ours."""
+    """``df.writeTo``: pyhudi's writer for a Hudi table, otherwise Spark's, which ``using("hudi")`` replaces by
+    pyhudi's."""
     from pyhudi.spark.sql.table_writers import TableWriter, table_of_name
 
     name = args[0] if args else kwargs["table"]

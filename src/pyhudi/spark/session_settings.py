@@ -1,4 +1,4 @@
-"""Settings of the user's session that hold for one call."""
+"""Settings of the user's session that are changed for the duration of a call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyhudi.keygen.timestamp_settings import java_zone
 
 @dataclass(slots=True)
 class _Change:
-    """A setting that is changed: by how many blocks at the moment, and what it was before the first of them."""
+    """A changed setting: the number of blocks that currently change it, and its value before the first of them."""
 
     before: str | None
     blocks: int = 0
@@ -29,17 +29,18 @@ _changed: dict[tuple[int, str], _Change] = {}
 
 
 def is_connect(of_session: object) -> bool:
-    """Return whether a session, or something made by one, is of Spark Connect."""
+    """Return whether a session, or an object created by one, belongs to Spark Connect."""
     return ".connect." in type(of_session).__module__
 
 
 @contextmanager
 def session_setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    """Context manager that sets a setting of the session. For calls that read it at once: what is evaluated later sees
-    the user's own value again.
+    """Return a context manager that changes a setting of the session, for calls that read it immediately; plans
+    evaluated later use
+    the user's value.
 
-    Blocks of several threads may overlap, as long as all want the same value: the last one to leave restores the
-    user's.
+    Blocks of several threads may overlap if they set the same value: the last one to leave restores the
+    user's value.
     """
     name = (id(spark), key)
     with _guard:
@@ -67,15 +68,15 @@ def _restore(spark: SparkSession, key: str, before: str | None, value: str) -> N
 
 
 def shuffle_partitions(spark: SparkSession) -> int:
-    """The number of tasks that the session shuffles to (``spark.sql.shuffle.partitions``)."""
+    """Return the number of shuffle partitions of the session (``spark.sql.shuffle.partitions``)."""
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
 
 
 def session_zone(spark: SparkSession) -> dt.tzinfo:
-    """The time zone of the session.
+    """Return the time zone of the session.
 
     Raises:
-        ConfigError: it is one that Python does not know.
+        ConfigError: Python does not know the time zone.
     """
     key = "spark.sql.session.timeZone"
     name = str(java_zone(spark.conf.get(key)))
@@ -90,6 +91,6 @@ def session_zone(spark: SparkSession) -> dt.tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as e:
         raise ConfigError(
-            f"{key} is {name!r}, which is no time zone here; name a region, such as America/Los_Angeles, or an offset, "
-            "such as +01:00"
+            f"{key} is {name!r}, which is not a known time zone; use the name of a region, such as "
+            "America/Los_Angeles, or an offset, such as +01:00"
         ) from e

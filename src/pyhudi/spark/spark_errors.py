@@ -1,4 +1,4 @@
-"""Errors out of Spark jobs, as the errors that they were when they were raised."""
+"""Translation of errors of Spark jobs to the exceptions that tasks raised."""
 
 from __future__ import annotations
 
@@ -23,35 +23,36 @@ _RAISED = re.compile(r"^pyhudi\.errors\.(?P<name>\w+): (?P<text>.*?)(?:\n\s*at |
 
 @contextmanager
 def spark_errors(df: DataFrame, spec: KeySpec) -> Iterator[None]:
-    """Context manager for Spark actions: errors of pyhudi that a task raised, and unusable keys, come out as
-    themselves."""
+    """Return a context manager for Spark actions that re-raises errors of pyhudi that a task raised, and invalid keys,
+    as their own exceptions."""
     with task_errors(), key_errors(df, spec):
         yield
 
 
 @contextmanager
 def task_errors() -> Iterator[None]:
-    """Context manager for Spark actions: errors of pyhudi that a task raised come out as themselves."""
+    """Return a context manager for Spark actions that re-raises errors of pyhudi that a task raised as their own
+    exceptions."""
     try:
         yield
     except errors.HudiError:
         raise
     except Exception as error:
-        found = _RAISED.search(str(error))
-        kind = getattr(errors, found["name"], None) if found else None
-        if found is None or not isinstance(kind, type) or not issubclass(kind, errors.HudiError):
+        match = _RAISED.search(str(error))
+        kind = getattr(errors, match["name"], None) if match else None
+        if match is None or not isinstance(kind, type) or not issubclass(kind, errors.HudiError):
             raise
         if isfunction(kind.__init__):
-            kind = kind.__bases__[0]  # its arguments are lost; the message says it all
-        raise kind(found["text"].strip()) from error
+            kind = kind.__bases__[0]  # the arguments of the exception are lost; the message is complete
+        raise kind(match["text"].strip()) from error
 
 
 @contextmanager
 def refused_values(what: str) -> Iterator[None]:
-    """Context manager for Spark actions that compute values of a table's rows.
+    """Return a context manager for Spark actions that compute values of a table's rows.
 
     Raises:
-        UnsupportedTableError: Spark's own functions refuse a value, by the settings of the session.
+        UnsupportedTableError: Spark's functions fail on a value with the settings of the session.
     """
     try:
         with task_errors():
@@ -64,7 +65,7 @@ def refused_values(what: str) -> Iterator[None]:
             raise
         reason = _REASON.search(text)
         raise errors.UnsupportedTableError(
-            f"{what} cannot be computed of all rows, as the session refuses a value by its settings "
+            f"{what} cannot be computed for all rows: with the settings of the session, Spark fails on a value "
             "(spark.sql.ansi.enabled=false makes such values null; see also spark.sql.legacy.timeParserPolicy): "
             f"{reason[0] if reason else text.splitlines()[0]}"
         ) from error

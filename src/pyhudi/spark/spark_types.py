@@ -11,5 +11,5 @@ from pyhudi.schema.spark_json import to_spark_json
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The StructType that Spark has for a table with this schema."""
+    """Return the StructType that Spark uses for a table with this schema."""
     return StructType.fromJson(json.loads(to_spark_json(schema)))

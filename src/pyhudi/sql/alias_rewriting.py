@@ -6,8 +6,8 @@ from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 
 def unqualified(text: str, alias: str) -> str | None:
-    """Return a condition on one table with the table's name or alias taken off its columns; None if it has a subquery,
-    in which the name may mean something else."""
+    """Return a condition on one table without the table's name or alias before its columns; None if it has a subquery,
+    in which the name may have another meaning."""
     try:
         tokens = Cursor(text).tokens
     except NotUnderstoodError:
@@ -23,7 +23,7 @@ def unqualified(text: str, alias: str) -> str | None:
 
 
 def source_alias(source: str) -> str | None:
-    """Return the name by which a MERGE calls its source, as it stands behind USING; None if it has none."""
+    """Return the name of a MERGE source, as written after USING; None if it has none."""
     tokens = Cursor(source).tokens
     if not tokens or tokens[-1].text == ")":
         return None

@@ -24,7 +24,7 @@ _AFTER_TYPE = frozenset({",", "COMMENT", "FIRST", "AFTER", "NOT", "DEFAULT"})
 
 
 def parse_alter_columns(cursor: Cursor, name: Name) -> Statement | None:
-    """Parse what comes behind ALTER TABLE and the table's name; None if it changes no columns."""
+    """Parse the text after ALTER TABLE and the table's name; None if it changes no columns."""
     if _takes(cursor, "ADD"):
         return _add_columns(cursor, name)
     changes: tuple[ColumnChange, ...]
@@ -61,12 +61,12 @@ def _add_columns(cursor: Cursor, name: Name) -> Statement:
 
 def _listed(cursor: Cursor, parse: Callable[[Cursor], _T]) -> list[_T]:
     inside = cursor.take("(")
-    found = [parse(cursor)]
+    items = [parse(cursor)]
     while cursor.take(","):
-        found.append(parse(cursor))
+        items.append(parse(cursor))
     if inside:
         cursor.expect(")")
-    return found
+    return items
 
 
 def _added(cursor: Cursor) -> AddColumn:
@@ -88,7 +88,7 @@ def _added(cursor: Cursor) -> AddColumn:
 
 
 def _type(cursor: Cursor) -> str:
-    """Take the text of a type."""
+    """Consume the text of a type."""
     start, depth = cursor.at, 0
     while not cursor.done and (depth or cursor.word() not in _AFTER_TYPE):
         step = _DEPTH.get(cursor.word(), 0)
@@ -120,7 +120,7 @@ def _change_column(cursor: Cursor) -> tuple[ColumnChange, ...]:
         return (ChangeColumn(path, nullable=True),)
     if cursor.take("SET", "NOT", "NULL"):
         return (ChangeColumn(path, nullable=False),)
-    # Hive's form: the name now, the new name, the type, and what else there is
+    # Hive's form: current name, new name, type, and further clauses.
     to = cursor.identifier()
     cursor.take(":")
     change = ChangeColumn(path, kind=_type(cursor))
@@ -129,7 +129,7 @@ def _change_column(cursor: Cursor) -> tuple[ColumnChange, ...]:
     place = ChangeColumn(path, first=True) if cursor.take("FIRST") else None
     if cursor.take("AFTER"):
         place = ChangeColumn(path, after=cursor.identifier())
-    found: list[ColumnChange] = [change] if place is None else [change, place]
+    changes: list[ColumnChange] = [change] if place is None else [change, place]
     if to.casefold() != path[-1].casefold():
-        found.append(RenameColumn(path, to))
-    return tuple(found)
+        changes.append(RenameColumn(path, to))
+    return tuple(changes)

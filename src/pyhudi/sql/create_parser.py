@@ -34,7 +34,7 @@ def _view(cursor: Cursor, temporary: bool) -> CreateView | None:
     name = cursor.name()
     cursor.until("AS", "USING")
     if not cursor.take("AS"):
-        return None  # of a data source, not of a query
+        return None  # Of a data source, not of a query.
     return CreateView(name, cursor.slice(0, cursor.at), cursor.rest(), temporary)
 
 
@@ -99,19 +99,19 @@ def _like(cursor: Cursor, name: tuple[str, ...], if_not_exists: bool) -> CreateT
 
 def parse_properties(cursor: Cursor) -> dict[str, str]:
     """Parse properties in parentheses: ``key = value``, ``key value``."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     cursor.expect("(")
     while not cursor.take(")"):
         key = cursor.key()
         cursor.take("=")
-        found[key] = cursor.literal()
+        properties[key] = cursor.literal()
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
-    return found
+    return properties
 
 
 def _partitions(cursor: Cursor) -> tuple[tuple[str, ...], str]:
-    """Parse the columns of PARTITIONED BY; those with types are new, and their definitions come back, too."""
+    """Parse the columns of PARTITIONED BY; those with types are new, and their definitions are returned, too."""
     cursor.expect("(")
     names: list[str] = []
     typed: list[str] = []

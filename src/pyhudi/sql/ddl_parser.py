@@ -1,4 +1,4 @@
-"""Statements that define, show or serve a table."""
+"""Statements that define, show or maintain a table."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ def parse_alter(cursor: Cursor) -> Statement | None:
 
 def _keys(cursor: Cursor) -> tuple[str, ...]:
     cursor.expect("(")
-    found = []
+    keys = []
     while not cursor.take(")"):
-        found.append(cursor.key())
+        keys.append(cursor.key())
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
-    return tuple(found)
+    return tuple(keys)
 
 
 def _drop_partitions(cursor: Cursor, name: Name) -> DropPartitions:
     cursor.expect("DROP")
     cursor.take("IF", "EXISTS")
-    found = []
+    specs = []
     while cursor.take("PARTITION"):
-        found.append(parse_partition(cursor))
+        specs.append(parse_partition(cursor))
         cursor.take(",")
     cursor.take("PURGE")
     cursor.finish()
-    return DropPartitions(name, tuple(found))
+    return DropPartitions(name, tuple(specs))
 
 
 def parse_truncate(cursor: Cursor) -> Truncate:
@@ -132,7 +132,7 @@ def parse_show(cursor: Cursor) -> Statement | None:
 
 
 def parse_describe(cursor: Cursor) -> Describe | None:
-    """Parse DESCRIBE of a table; None for that of anything else."""
+    """Parse DESCRIBE of a table; None for other objects."""
     cursor.at += 1
     if cursor.word() in ("DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "CATALOG", "QUERY", "SELECT", "WITH", "DETAIL"):
         return None
@@ -159,10 +159,10 @@ def parse_call(cursor: Cursor) -> Call:
             key = cursor.identifier().lower()
             cursor.at += 1
             if key in named:
-                raise SqlSyntaxError(f"the argument {key!r} of {procedure} is given twice")
+                raise SqlSyntaxError(f"the argument {key!r} of {procedure} is passed twice")
             named[key] = _value(cursor)
         elif named:
-            raise SqlSyntaxError(f"arguments of {procedure} by position come before those by name")
+            raise SqlSyntaxError(f"positional arguments of {procedure} must precede named ones")
         else:
             positional.append(_value(cursor))
         if not cursor.take(",") and not cursor.sees(")"):
@@ -182,4 +182,4 @@ def _value(cursor: Cursor) -> object:
     try:
         return float(text) if "." in text else int(text)
     except ValueError:
-        raise SqlSyntaxError(f"{text!r} is no text, number or constant in: {cursor.text.strip()}") from None
+        raise SqlSyntaxError(f"{text!r} is not a text, number or constant in: {cursor.text.strip()}") from None

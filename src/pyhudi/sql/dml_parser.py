@@ -8,7 +8,7 @@ from pyhudi.sql.token_cursor import Cursor
 
 
 def parse_insert(cursor: Cursor) -> Statement | None:
-    """Parse INSERT; None for what is not an insert into a table."""
+    """Parse INSERT; None if it does not insert into a table."""
     cursor.expect("INSERT")
     overwrite = cursor.take("OVERWRITE")
     if not overwrite and not cursor.take("INTO"):
@@ -32,23 +32,23 @@ def parse_insert(cursor: Cursor) -> Statement | None:
 
 def _names(cursor: Cursor) -> list[str]:
     cursor.expect("(")
-    found = [cursor.identifier()]
+    names = [cursor.identifier()]
     while cursor.take(","):
-        found.append(cursor.identifier())
+        names.append(cursor.identifier())
     cursor.expect(")")
-    return found
+    return names
 
 
 def parse_partition(cursor: Cursor) -> dict[str, str | None]:
     """Parse ``(column = value, column)``."""
-    found: dict[str, str | None] = {}
+    spec: dict[str, str | None] = {}
     cursor.expect("(")
     while not cursor.take(")"):
         column = cursor.identifier()
-        found[column] = cursor.until(",") if cursor.take("=") else None
+        spec[column] = cursor.until(",") if cursor.take("=") else None
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
-    return found
+    return spec
 
 
 def _alias(cursor: Cursor, *ends: str) -> str | None:
@@ -70,18 +70,18 @@ def parse_update(cursor: Cursor) -> Update:
 
 
 def _assignments(cursor: Cursor, *ends: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    assignments: dict[str, str] = {}
     while True:
         column = ".".join(_quoted(part) for part in cursor.name())
         cursor.expect("=")
         value = cursor.until(",", *ends)
         if not value:
             cursor.fail("a value")
-        if column in found:
+        if column in assignments:
             raise SqlSyntaxError(f"the column {column!r} is assigned twice in: {cursor.text.strip()}")
-        found[column] = value
+        assignments[column] = value
         if not cursor.take(","):
-            return found
+            return assignments
 
 
 def _quoted(part: str) -> str:
@@ -154,7 +154,5 @@ def _inserted(cursor: Cursor) -> dict[str, str]:
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
     if len(columns) != len(values):
-        raise SqlSyntaxError(
-            f"INSERT names {len(columns)} columns and has {len(values)} values in: {cursor.text.strip()}"
-        )
+        raise SqlSyntaxError(f"INSERT has {len(columns)} columns and {len(values)} values in: {cursor.text.strip()}")
     return dict(zip(columns, values, strict=True))

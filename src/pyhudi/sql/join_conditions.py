@@ -1,4 +1,4 @@
-"""What follows from the condition of a MERGE."""
+"""Analysis of the condition of a MERGE."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 
 def equated_columns(on: str, target: str) -> frozenset[str] | None:
-    """Return the columns that a condition says are equal on both sides, if it says nothing else.
+    """Return the columns that a condition requires to be equal on both sides, if it has no other conditions.
 
     Args:
         on: SQL such as ``t.id = s.id AND t.day = s.day``.
-        target: The name of one side.
+        target: Name of one side.
 
     Returns:
-        Names in lower case; None if there is another condition, a column of another name on the other side, or no
-        sqlglot to tell.
+        Names in lower case; None if there is another condition, or a column with another name on the other side, or
+        sqlglot is missing.
     """
     if find_spec("sqlglot") is None:
         return None
@@ -27,13 +27,13 @@ def equated_columns(on: str, target: str) -> frozenset[str] | None:
         tree = sqlglot.parse_one(on, read="spark")
     except SqlglotError:
         return None
-    found: set[str] = set()
+    columns: set[str] = set()
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
         name = _equated(part.unnest(), target.lower())
         if name is None:
             return None
-        found.add(name)
-    return frozenset(found)
+        columns.add(name)
+    return frozenset(columns)
 
 
 def _equated(part: Any, target: str) -> str | None:

@@ -1,8 +1,8 @@
-"""Conditions that a query puts on the rows of one of its tables, whatever else it does: what WHERE says of it.
+"""Predicate pushdown: conditions in WHERE on the rows of one table of a query.
 
-Looked into are comparisons of columns with literals (also ``IN``, ``BETWEEN``, ``IS NULL``), joined by ``AND`` and
-``OR``, in the WHERE of the SELECT that has the table in its FROM, or in a join that keeps no unmatched rows of it. The
-result is SQL of these comparisons alone; the query stays as it is.
+Supported are comparisons of columns with literals (including ``IN``, ``BETWEEN``, ``IS NULL``), joined by ``AND`` and
+``OR``, in the WHERE of the SELECT that has the table in its FROM, or in a join that does not preserve its unmatched
+rows. The result is SQL of these comparisons alone; the query is not changed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _COMPARISONS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE"
 
 
 def pushed_predicate(table: Any) -> str | None:
-    """Return the condition that a query puts on the rows of a table, as SQL on its columns; None if there is none.
+    """Return the condition of a query on the rows of a table, as SQL on its columns; None if there is none.
 
     Args:
-        table: The table in the query's tree of sqlglot (``exp.Table``).
+        table: The table in the query's sqlglot tree (``exp.Table``).
     """
     select = select_of(table)
     where = None if select is None else select.args.get("where")
@@ -30,7 +30,7 @@ def pushed_predicate(table: Any) -> str | None:
 
 
 def select_of(table: Any) -> Any:
-    """Return the SELECT whose WHERE all rows of the table must meet; None if there is none."""
+    """Return the SELECT whose WHERE all rows of the table must satisfy; None if there is none."""
     from sqlglot import exp
 
     if table.args.get("sample") or table.args.get("pivots"):
@@ -50,12 +50,12 @@ def select_of(table: Any) -> Any:
 
 
 def _keeps_left(join: Any) -> bool:
-    """Whether rows of what stands before a join come out of it only with their own values."""
+    """Return True if a join does not add null rows for its left side."""
     return (join.side or "").upper() in ("", "LEFT") and not join.method
 
 
 def conjuncts(tree: Any) -> Iterator[Any]:
-    """Yield the conditions that a condition joins by AND."""
+    """Yield the operands of AND in a condition."""
     from sqlglot import exp
 
     tree = tree.unnest()
@@ -67,7 +67,7 @@ def conjuncts(tree: Any) -> Iterator[Any]:
 
 
 def _text(tree: Any, name: str, alone: bool) -> str | None:
-    """A condition as SQL on the columns of a table; None if it is no such condition."""
+    """Return a condition as SQL on the columns of a table; None if it is not supported."""
     from sqlglot import exp
 
     tree = tree.unnest()
@@ -99,18 +99,19 @@ def _text(tree: Any, name: str, alone: bool) -> str | None:
 
 
 def _value(tree: Any, name: str, alone: bool) -> str | None:
-    found = _literal(tree)
-    return found if found is not None else _column(tree, name, alone)
+    literal = _literal(tree)
+    return literal if literal is not None else _column(tree, name, alone)
 
 
 def _column(tree: Any, name: str, alone: bool) -> str | None:
-    """A column of the table as SQL."""
-    found = own_column(tree, name, alone)
-    return None if found is None else f"`{found}`"
+    """Return a column of the table as SQL."""
+    name_of_column = own_column(tree, name, alone)
+    return None if name_of_column is None else f"`{name_of_column}`"
 
 
 def own_column(tree: Any, name: str, alone: bool) -> str | None:
-    """Return the name of a column of a table: called by the table's name or, where that is alone, by none."""
+    """Return the name of a column of a table that is qualified by the table's name or, if there is only one table,
+    unqualified."""
     from sqlglot import exp
 
     if not isinstance(tree, exp.Column) or tree.args.get("db") or "`" in tree.name:

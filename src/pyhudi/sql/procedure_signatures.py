@@ -26,7 +26,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A procedure, as Apache Hudi 1.2 has it. ``columns``: names and Spark types of the result."""
+    """A procedure, as in Apache Hudi 1.2. ``columns``: names and Spark types of the result."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -34,14 +34,14 @@ class Signature:
 
     @property
     def schema(self) -> str:
-        """The result's columns as SQL."""
+        """Columns of the result as SQL."""
         return ", ".join(f"`{name}` {kind}" for name, kind in self.columns)
 
     def bind(self, call: Call) -> dict[str, object]:
         """Return the arguments of a call by name, with defaults.
 
         Raises:
-            QueryError: There are too many, one is unknown, missing, given twice, or of another type.
+            QueryError: There are too many arguments, or one is unknown, missing, passed twice, or of another type.
         """
         names = [parameter.name.lower() for parameter in self.parameters]
         if len(call.positional) > len(names):
@@ -55,13 +55,13 @@ class Signature:
                     f"{self.name} has no parameter {name!r}{_hint(name, names)}; it has {', '.join(names)}"
                 )
             if name in given:
-                raise QueryError(f"the argument {name!r} of {self.name} is given twice")
+                raise QueryError(f"the argument {name!r} of {self.name} is passed twice")
             given[name] = value
         bound: dict[str, object] = {}
         for parameter in self.parameters:
             value = given.get(parameter.name.lower())
             if value is None and parameter.required:
-                raise QueryError(f"{self.name} needs the argument {parameter.name!r}")
+                raise QueryError(f"{self.name} requires the argument {parameter.name!r}")
             bound[parameter.name] = self._typed(parameter, parameter.default if value is None else value)
         return bound
 
@@ -78,7 +78,7 @@ class Signature:
                     return str(value)
         except (ValueError, KeyError):
             raise QueryError(
-                f"the argument {parameter.name!r} of {self.name} is of type {parameter.kind}, not {value!r}"
+                f"the argument {parameter.name!r} of {self.name} must be of type {parameter.kind}, not {value!r}"
             ) from None
 
 
@@ -91,15 +91,15 @@ def _hint(name: str, known: list[str]) -> str:
 def signatures() -> Mapping[str, Signature]:
     """Return all procedures by name."""
     text = files("pyhudi.sql").joinpath("procedures.tsv").read_text("utf-8")
-    found = {}
+    by_name = {}
     for line in text.splitlines()[1:]:
         name, parameters, columns = line.split("\t")
-        found[name] = Signature(
+        by_name[name] = Signature(
             name,
             tuple(_parameter(part) for part in parameters.split(", ") if part),
             tuple((head, _TYPES[kind]) for head, kind in (column.rsplit(" ", 1) for column in columns.split(", "))),
         )
-    return found
+    return by_name
 
 
 def _parameter(text: str) -> Parameter:
@@ -114,11 +114,9 @@ def signature_of(name: str) -> Signature:
     """Return a procedure.
 
     Raises:
-        QueryError: There is none of that name.
+        QueryError: The procedure does not exist.
     """
-    found = signatures().get(name.lower())
-    if found is None:
-        raise QueryError(
-            f"there is no procedure {name!r}{_hint(name.lower(), list(signatures()))}; CALL help() lists all"
-        )
-    return found
+    signature = signatures().get(name.lower())
+    if signature is None:
+        raise QueryError(f"unknown procedure {name!r}{_hint(name.lower(), list(signatures()))}; CALL help() lists all")
+    return signature

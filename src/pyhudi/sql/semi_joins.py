@@ -1,8 +1,8 @@
-"""Columns of a table that a query compares with those of another one, so that only rows with the other's keys matter.
+"""Columns of a table that a query compares with those of another one, so that only rows with matching keys are
+relevant.
 
-Looked into are equalities in the WHERE of the SELECT that has the table in its FROM and in the ON of its inner joins,
-and ``IN`` with a subquery of one column, as far as rows of the table without such a partner do not come out of the
-query.
+Supported are equalities in the WHERE of the SELECT that has the table in its FROM and in the ON of its inner joins, and
+``IN`` with a subquery of one column, if rows of the table without a match do not contribute to the result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from pyhudi.sql.predicate_pushdown import conjuncts, own_column, select_of
 
 _PLAIN = ("expressions", "from", "from_", "where", "distinct")
-"""What a subquery may have, so that its rows are those of its table that meet its WHERE."""
+"""Clauses that a subquery may have, so that its rows are those of its table that satisfy its WHERE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class JoinedKey:
     """An equality of columns of two tables.
 
     Args:
-        column: The column of the one table.
-        other: Where the reference to the other table begins in the text.
-        other_column: The column of the other table.
+        column: Column of the one table.
+        other: Position in the text of the reference to the other table.
+        other_column: Column of the other table.
     """
 
     column: str
@@ -33,10 +33,10 @@ class JoinedKey:
 
 
 def joined_keys(table: Any) -> tuple[JoinedKey, ...]:
-    """Return the columns of a table whose values the query wants to be among those of a column of another table.
+    """Return the columns of a table whose values must be among those of a column of another table.
 
     Args:
-        table: The table in the query's tree of sqlglot (``exp.Table``).
+        table: The table in the query's sqlglot tree (``exp.Table``).
     """
     select = select_of(table)
     if select is None:
@@ -45,11 +45,11 @@ def joined_keys(table: Any) -> tuple[JoinedKey, ...]:
     names = [_name(one) for one in _tables(select)]
     if len(set(names)) < len(names):
         return ()
-    found = [key for part in _conditions(select) for one in others if (key := _equality(part, table, one)) is not None]
+    keys = [key for part in _conditions(select) for one in others if (key := _equality(part, table, one)) is not None]
     alone = not select.args.get("joins") and not select.args.get("laterals")
     where = select.args.get("where")
     parts = [] if where is None else list(conjuncts(where.this))
-    return (*found, *(key for part in parts if (key := _membership(part, table, alone)) is not None))
+    return (*keys, *(key for part in parts if (key := _membership(part, table, alone)) is not None))
 
 
 def _name(table: Any) -> str:
@@ -57,7 +57,7 @@ def _name(table: Any) -> str:
 
 
 def _tables(select: Any) -> list[Any]:
-    """The tables that stand in the FROM of a SELECT, and in its joins."""
+    """Return the tables in the FROM of a SELECT, and in its joins."""
     from sqlglot import exp
 
     places = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or [])]
@@ -65,7 +65,7 @@ def _tables(select: Any) -> list[Any]:
 
 
 def _conditions(select: Any) -> Iterator[Any]:
-    """Conditions that all rows meet that come out of the FROM of a SELECT."""
+    """Return conditions that all rows of the FROM of a SELECT satisfy."""
     where = select.args.get("where")
     if where is not None:
         yield from conjuncts(where.this)

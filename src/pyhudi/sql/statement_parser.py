@@ -1,4 +1,4 @@
-"""Parses the statements that may concern Hudi tables; all others are left to Spark."""
+"""Parser of the statements that may concern Hudi tables; all others are left to Spark."""
 
 from __future__ import annotations
 
@@ -41,11 +41,10 @@ def parse(text: str) -> Statement | None:
     """Parse a statement.
 
     Returns:
-        What it says; None if it concerns no table as Hudi tables are concerned, or is not understood, so that Spark
-        should have it as it is.
+        The statement; None if it does not concern Hudi tables, or is not supported, so that Spark executes it.
 
     Raises:
-        SqlSyntaxError: The statement begins as one of Hudi's alone (CALL, MERGE, CREATE INDEX, …) and goes on wrongly.
+        SqlSyntaxError: The statement starts like one that only Hudi has (CALL, MERGE, CREATE INDEX, …) and is invalid.
     """
     try:
         cursor = Cursor(text)

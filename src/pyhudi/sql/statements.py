@@ -1,4 +1,4 @@
-"""Statements, as their clauses say. Names of tables are tuples of parts; texts of SQL are as written."""
+"""Statements as frozen dataclasses of their clauses. Names of tables are tuples of parts; SQL texts are as written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PartitionSpec: TypeAlias = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE or REPLACE TABLE … USING hudi, of columns, of a query, or of a table that is there."""
+    """CREATE or REPLACE TABLE … USING hudi, with columns, as a query, or like an existing table."""
 
     name: Name
     columns: str = ""
@@ -40,8 +40,7 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A statement that reads: ``head`` goes before the text of the query as it is (EXPLAIN, an insert into another
-    table)."""
+    """A statement that reads: ``head`` is the text before the query (EXPLAIN, an insert into another table)."""
 
     query: str
     head: str = ""
@@ -76,7 +75,7 @@ class Delete:
 
 
 class ClauseKind(StrEnum):
-    """Which rows a clause of MERGE is for."""
+    """Rows to which a clause of MERGE applies."""
 
     MATCHED = "MATCHED"
     NOT_MATCHED = "NOT MATCHED"
@@ -95,7 +94,7 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """MERGE INTO; ``source`` is SQL that can stand behind FROM."""
+    """MERGE INTO; ``source`` is SQL that is valid after FROM."""
 
     name: Name
     alias: str | None
@@ -143,7 +142,7 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """Another name for a column; ``to`` is the last part of the path alone."""
+    """Renaming of a column; ``to`` is only the last part of the path."""
 
     path: Name
     to: str
@@ -151,7 +150,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumn:
-    """Another type (its text), comment, place or nullability of a column; what is None or False stays."""
+    """Change of type (its text), comment, position or nullability of a column; None or False means unchanged."""
 
     path: Name
     kind: str | None = None
@@ -166,7 +165,7 @@ ColumnChange: TypeAlias = AddColumn | DropColumn | RenameColumn | ChangeColumn
 
 @dataclass(frozen=True, slots=True)
 class AlterColumns:
-    """Changes of columns that need the history of schemas (schema-on-read evolution)."""
+    """Changes of columns that require the schema history (schema-on-read evolution)."""
 
     name: Name
     changes: tuple[ColumnChange, ...]
@@ -180,7 +179,7 @@ class DropPartitions:
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedAlter:
-    """A change of a table that is not made here; ``what`` names it."""
+    """An unsupported change of a table, described by ``what``."""
 
     name: Name
     what: str
@@ -246,7 +245,7 @@ class RefreshTable:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """CALL of a procedure; values are Python's: texts, numbers, booleans, None."""
+    """CALL of a procedure; values are Python texts, numbers, booleans and None."""
 
     procedure: str
     positional: tuple[object, ...] = ()

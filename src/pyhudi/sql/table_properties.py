@@ -1,4 +1,4 @@
-"""Properties of tables as SQL spells them, as options of Apache Hudi."""
+"""Conversion of table properties in SQL to options of Apache Hudi."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ _SPELLED = {
 _TYPE = "type"
 _OURS = ("hoodie.", "pyhudi.")
 MARK = "pyhudi.catalog."
-"""Properties that begin so are the catalog's own."""
+"""Prefix of the catalog's own properties."""
 
 
 def table_options(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that table properties mean: ``primaryKey``, ``type``, ``preCombineField`` and their like, and
-    ``hoodie.…`` as they are.
+    """Return the options of table properties: ``primaryKey``, ``type``, ``preCombineField`` and similar ones are
+    converted, ``hoodie.…`` is unchanged.
 
     Raises:
         InvalidOptionError: ``type`` is neither cow nor mor.
     """
-    found: dict[str, str] = {}
+    opts: dict[str, str] = {}
     for key, value in properties.items():
         if key.lower() == _TYPE:
             kind = _TYPES.get(value.lower())
             if kind is None:
                 raise InvalidOptionError("type", value, "cow, mor")
-            found[options.TABLE_TYPE.key] = str(kind)
+            opts[options.TABLE_TYPE.key] = str(kind)
         elif key.lower() in _SPELLED:
-            found[_SPELLED[key.lower()]] = ",".join(part.strip() for part in value.split(","))
+            opts[_SPELLED[key.lower()]] = ",".join(part.strip() for part in value.split(","))
         elif key.startswith(_OURS) and not key.startswith(MARK):
-            found[key] = value
-    return found
+            opts[key] = value
+    return opts
 
 
 def shown_properties(properties: Mapping[str, str], table_type: TableType, location: str) -> dict[str, str]:
-    """Return the properties that SHOW TBLPROPERTIES lists, as Apache Hudi's catalog keeps them."""
+    """Return the properties that SHOW TBLPROPERTIES lists, as in Apache Hudi's catalog."""
     shown = {key: value for key, value in properties.items() if not key.startswith(MARK)}
     shown.setdefault("type", "mor" if table_type is TableType.MERGE_ON_READ else "cow")
     shown["path"] = location
@@ -59,10 +59,10 @@ def shown_properties(properties: Mapping[str, str], table_type: TableType, locat
 
 
 def registered_properties(record_keys: Sequence[str], ordering: Sequence[str], table_type: TableType) -> dict[str, str]:
-    """Return the properties of a table that is there already, in SQL's spelling."""
-    found = {"type": "mor" if table_type is TableType.MERGE_ON_READ else "cow"}
+    """Return the properties of an existing table, in SQL's spelling."""
+    properties = {"type": "mor" if table_type is TableType.MERGE_ON_READ else "cow"}
     if record_keys:
-        found["primaryKey"] = ",".join(record_keys)
+        properties["primaryKey"] = ",".join(record_keys)
     if ordering:
-        found["preCombineField"] = ",".join(ordering)
-    return found
+        properties["preCombineField"] = ",".join(ordering)
+    return properties

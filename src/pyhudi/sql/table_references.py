@@ -1,4 +1,4 @@
-"""Finds the tables that a query reads, and puts other names in their places."""
+"""Detection and replacement of the tables that a query reads."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ class Reference:
     """A table, or a table function, in a query.
 
     Args:
-        name: The parts of the table's name, or the name of the function.
-        start: Where it begins in the text.
-        end: Where it ends, with its time travel.
-        as_of: SQL of the time of ``TIMESTAMP AS OF``; ``version``: that of ``VERSION AS OF``.
+        name: Parts of the table's name, or the name of the function.
+        start: Start in the text.
+        end: End in the text, with its time travel.
+        as_of: SQL of the time of ``TIMESTAMP AS OF``.
+        version: SQL of ``VERSION AS OF``.
         arguments: Values of a function's arguments; None: it is a table.
-        aliased: Whether the query gives it a name.
-        qualified: Where columns are called by a longer name than the table's own: positions to be cut out.
-        predicate: What the query says in its WHERE of the rows of this table (`pyhudi.sql.predicate_pushdown`).
+        aliased: The query gives it an alias.
+        qualified: Positions of qualifiers before columns that are longer than the table's own name, to be removed.
+        predicate: Condition on its rows in WHERE (`pyhudi.sql.predicate_pushdown`).
         joined: Its columns that the query compares with columns of other tables (`pyhudi.sql.semi_joins`).
     """
 
@@ -49,12 +50,12 @@ class Reference:
 
 
 def find_references(query: str) -> list[Reference] | None:
-    """Return the tables and table functions of Hudi that a query reads, in the order of the text, without those that
-    WITH defines; None if sqlglot does not understand the query.
+    """Return the tables and table functions of Hudi that a query reads, in text order, except those defined by WITH;
+    None if sqlglot cannot parse the query.
 
     Raises:
-        SqlSyntaxError: A table function's arguments are no literals.
-        UnsupportedTableError: A table function is not served.
+        SqlSyntaxError: An argument of a table function is not a literal.
+        UnsupportedTableError: A table function is not supported.
     """
     import sqlglot
     from sqlglot import exp
@@ -65,8 +66,8 @@ def find_references(query: str) -> list[Reference] | None:
         tree = sqlglot.parse_one(query, read="spark")
     except (NotUnderstoodError, SqlglotError):
         return None
-    found = [ref for node in tree.find_all(exp.Table) if (ref := _reference(node, cursor, tree)) is not None]
-    return sorted([*found, *_functions(cursor)], key=lambda ref: ref.start)
+    references = [ref for node in tree.find_all(exp.Table) if (ref := _reference(node, cursor, tree)) is not None]
+    return sorted([*references, *_functions(cursor)], key=lambda ref: ref.start)
 
 
 def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
@@ -96,8 +97,8 @@ def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
 
 
 def _defined(node: Any) -> set[str]:
-    """The names that WITH defines around a table; a definition knows only those before it."""
-    found: set[str] = set()
+    """Return the names that WITH defines for a table; a definition can refer only to earlier ones."""
+    names: set[str] = set()
     inner, outer = node, node.parent
     while outer is not None:
         clause = outer.args.get("with_") or outer.args.get("with")
@@ -105,11 +106,11 @@ def _defined(node: Any) -> set[str]:
             for definition in clause.expressions:
                 if clause is inner and _holds(definition, node):
                     if clause.args.get("recursive"):
-                        found.add(definition.alias.lower())
+                        names.add(definition.alias.lower())
                     break
-                found.add(definition.alias.lower())
+                names.add(definition.alias.lower())
         inner, outer = outer, outer.parent
-    return found
+    return names
 
 
 def _holds(tree: Any, node: Any) -> bool:
@@ -134,43 +135,44 @@ def _time_travel(cursor: Cursor, end: int) -> tuple[str | None, str | None, int]
 
 
 def _time(cursor: Cursor) -> str:
-    """Take a value: a literal with its sign or type, or a function with its arguments."""
+    """Consume a value: a literal with its sign or type, or a function with its arguments."""
     start = cursor.at
     cursor.take("-")
     cursor.at += 1
     if cursor.sees("("):
         cursor.parenthesized()
-    elif cursor.word(-1) in ("TIMESTAMP", "DATE"):  # and the text behind it
+    elif cursor.word(-1) in ("TIMESTAMP", "DATE"):  # And the text after it.
         cursor.at += 1
     return cursor.slice(start, cursor.at)
 
 
 def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int], ...]:
-    """Where columns are called by the table's whole name: the parts before its last one."""
+    """Return the positions of qualifiers of columns with the table's full name: the parts before its last one."""
     from sqlglot import exp
 
     if len(name) == 1:
         return ()
-    found = []
+    positions = []
     wanted = tuple(part.lower() for part in name)
     for column in tree.find_all(exp.Column):
         parts = column.parts
         head, placed = tuple(part.name.lower() for part in parts[: len(name)]), all("start" in p.meta for p in parts)
         if head == wanted and len(parts) > len(name) and placed:
-            found.append((parts[0].meta["start"], parts[len(name) - 1].meta["start"]))
-    return tuple(found)
+            positions.append((parts[0].meta["start"], parts[len(name) - 1].meta["start"]))
+    return tuple(positions)
 
 
 def _functions(cursor: Cursor) -> list[Reference]:
-    """The table functions of Hudi, wherever they stand."""
-    found = []
+    """Return the table functions of Hudi in the text."""
+    functions = []
     for at, token in enumerate(cursor.tokens[:-1]):
         if cursor.tokens[at + 1].text != "(":
             continue
         if token.text.lower() in _NOT_SERVED:
             raise UnsupportedTableError(
-                f"the table function {token.text} is not served, as it needs a column of the type VECTOR; keep vectors "
-                "as ARRAY<FLOAT> or ARRAY<DOUBLE>, and order by a distance made of aggregate(zip_with(a, b, …), …)"
+                f"the table function {token.text} is not supported, as it requires a column of the type VECTOR; store "
+                "vectors as ARRAY<FLOAT> or ARRAY<DOUBLE>, and order by a distance computed by "
+                "aggregate(zip_with(a, b, …), …)"
             )
         if token.text.lower() in TABLE_FUNCTIONS:
             cursor.at = at + 1
@@ -178,8 +180,8 @@ def _functions(cursor: Cursor) -> list[Reference]:
             kind = "" if cursor.done else cursor.tokens[cursor.at].kind
             end = cursor.tokens[cursor.at - 1].end + 1
             aliased = kind in ("ALIAS", "VAR", "IDENTIFIER")
-            found.append(Reference((token.text.lower(),), token.start, end, arguments=values, aliased=aliased))
-    return found
+            functions.append(Reference((token.text.lower(),), token.start, end, arguments=values, aliased=aliased))
+    return functions
 
 
 def _arguments(name: str, cursor: Cursor) -> tuple[str, ...]:
@@ -190,7 +192,7 @@ def _arguments(name: str, cursor: Cursor) -> tuple[str, ...]:
             cursor.fail("')'")
         kind = cursor.tokens[cursor.at].kind
         if kind not in ("STRING", "NUMBER") and cursor.word() not in ("TRUE", "FALSE"):
-            raise SqlSyntaxError(f"arguments of {name} are literals, not {cursor.tokens[cursor.at].text!r}")
+            raise SqlSyntaxError(f"arguments of {name} must be literals, not {cursor.tokens[cursor.at].text!r}")
         values.append(cursor.literal())
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
@@ -198,7 +200,7 @@ def _arguments(name: str, cursor: Cursor) -> tuple[str, ...]:
 
 
 def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callable[[str], str]) -> str:
-    """Put other names in the places of references. A table without an alias keeps its own name as one."""
+    """Replace references by other names. A table without an alias gets its own name as the alias."""
     cuts: dict[tuple[int, int], str] = {}
     for reference, name in changes:
         alias = "" if reference.aliased else f" AS {quote(reference.name[-1])}"

@@ -1,4 +1,4 @@
-"""A text of SQL as sqlglot's tokens, and a place in it."""
+"""SQL text as sqlglot's tokens, with a cursor."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 class NotUnderstoodError(SqlSyntaxError):
-    """A text that is not SQL to sqlglot; Spark may think otherwise."""
+    """A text that sqlglot cannot parse; Spark may be able to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: sqlglot's name of its kind, its value, and where in the text it begins and ends (inclusive)."""
+    """A token: sqlglot's name of its kind, its value, and its start and end (inclusive) in the text."""
 
     kind: str
     text: str
@@ -31,23 +31,23 @@ def _spark_dialect() -> Any:
     try:
         from sqlglot.dialects import Spark
     except ImportError as e:
-        raise SetupError("SQL on Hudi tables needs sqlglot: pip install 'pyhudi[sql]'") from e
+        raise SetupError("SQL on Hudi tables requires sqlglot: pip install 'pyhudi[sql]'") from e
     return Spark()
 
 
-# sqlglot leaves the rest of some statements (SHOW, CALL) in one piece, but only at the beginning of a text
+# sqlglot keeps the rest of some statements (SHOW, CALL) as one token, but only at the start of a text.
 _PREFIX = "( "
 
 
 def _tokens(text: str) -> Iterator[Token]:
     shift = len(_PREFIX)
-    for found in _spark_dialect().tokenize(_PREFIX + text)[1:]:
-        kind, value, start = found.token_type.name, str(found.text), found.start - shift
+    for raw in _spark_dialect().tokenize(_PREFIX + text)[1:]:
+        kind, value, start = raw.token_type.name, str(raw.text), raw.start - shift
         if kind in ("STRING", "IDENTIFIER") or " " not in value.strip():
-            yield Token(kind, value, start, found.end - shift)
+            yield Token(kind, value, start, raw.end - shift)
             continue
-        # keywords of several words
-        written = text[start : found.end - shift + 1]
+        # Keywords of several words.
+        written = text[start : raw.end - shift + 1]
         at = 0
         for word in written.split():
             at = written.index(word, at)
@@ -56,7 +56,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 class Cursor:
-    """A place between the tokens of a text.
+    """A position between the tokens of a text.
 
     Args:
         text: The SQL.
@@ -70,65 +70,65 @@ class Cursor:
 
         self.text = text
         try:
-            found = list(_tokens(text))
+            parsed = list(_tokens(text))
         except SqlglotError as e:
             raise NotUnderstoodError(str(e)) from e
-        while found and found[-1].kind == "SEMICOLON":
-            found.pop()
-        self.tokens = found
+        while parsed and parsed[-1].kind == "SEMICOLON":
+            parsed.pop()
+        self.tokens = parsed
         self.at = 0
 
-    # --- looking ---------------------------------------------------------------------------------------------------
+    # --- lookahead -------------------------------------------------------------------------------------------------
 
     @property
     def done(self) -> bool:
-        """Whether there are no more tokens."""
+        """True if there are no more tokens."""
         return self.at >= len(self.tokens)
 
     def word(self, ahead: int = 0) -> str:
-        """Return a coming token in upper case; empty for texts, quoted names and the end."""
+        """Return a following token in upper case; empty for texts, quoted names and the end."""
         at = self.at + ahead
         if at >= len(self.tokens) or self.tokens[at].kind in ("STRING", "IDENTIFIER"):
             return ""
         return self.tokens[at].text.upper()
 
     def sees(self, *words: str) -> bool:
-        """Return whether these words come next."""
+        """Return True if these words come next."""
         return all(self.word(number) == word for number, word in enumerate(words))
 
     def words(self, count: int) -> str:
         """Return the next few words, for messages."""
         return " ".join(token.text for token in self.tokens[self.at : self.at + count])
 
-    # --- taking ----------------------------------------------------------------------------------------------------
+    # --- consuming -------------------------------------------------------------------------------------------------
 
     def take(self, *words: str) -> bool:
-        """Go on behind these words if they come next."""
+        """Consume these words if they come next. Return False otherwise."""
         if not self.sees(*words):
             return False
         self.at += len(words)
         return True
 
     def expect(self, *words: str) -> None:
-        """Go on behind these words.
+        """Consume these words.
 
         Raises:
-            SqlSyntaxError: Something else comes next.
+            SqlSyntaxError: Other tokens come next.
         """
         if not self.take(*words):
             self.fail(" ".join(words))
 
     def fail(self, wanted: str) -> None:
-        """Refuse what comes next.
+        """Raise an error for the next token.
 
         Raises:
             SqlSyntaxError: Always.
         """
-        found = "the end" if self.done else repr(self.tokens[self.at].text)
-        raise SqlSyntaxError(f"expected {wanted} but found {found} in: {self.text.strip()}")
+        actual = "the end" if self.done else repr(self.tokens[self.at].text)
+        raise SqlSyntaxError(f"expected {wanted} but found {actual} in: {self.text.strip()}")
 
     def identifier(self) -> str:
-        """Take a name, with its backquotes off."""
+        """Consume a name, without its backquotes."""
         if self.done or self.tokens[self.at].kind in ("STRING", "NUMBER"):
             self.fail("a name")
         token = self.tokens[self.at]
@@ -138,24 +138,24 @@ class Cursor:
         return token.text
 
     def name(self) -> tuple[str, ...]:
-        """Take a name of parts with dots between."""
+        """Consume a name of parts separated by dots."""
         parts = [self.identifier()]
         while self.take("."):
             parts.append(self.identifier())
         return tuple(parts)
 
     def string(self) -> str:
-        """Take a text in quotes."""
+        """Consume a quoted text."""
         if self.done or self.tokens[self.at].kind != "STRING":
             self.fail("a text in quotes")
-        found = ""
-        while not self.done and self.tokens[self.at].kind == "STRING":  # those side by side are one
-            found += self.tokens[self.at].text
+        value = ""
+        while not self.done and self.tokens[self.at].kind == "STRING":  # Adjacent literals are one text.
+            value += self.tokens[self.at].text
             self.at += 1
-        return found
+        return value
 
     def literal(self) -> str:
-        """Take a text, a number or a word as the text of a property."""
+        """Consume a text, a number or a word as the value of a property."""
         if self.done:
             self.fail("a value")
         if self.tokens[self.at].kind == "STRING":
@@ -166,7 +166,7 @@ class Cursor:
         return negative + token.text
 
     def key(self) -> str:
-        """Take the key of a property: a text, or words with dots and dashes between."""
+        """Consume the key of a property: a text, or words separated by dots and dashes."""
         if self.tokens[self.at].kind == "STRING":
             return self.string()
         parts = [self.identifier()]
@@ -176,8 +176,8 @@ class Cursor:
         return "".join(parts)
 
     def until(self, *ends: str) -> str:
-        """Take everything before one of some words, outside of parentheses and CASE … END, or the end of the text;
-        the text of it."""
+        """Consume everything before one of some words, outside of parentheses and CASE … END, or the end. Return its
+        text."""
         start, depth, cases = self.at, 0, 0
         while not self.done:
             word = self.word()
@@ -197,14 +197,14 @@ class Cursor:
         return self.slice(start, self.at)
 
     def parenthesized(self) -> str:
-        """Take what is in parentheses; the text of it."""
+        """Consume the content of parentheses. Return its text."""
         self.expect("(")
         inner = self.until()
         self.expect(")")
         return inner
 
     def rest(self) -> str:
-        """Take everything up to the end; the text of it."""
+        """Consume everything up to the end. Return its text."""
         start, self.at = self.at, len(self.tokens)
         return self.slice(start, self.at)
 
@@ -215,10 +215,10 @@ class Cursor:
         return self.text[self.tokens[start].start : self.tokens[end - 1].end + 1]
 
     def finish(self) -> None:
-        """Make sure that nothing comes behind the statement.
+        """Check that the statement ends here.
 
         Raises:
-            SqlSyntaxError: Something does.
+            SqlSyntaxError: Further tokens follow.
         """
         if not self.done:
             self.fail("the end of the statement")

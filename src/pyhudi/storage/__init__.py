@@ -1,6 +1,8 @@
-"""Storage behind one protocol: local file systems and object stores. Takes the URI of a table and gives its backend
-(:func:`open_storage`), which lists, reads, creates and deletes files; :mod:`pyhudi.storage.storage_protocol` says what
-every backend promises."""
+"""Storage of files: local file systems and object stores behind one protocol.
+
+Takes the URI of a table and returns its backend (:func:`open_storage`), which lists, reads, creates and deletes files.
+:mod:`pyhudi.storage.storage_protocol` documents the guarantees of every backend.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A storage that fails, dies or dawdles on demand, for tests of everything above it.
+"""Storage wrapper that injects failures, crashes and delays, for tests.
 
 >>> storage = FaultyStorage(inner, [Fault("create", nth=2, when="after", error=Killed)])    # doctest: +SKIP
 
-The second ``create`` takes effect and then the process "dies": :class:`Killed` is no ``Exception``, so ordinary error
-handling does not see it, and from then on every operation raises it without touching the storage, as a dead process
-would not clean up either.
+The second ``create`` takes effect, then the process "dies": :class:`Killed` is not an ``Exception``, so ordinary error
+handling does not catch it. Every later operation raises it again without reaching the storage, as a dead process cannot
+clean up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyhudi.errors import StorageError
 from pyhudi.storage.storage_protocol import FileStat, Storage
 
-#: the operations that change something, in the names that :class:`Fault` takes
+# : operations that change files, by the names that :class:`Fault` accepts
 WRITES = (
     "write",
     "create",
@@ -39,16 +39,16 @@ WRITES = (
 
 
 class Killed(BaseException):
-    """The process is taken to have died here."""
+    """The process is considered killed at this point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """Fail the ``nth`` (from 1) operation named ``operation`` whose path matches the regular expression ``path``.
 
-    ``operation`` is a method of ``Storage``, ``"close_output"`` (the moment a streamed file appears), ``"writes"``
-    (any of :data:`WRITES`) or ``"*"``. ``when="before"`` leaves the storage as it was, ``"after"`` lets the operation
-    take effect first. ``error`` is an exception or its class.
+    ``operation`` is a method of ``Storage``, ``"close_output"`` (at which a streamed file becomes visible),
+    ``"writes"`` (any of :data:`WRITES`) or ``"*"``. With ``when="before"`` the storage is unchanged, with ``"after"``
+    the operation takes effect first. ``error`` is an exception or its class.
     """
 
     operation: str = "*"
@@ -63,17 +63,17 @@ class Fault:
         return named and re.search(self.path, path) is not None
 
     def raised(self, operation: str, path: str) -> BaseException:
-        """The exception to raise."""
+        """Return the exception to raise."""
         if isinstance(self.error, BaseException):
             return self.error
         return self.error(f"injected {self.when} {operation} {path!r}")
 
 
 class FaultyStorage:
-    """Wraps a storage; without faults and latency it is transparent.
+    """Wrap a storage. Without faults and latency the wrapper is transparent.
 
-    ``operations`` records every operation begun as ``(name, path)``: run once without faults to learn how many there
-    are, then fail each in turn. A pickled copy starts with the faults and its own counters.
+    ``operations`` records every started operation as ``(name, path)``. A run without faults yields their number; then
+    each can be made to fail in turn. A pickled copy has the same faults but counters of its own.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class FaultyStorage:
     @contextlib.contextmanager
     def _operation(self, operation: str, path: str) -> Iterator[None]:
         if self.dead:
-            raise Killed(f"{operation} {path!r} of a dead process")
+            raise Killed(f"{operation} {path!r} after the process was killed")
         delay = self.latencies.get(operation, self.latency)
         if delay:
             time.sleep(delay)

@@ -1,7 +1,7 @@
-"""The least that the lower rooms need of a lock, and locks that leave nothing in the table.
+"""Lock protocol, and locks that leave no files in the table.
 
-``pyhudi.transaction.locks.lock_provider`` has the lock providers of the table format; all of them are :class:`Lock`
-too.
+``pyhudi.transaction.locks.lock_provider`` has the lock providers of the table format, which also implement
+:class:`Lock`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _registry: dict[str, threading.Lock] = {}
 
 @runtime_checkable
 class Lock(Protocol):
-    """Mutual exclusion, not re-entrant. ``with lock:`` acquires with the lock's own patience."""
+    """Mutual exclusion, not re-entrant. ``with lock:`` acquires the lock within the lock's own time limit."""
 
     def acquire(self, timeout: float) -> bool:
-        """Try for ``timeout`` seconds; whether the lock is held now."""
+        """Try to acquire the lock for ``timeout`` seconds. Return True if it is held."""
 
     def release(self) -> None:
-        """Release the lock; nothing if it is not held."""
+        """Release the lock if it is held."""
 
     def __enter__(self) -> Self: ...
 
@@ -46,7 +46,7 @@ class Lock(Protocol):
 
 
 class InProcessLock:
-    """A lock among the threads of this process that use the same name (for a table: its root)."""
+    """Lock between threads of this process that use the same name (for a table: its root)."""
 
     def __init__(self, name: str, timeout: float = 60.0) -> None:
         self.name = name
@@ -61,21 +61,24 @@ class InProcessLock:
         return self._held
 
     def acquire(self, timeout: float) -> bool:
-        """Try for ``timeout`` seconds; whether the lock is held now."""
+        """Try to acquire the lock for ``timeout`` seconds. Return True if it is held."""
         got = self._lock.acquire(timeout=max(timeout, 0.0))
         if got:
             self._held = True
         return got
 
     def release(self) -> None:
-        """Release the lock; nothing if it is not held."""
+        """Release the lock if it is held."""
         if self._held:
             self._held = False
             self._lock.release()
 
     def __enter__(self) -> Self:
         if not self.acquire(self.timeout):
-            raise LockError(f"another thread of this process holds the lock of {self.name!r} since {self.timeout:g} s")
+            raise LockError(
+                f"the lock of {self.name!r} could not be acquired within {self.timeout:g} s: another thread of this "
+                "process holds it"
+            )
         return self
 
     def __exit__(
@@ -85,9 +88,10 @@ class InProcessLock:
 
 
 class FolderLock:
-    """Mutual exclusion of all threads and processes of this host, on an existing folder, leaving no file behind.
+    """Mutual exclusion between all threads and processes of this host. Locks an existing folder and leaves no file
+    behind.
 
-    The kernel drops it when its holder dies.
+    The kernel releases the lock when its holder dies.
     """
 
     def __init__(self, storage: LocalStorage, folder: str, timeout: float = 60.0) -> None:
@@ -101,7 +105,11 @@ class FolderLock:
         return self._handle is not None
 
     def acquire(self, timeout: float) -> bool:
-        """Try for ``timeout`` seconds; whether the lock is held now. ``NotFoundError`` without the folder."""
+        """Try to acquire the lock for ``timeout`` seconds. Return True if it is held.
+
+        Raises:
+            NotFoundError: The folder does not exist.
+        """
         deadline = time.monotonic() + timeout
         with posix_files.errors(self._folder):
             handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -120,15 +128,18 @@ class FolderLock:
         return True
 
     def release(self) -> None:
-        """Release the lock; nothing if it is not held."""
+        """Release the lock if it is held."""
         if self._handle is not None:
             handle, self._handle = self._handle, None
-            fcntl.flock(handle, fcntl.LOCK_UN)  # a forked child may keep the descriptor open
+            fcntl.flock(handle, fcntl.LOCK_UN)  # A forked child may keep the descriptor open.
             os.close(handle)
 
     def __enter__(self) -> Self:
         if not self.acquire(self.timeout):
-            raise LockError(f"another process holds the lock on folder {self._folder!r} since {self.timeout:g} s")
+            raise LockError(
+                f"the lock on folder {self._folder!r} could not be acquired within {self.timeout:g} s: another "
+                "process holds it"
+            )
         return self
 
     def __exit__(
@@ -138,12 +149,11 @@ class FolderLock:
 
 
 class DeferredReleaseLock:
-    """A lock that may have to be kept for longer than its holder has work: it is given back when the time is over, and
-    the holder goes on meanwhile.
+    """Lock whose release can be deferred to a later time, while its holder continues.
 
-    One object has one user. If that takes it again before it was given back, it goes on holding it, at once; what must
-    not be done before the time is over calls `wait_for_earlier`. The end of the interpreter waits until the lock was
-    given back.
+    An object has a single user. If the user acquires the lock again before its release, the lock is simply kept.
+    Operations that must not run before the deferred time call `wait_for_earlier`. The interpreter exits only after the
+    release.
     """
 
     def __init__(self, lock: Lock) -> None:
@@ -155,11 +165,11 @@ class DeferredReleaseLock:
         self._released = True
 
     def keep_until(self, moment: float) -> None:
-        """Defer the release of the lock to a moment of the monotonic clock."""
+        """Defer the release of the lock until ``moment`` of the monotonic clock."""
         self._until = max(self._until, moment)
 
     def wait_for_earlier(self) -> bool:
-        """Wait until the lock could have been given back after it was held the last time; whether that took time."""
+        """Wait until the time of the last deferred release has passed. Return True if this took time."""
         left = self._earlier - time.monotonic()
         if left <= 0:
             return False
@@ -176,7 +186,7 @@ class DeferredReleaseLock:
             if not self._released:
                 if getattr(self._lock, "held", True):
                     return self
-                self._lock.release()  # lost meanwhile
+                self._lock.release()  # The lock has been lost in the meantime.
         self._lock.__enter__()
         return self
 
@@ -198,22 +208,28 @@ class DeferredReleaseLock:
         self._released = True
         try:
             self._lock.release()
-        except Exception as failure:  # its lease runs out, or who wants it next says who has it
-            _log.warning("a lock was not given back: %s", failure)
+        except Exception as failure:  # Its lease expires, or the next holder reports who has it.
+            _log.warning("a lock was not released: %s", failure)
 
 
 def is_remote(storage: Storage) -> bool:
-    """Return True if processes of other machines reach the same files, so that no lock of this machine keeps them out.
-    A local path counts as this machine's, though it may be mounted elsewhere, too."""
+    """Return True if processes on other machines can access the same files, so that a lock of this machine does not
+    exclude them.
+
+    A local path counts as local even if it is mounted elsewhere, too.
+    """
     while isinstance(storage, FaultyStorage):
         storage = storage.inner
     return isinstance(storage, ObjectStorage) and not storage.is_in_process
 
 
 def host_lock(storage: Storage, folder: str = ".hoodie") -> Lock:
-    """The widest lock that a storage gives without leaving a trace: among all processes of this host that use the
-    same table on a local file system, else among the threads of this process. For short critical sections such as
-    taking an instant time; writers that need more name a lock provider."""
+    """Return the widest lock of a storage that leaves no files.
+
+    On a local file system it excludes all processes of this host that use the same table, otherwise the threads of this
+    process. It protects short critical sections such as issuing an instant time; writers that need more use a lock
+    provider.
+    """
     while isinstance(storage, FaultyStorage):
         storage = storage.inner
     if isinstance(storage, LocalStorage):

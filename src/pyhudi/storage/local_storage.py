@@ -1,15 +1,15 @@
-"""Files of the local file system (or of anything mounted into it).
+"""Files of the local file system, including mounted ones.
 
-What makes it safe beside other writers and beside Apache Hudi on the JVM:
+Guarantees in the presence of concurrent writers, including Apache Hudi on the JVM:
 
-* A file with content is written under a hidden temporary name in its own folder and then linked (create-if-absent)
-  or renamed (overwrite) to its name, so no reader sees a part of it. Temporary names look like no data file, log file
-  or instant, and listings here leave them out.
-* Hadoop's local file system keeps a checksum file ``.name.crc`` beside each file it wrote and trusts it. Whoever
-  changes or removes the file must remove that one too, or the JVM refuses the file; listings leave it out.
-* Content is on the disk before its name appears, and the name before the call returns, so a machine that stops leaves
-  neither an empty commit nor a commit over empty files (``pyhudi.storage.fsync``: ``all`` = that, ``commit`` = not for
-  streamed files, which are those with data, ``none``).
+* A file with content is written under a hidden temporary name in its own folder, then linked (create-if-absent) or
+  renamed (overwrite) to its final name, so no reader sees partial content. Temporary names do not resemble data files,
+  log files or instants, and listings omit them.
+* Hadoop's local file system trusts the checksum file ``.name.crc`` next to each file that it wrote. Whoever changes or
+  removes the file must also remove the checksum file, otherwise the JVM refuses the file. Listings omit checksum files.
+* Content is on disk before its name appears, and the name before the call returns, so a power failure leaves neither an
+  empty commit nor a commit that refers to empty files (``pyhudi.storage.fsync``: ``all`` = all files, ``commit`` = all
+  except streamed files, which hold data, ``none``).
 """
 
 # Plain strings and descriptors rather than pathlib: listings run over a million files, and flags matter here.
@@ -38,12 +38,12 @@ _WRITE_BUFFER = 1 << 20
 
 
 class LocalStorage:
-    """A folder of the local file system. Safe for any number of threads and processes of one host."""
+    """A folder of the local file system. Safe for concurrent threads and processes of one host."""
 
     def __init__(self, folder: str | os.PathLike[str], *, fsync: str = "all") -> None:
         if fsync not in _FSYNC_MODES:
             raise InvalidOptionError(FSYNC_KEY, fsync, ", ".join(_FSYNC_MODES))
-        self._base = os.path.abspath(os.fspath(folder))  # keeps symbolic links, as Hadoop does
+        self._base = os.path.abspath(os.fspath(folder))  # Keep symbolic links, as Hadoop does.
         self._fsync = fsync
 
     @property
@@ -63,7 +63,7 @@ class LocalStorage:
         return hash((LocalStorage, self._base))
 
     def local_path(self, path: str) -> str:
-        """The operating system's path of a file of this storage."""
+        """Return the operating system's path of a file of this storage."""
         path = clean_path(path)
         if not path:
             return self._base
@@ -86,14 +86,14 @@ class LocalStorage:
 
     def stat(self, path: str) -> FileStat | None:
         try:
-            found = os.stat(self.local_path(path))
+            info = os.stat(self.local_path(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise posix_files.translated(error, path) from error
-        if not posix_files.is_file(found.st_mode):
+        if not posix_files.is_file(info.st_mode):
             return None
-        return FileStat(path, found.st_size, found.st_mtime_ns // 1_000_000, posix_files.version(found))
+        return FileStat(path, info.st_size, info.st_mtime_ns // 1_000_000, posix_files.version(info))
 
     def exists(self, path: str) -> bool:
         return self.stat(path) is not None
@@ -120,16 +120,18 @@ class LocalStorage:
                             pending.append((entry.path, f"{prefix}{name}/"))
                     elif not posix_files.is_hidden_side_file(name):
                         try:
-                            found = entry.stat()
-                        except FileNotFoundError:  # deleted while we look
+                            info = entry.stat()
+                        except FileNotFoundError:  # Deleted during the listing.
                             continue
                         paths.append(prefix + name)
-                        sizes.append(found.st_size)
-                        times.append(found.st_mtime_ns // 1_000_000)
+                        sizes.append(info.st_size)
+                        times.append(info.st_mtime_ns // 1_000_000)
         try:
             return pa.table([paths, sizes, times], schema=LISTING_SCHEMA)
         except UnicodeEncodeError as error:
-            raise StorageError(f"below {self.uri(path)!r} a name is not UTF-8: {error.object!r}") from error
+            raise StorageError(
+                f"cannot list {self.uri(path)!r}: the name {error.object!r} is not valid UTF-8; rename the file"
+            ) from error
 
     def list_dirs(self, path: str = "") -> builtins.list[str]:
         with posix_files.errors(path, absent_ok=True), os.scandir(self.local_path(path)) as entries:
@@ -149,17 +151,17 @@ class LocalStorage:
         self._create(path, data)
 
     def _create(self, path: str, data: bytes) -> str:
-        """Create and say which version was created, even if somebody has replaced it since."""
+        """Create the file and return the version that was created, even if another process has replaced it since."""
         full = self.local_path(path)
         with posix_files.errors(path):
-            if not data:  # an empty file has no half-written state
+            if not data:  # An empty file has no partial state.
                 handle = posix_files.open_new(full)
                 try:
                     posix_files.drop_checksum(full)
                     return posix_files.version(os.fstat(handle))
                 finally:
                     os.close(handle)
-            if os.path.lexists(full):  # the usual answer without writing anything; the link below decides
+            if os.path.lexists(full):  # Detect the common case without writing; the link below is decisive.
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), full)
             with self._temporary(full, data) as temporary:
                 version = posix_files.version(os.stat(temporary))
@@ -173,27 +175,27 @@ class LocalStorage:
             try:
                 return self._create(path, data)
             except AlreadyExistsError as error:
-                raise PreconditionFailedError(f"{self.uri(path)!r} exists already") from error
+                raise PreconditionFailedError(f"{self.uri(path)!r} exists") from error
         full = self.local_path(path)
-        with posix_files.errors(path, absent_ok=True), posix_files.file_locked(full) as found:
-            if posix_files.version(found) == version:
+        with posix_files.errors(path, absent_ok=True), posix_files.file_locked(full) as current:
+            if posix_files.version(current) == version:
                 with self._temporary(full, data) as temporary:
-                    # the clock of a file system ticks slowly; two changes within a tick must still differ
-                    changed = max(os.stat(temporary).st_mtime_ns, found.st_mtime_ns + 1)
+                    # File system clocks are coarse: two changes within one tick must still have different versions.
+                    changed = max(os.stat(temporary).st_mtime_ns, current.st_mtime_ns + 1)
                     os.utime(temporary, ns=(changed, changed))
                     version = posix_files.version(os.stat(temporary))
                     posix_files.drop_checksum(full)
                     os.rename(temporary, full)
                 self._sync_folder(full, data)
                 return version
-        raise PreconditionFailedError(f"{self.uri(path)!r} was changed or removed by somebody else")
+        raise PreconditionFailedError(f"{self.uri(path)!r} was changed or removed by another process")
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[BinaryIO]:
         full = self.local_path(path)
         temporary = posix_files.stream_temporary(full)
         with posix_files.errors(path):
-            posix_files.remove(temporary)  # left by a writer that was killed
+            posix_files.remove(temporary)  # Left behind by a killed writer.
             handle = posix_files.open_new(temporary, durable=self._fsync == "all")
             mine = os.fstat(handle).st_ino
             os.close(handle)
@@ -205,7 +207,7 @@ class LocalStorage:
                 if self._fsync == "all":
                     posix_files.sync(temporary)
                 if os.stat(temporary).st_ino != mine:
-                    raise StorageError(f"two writers stream {self.uri(path)!r} at the same time")
+                    raise StorageError(f"two writers write to {self.uri(path)!r} at the same time")
                 posix_files.drop_checksum(full)
                 os.rename(temporary, full)
         except BaseException:
@@ -230,7 +232,7 @@ class LocalStorage:
     def delete(self, path: str) -> bool:
         full = self.local_path(path)
         with posix_files.errors(path, absent_ok=True):
-            # the temporary file is there when the one who streamed this file was killed
+            # The temporary file exists if the writer that streamed this file was killed.
             posix_files.remove(posix_files.stream_temporary(full))
             posix_files.drop_checksum(full)
             os.unlink(full)
@@ -243,7 +245,7 @@ class LocalStorage:
 
     def delete_tree(self, path: str) -> None:
         full = self.local_path(path)
-        for _ in range(3):  # another process may add a file while the tree goes
+        for _ in range(3):  # Another process may add a file while the tree is being deleted.
             with posix_files.errors(path, absent_ok=True):
                 try:
                     shutil.rmtree(full)
@@ -252,13 +254,13 @@ class LocalStorage:
                         raise
                     continue
             return
-        raise StorageError(f"folder {self.uri(path)!r} cannot be deleted: somebody keeps adding files to it")
+        raise StorageError(f"cannot delete folder {self.uri(path)!r}: another process keeps adding files to it")
 
     # -- helpers ---------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _temporary(self, full: str, data: bytes) -> Iterator[str]:
-        """A hidden file with the content, in the same folder; gone at the end unless it was renamed."""
+        """Hidden file with the content in the same folder. It is deleted at the end unless it was renamed."""
         temporary = os.path.join(os.path.dirname(full), posix_files.TEMP_PREFIX + uuid.uuid4().hex)
         try:
             with open(posix_files.open_new(temporary, durable=self._fsync != "none"), "wb", buffering=0) as file:

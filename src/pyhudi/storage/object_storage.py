@@ -1,10 +1,10 @@
-"""Objects of S3, Google Cloud Storage and Azure, and of this process's memory, through ``obstore``.
+"""Objects of S3, Google Cloud Storage, Azure and of this process's memory, through ``obstore``.
 
-An object appears whole or not at all, create-if-absent and conditional replacement are conditional puts (``If-None-
-Match``, ``If-Match`` on the ETag, ``ifGenerationMatch`` on Google's). A put whose answer is lost is sent again, and the
-second one is refused because of the first; so each conditional put leaves a word of its own in the object's metadata,
-by which it is known. There are no folders; the ``dir/`` placeholder
-objects that Hadoop leaves are not shown as files.
+An object appears atomically. Create-if-absent and conditional replacement are conditional puts (``If-None-Match``,
+``If-Match`` on the ETag, ``ifGenerationMatch`` on Google Cloud Storage). A put whose response is lost is sent again,
+and the second request fails because the first one succeeded. Therefore each conditional put stores a unique token in
+the metadata of the object, by which its own object is recognised. There are no folders; the ``dir/`` placeholder
+objects of Hadoop are not listed as files.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path
 _LIST_CHUNK = 10_000
 _DELETE_BATCH = 1_000
 _PUT_WORD = "pyhudiput"
-"""Name in the metadata of objects; Azure takes letters, digits and underscores, and proxies drop underscores."""
+"""Key of the token in the metadata of objects. Azure allows letters, digits and underscores; proxies drop
+underscores."""
 _memory_guard = threading.Lock()
 _memory_stores: dict[str, Any] = {}
 
 
 class ObjectStorage:
-    """A prefix in a bucket or container. Made by :func:`pyhudi.storage.open_storage`.
+    """A prefix in a bucket or container. Created by :func:`pyhudi.storage.open_storage`.
 
-    The connection is made on first use and anew in each process; what travels to other processes is the address and
-    the options, credentials among them.
+    The connection is opened on first use, once per process. A pickled instance contains the address and the options,
+    including credentials.
     """
 
     def __init__(self, location: Location) -> None:
@@ -80,18 +81,18 @@ class ObjectStorage:
 
     @property
     def is_in_process(self) -> bool:
-        """True if the objects live in this process's memory."""
+        """True if the objects are in the memory of this process."""
         return self._location.kind == "memory"
 
     @property
     def settings(self) -> dict[str, str]:
-        """The options to reach the store with, credentials among them."""
+        """The options to access the store, including credentials."""
         return {OPTION_PREFIX + name: value for name, value in self._location.settings.items()}
 
     def _store(self) -> Any:
-        here = os.getpid()
-        if self._connected is None or self._connected[0] != here:
-            self._connected = (here, _memory(self._location) if self._location.kind == "memory" else self._connect())
+        pid = os.getpid()
+        if self._connected is None or self._connected[0] != pid:
+            self._connected = (pid, _memory(self._location) if self._location.kind == "memory" else self._connect())
         return self._connected[1]
 
     def _connect(self) -> Any:
@@ -112,9 +113,9 @@ class ObjectStorage:
         with self._errors(path):
             try:
                 return bytes(_obstore().get_range(self._store(), self._key(path), start=offset, length=length))
-            except (_exceptions().GenericError, ValueError):  # a range past the end is an error of each store's own
-                found = self.stat(path)
-                if found is None or found.size > offset:
+            except (_exceptions().GenericError, ValueError):  # each store rejects ranges past the end differently
+                stat = self.stat(path)
+                if stat is None or stat.size > offset:
                     raise
                 return b""
 
@@ -130,10 +131,10 @@ class ObjectStorage:
         return self.stat(path) is not None
 
     def open_input(self, path: str) -> Any:
-        found = self.stat(path)
-        if found is None:
+        stat = self.stat(path)
+        if stat is None:
             raise NotFoundError(f"no object {self.uri(path)!r}")
-        return pa.PythonFile(ObjectReader(self, path, found.size), mode="r")
+        return pa.PythonFile(ObjectReader(self, path, stat.size), mode="r")
 
     # -- listing ---------------------------------------------------------------------------------------------------
 
@@ -143,33 +144,36 @@ class ObjectStorage:
             if recursive:
                 stream = _obstore().list(self._store(), prefix, chunk_size=_LIST_CHUNK, return_arrow=True)
                 batches = [pa.record_batch(batch) for batch in stream]
-                found = pa.Table.from_batches(batches) if batches else None
+                listing = pa.Table.from_batches(batches) if batches else None
             else:
-                found = pa.table(_obstore().list_with_delimiter(self._store(), prefix, return_arrow=True)["objects"])
-        if found is None or not found.num_rows:
+                listing = pa.table(_obstore().list_with_delimiter(self._store(), prefix, return_arrow=True)["objects"])
+        if listing is None or not listing.num_rows:
             return empty_listing()
-        found = self._without_placeholders(found.select(["path", "size", "last_modified"]), prefix)
-        paths = found["path"].cast(pa.string())
+        listing = self._without_placeholders(listing.select(["path", "size", "last_modified"]), prefix)
+        paths = listing["path"].cast(pa.string())
         cut = len(self._location.prefix) + 1 if self._location.prefix else 0
-        times = found["last_modified"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-        columns = [pc.utf8_slice_codeunits(paths, cut) if cut else paths, found["size"].cast(pa.int64()), times]
+        times = listing["last_modified"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+        columns = [pc.utf8_slice_codeunits(paths, cut) if cut else paths, listing["size"].cast(pa.int64()), times]
         return pa.table(columns, schema=LISTING_SCHEMA)
 
-    def _without_placeholders(self, found: pa.Table, prefix: str) -> pa.Table:
-        """Hadoop marks a folder with an empty object ``folder/``, which the object library lists as ``folder``. Such a
-        row is known by its being a parent of other rows, or by there being no object of the name without the slash;
-        names with an extension (nearly all files of a table) are taken for files without asking."""
-        empty = found.filter(pc.equal(found["size"], 0))["path"].cast(pa.string())
+    def _without_placeholders(self, listing: pa.Table, prefix: str) -> pa.Table:
+        """Remove placeholders of folders from a listing.
+
+        Hadoop marks a folder with an empty object ``folder/``, which the object library lists as ``folder``. Such a row
+        is identified by being a parent of other rows, or by the absence of an object with that name. Names with an
+        extension (nearly all files of a table) are assumed to be files.
+        """
+        empty = listing.filter(pc.equal(listing["size"], 0))["path"].cast(pa.string())
         if not len(empty):
-            return found
-        parents = pc.unique(pc.replace_substring_regex(found["path"].cast(pa.string()), r"/[^/]*$", ""))
+            return listing
+        parents = pc.unique(pc.replace_substring_regex(listing["path"].cast(pa.string()), r"/[^/]*$", ""))
         certain = pc.is_in(empty, value_set=pa.concat_arrays([parents, pa.array([prefix], pa.string())]))
         doubtful = empty.filter(
             pc.and_(pc.invert(certain), pc.invert(pc.match_substring_regex(empty, r"[^/]\.[^/.]*$")))
         )
         placeholders = [*empty.filter(certain).to_pylist(), *self._absent(doubtful.to_pylist())]
-        return found.filter(
-            pc.invert(pc.is_in(found["path"].cast(pa.string()), value_set=pa.array(placeholders, pa.string())))
+        return listing.filter(
+            pc.invert(pc.is_in(listing["path"].cast(pa.string()), value_set=pa.array(placeholders, pa.string())))
         )
 
     def _absent(self, keys: builtins.list[str]) -> Iterator[str]:
@@ -181,8 +185,8 @@ class ObjectStorage:
 
     def list_dirs(self, path: str = "") -> builtins.list[str]:
         with self._errors(path):
-            found = _obstore().list_with_delimiter(self._store(), self._key(path))["common_prefixes"]
-        return sorted(prefix.rsplit("/", 1)[-1] for prefix in found)
+            prefixes = _obstore().list_with_delimiter(self._store(), self._key(path))["common_prefixes"]
+        return sorted(prefix.rsplit("/", 1)[-1] for prefix in prefixes)
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -201,13 +205,13 @@ class ObjectStorage:
                     return self._version(self._put_if(path, data, "create"))
                 by = "version" if self._location.kind == "gs" else "e_tag"
                 return self._version(self._put_if(path, data, {by: version}))
-            except FileNotFoundError as error:  # some stores say so when the object to match is gone
-                raise PreconditionFailedError(f"{self.uri(path)!r} is gone") from error
+            except FileNotFoundError as error:  # Some stores respond so if the object to match no longer exists.
+                raise PreconditionFailedError(f"{self.uri(path)!r} no longer exists") from error
             except _exceptions().AlreadyExistsError as error:
-                raise PreconditionFailedError(f"{self.uri(path)!r} exists already") from error
+                raise PreconditionFailedError(f"{self.uri(path)!r} exists") from error
 
     def _put_if(self, path: str, data: bytes, mode: str | Mapping[str, str]) -> Any:
-        """Put under a condition; returns the attributes that the store gives of the object."""
+        """Put under a condition. Return the attributes of the object from the store."""
         word = uuid.uuid4().hex
         try:
             return _obstore().put(
@@ -220,18 +224,19 @@ class ObjectStorage:
             return mine
 
     def _put_by(self, path: str, word: str) -> Any | None:
-        """Attributes that the store gives of the object if the put with this token made it."""
+        """Return the attributes of the object from the store if the put with this token created it."""
         try:
-            found = _obstore().get(self._store(), self._key(path), options={"head": True})
+            head = _obstore().get(self._store(), self._key(path), options={"head": True})
         except FileNotFoundError:
             return None
-        return found.meta if found.attributes.get(_PUT_WORD) == word else None
+        return head.meta if head.attributes.get(_PUT_WORD) == word else None
 
     def _version(self, meta: Mapping[str, Any]) -> str:
         version = meta.get("version") if self._location.kind == "gs" else meta.get("e_tag")
         if not version:
             raise StorageError(
-                f"the store of {self.root!r} gives objects no version, so they cannot be replaced safely"
+                f"the store of {self.root!r} returns no versions of objects, so they cannot be replaced safely; "
+                "use a store with ETags"
             )
         return str(version)
 
@@ -269,7 +274,7 @@ class ObjectStorage:
         with self._errors(keys[0]):
             try:
                 _obstore().delete(self._store(), keys)
-            except FileNotFoundError:  # stores without bulk requests stop at an absent object
+            except FileNotFoundError:  # Stores without bulk requests stop at an absent object.
                 for key in keys:
                     with contextlib.suppress(FileNotFoundError):
                         _obstore().delete(self._store(), key)
@@ -282,7 +287,7 @@ class ObjectStorage:
 
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:
-        """Convert the object library's errors to ours."""
+        """Convert errors of the object library to those of pyhudi."""
         try:
             yield
         except HudiError:
@@ -290,10 +295,10 @@ class ObjectStorage:
         except FileNotFoundError as error:
             raise NotFoundError(f"no object {self.uri(path)!r}") from error
         except _exceptions().AlreadyExistsError as error:
-            raise AlreadyExistsError(f"object {self.uri(path)!r} exists already") from error
+            raise AlreadyExistsError(f"object {self.uri(path)!r} exists") from error
         except _exceptions().PreconditionError as error:
-            raise PreconditionFailedError(f"{self.uri(path)!r} was changed or removed by somebody else") from error
-        except (_exceptions().GenericError, TimeoutError) as error:  # also what retries did not get over
+            raise PreconditionFailedError(f"{self.uri(path)!r} was changed or removed by another process") from error
+        except (_exceptions().GenericError, TimeoutError) as error:  # Also after the retries have failed.
             raise UnansweredError(f"{self.uri(path)!r}: {reason_of(error)}") from error
         except (_exceptions().BaseError, OSError, ValueError) as error:
             raise StorageError(f"{self.uri(path)!r}: {reason_of(error)}") from error
@@ -301,7 +306,9 @@ class ObjectStorage:
 
 def _memory(location: Location) -> Any:
     if location.home != os.getpid():
-        raise StorageError(f"{location.root!r} lives in the memory of another process and cannot be reached from here")
+        raise StorageError(
+            f"{location.root!r} is in the memory of another process and cannot be accessed from this one"
+        )
     with _memory_guard:
         name = location.bucket
         if name not in _memory_stores:
@@ -316,8 +323,8 @@ def _obstore() -> Any:
         import obstore.store
     except ImportError as error:
         raise SetupError(
-            f"object stores need the packages of the extra 'objectstore' ({error.name} is missing): "
-            "pip install 'pyhudi[objectstore]'"
+            f"object stores need the packages of the extra 'objectstore' ({error.name} is missing): run pip "
+            "install 'pyhudi[objectstore]'"
         ) from error
     return obstore
 

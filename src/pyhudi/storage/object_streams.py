@@ -1,4 +1,4 @@
-"""Objects as files: reading at random places, writing a stream of unknown length with bounded memory."""
+"""Objects as files: random-access reads, and writes of streams of unknown length with bounded memory."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class RangeReader(Protocol):
-        """The part of ``Storage`` that a reader needs."""
+        """Part of ``Storage`` that a reader needs."""
 
         def read_range(self, path: str, offset: int, length: int) -> bytes: ...
 
 
-#: least bytes of one request: below this the round trip costs more than the bytes
+# : minimum bytes of one request: below, the round trip dominates
 _READ_AHEAD = 256 * 1024
-#: size of one part of a streamed upload, and how many travel at once
+# : size of one part of a multipart upload, and the number of concurrent parts
 _PART = 8 * 1024 * 1024
 _PARTS_AT_ONCE = 3
 
 
 class ObjectReader(io.RawIOBase):
-    """Random access to an object; each read is one range request, or none if the last one covered it."""
+    """Random access to an object. Each read is one range request, or none if the previous request covered it."""
 
     def __init__(self, storage: RangeReader, path: str, size: int) -> None:
         self._storage = storage
@@ -65,7 +65,7 @@ class ObjectReader(io.RawIOBase):
             self._ahead = self._storage.read_range(self._path, self._position, wanted)
             skip = 0
             if len(self._ahead) < length:
-                raise StorageError(f"{self._path!r} became shorter while it was read")
+                raise StorageError(f"{self._path!r} was truncated while it was read")
         self._position += length
         return self._ahead if skip == 0 and len(self._ahead) == length else self._ahead[skip : skip + length]
 
@@ -79,11 +79,11 @@ class ObjectReader(io.RawIOBase):
 
 
 class Upload(io.RawIOBase):
-    """A sink whose object appears with :meth:`finish` and never after :meth:`abandon`.
+    """Output stream whose object appears with :meth:`finish` and never after :meth:`abandon`.
 
-    Up to one part is kept and put in one request; more is a multipart upload that a thread feeds, with at most
-    ``_PARTS_AT_ONCE`` parts on their way and two waiting, so memory stays bounded however fast the writer is.
-    ``close`` only ends the writing: the object appears when the block around it ends well.
+    Up to one part is buffered and sent in one request. Longer streams are multipart uploads fed by a thread, with at
+    most ``_PARTS_AT_ONCE`` parts in flight and two waiting, so memory is bounded. ``close`` only ends writing; the
+    object appears when the ``with`` block ends without an error.
     """
 
     def __init__(self, library: Any, store: Any, key: str) -> None:
@@ -104,7 +104,7 @@ class Upload(io.RawIOBase):
 
     def write(self, data: Any, /) -> int:
         if self.closed:
-            raise ValueError("the output is closed")
+            raise ValueError("the output stream is closed")
         view = memoryview(data).cast("B")
         self._pending += view
         self._written += len(view)
@@ -115,7 +115,7 @@ class Upload(io.RawIOBase):
         return len(view)
 
     def finish(self) -> None:
-        """Make the object appear."""
+        """Complete the upload, which makes the object visible."""
         self.close()
         if self._thread is None:
             self._library.put(self._store, self._key, bytes(self._pending), use_multipart=False)
@@ -126,7 +126,7 @@ class Upload(io.RawIOBase):
         self._raise_failure()
 
     def abandon(self) -> None:
-        """Stop and take back what was sent."""
+        """Stop and discard what was sent."""
         self.close()
         self._pending.clear()
         if self._thread is not None:
@@ -163,7 +163,7 @@ class Upload(io.RawIOBase):
                 chunk_size=_PART,
                 max_concurrency=_PARTS_AT_ONCE,
             )
-        except BaseException as error:  # handed to the writing thread
+        except BaseException as error:  # Passed on to the writing thread.
             self._failure = error
 
     def _received(self) -> Iterator[bytes]:
@@ -178,4 +178,4 @@ class Upload(io.RawIOBase):
 
 
 class _AbandonedError(Exception):
-    """Makes the object library abort a multipart upload."""
+    """Aborts a multipart upload of the object library."""

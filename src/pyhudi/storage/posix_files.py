@@ -17,51 +17,55 @@ from collections.abc import Iterator
 from pyhudi.errors import AlreadyExistsError, NotFoundError, StorageError, UnansweredError
 
 TEMP_PREFIX = ".pyhudi-tmp-"
-#: what ``link`` says on file systems without hard links
+# : errors of ``link`` on file systems without hard links
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
-#: what network file systems say when the server may have done what it was asked
+# : errors of network file systems after which the server may have executed the request
 _UNANSWERED = {errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.ECONNRESET, errno.EHOSTDOWN, errno.EINTR}
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 
 
 def try_flock(handle: int, full: str) -> bool:
-    """Take the exclusive lock of an open file or folder if it is free."""
+    """Acquire the exclusive lock of an open file or folder if it is free."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
         raise StorageError(
-            f"the file system of {full!r} has no locks ({error.strerror}); mount it with them"
+            f"the file system of {full!r} does not support locks ({error.strerror}); mount it with lock support"
         ) from error
     return True
 
 
 @contextlib.contextmanager
 def file_locked(full: str) -> Iterator[os.stat_result]:
-    """Short critical section of all who would replace a file by renaming another one over it.
+    """Critical section of all processes that replace a file by renaming another one over it.
 
-    The lock is on the file that has the name now; who waited for it and finds that the name has passed to another
-    file begins anew. ``FileNotFoundError`` without the file.
+    The lock is on the file that currently has the name. If the name has passed to another file while waiting, the lock
+    is acquired again on that file.
+
+    Raises:
+        NotFoundError: The file does not exist.
     """
     while True:
-        handle = os.open(full, os.O_RDWR)  # network file systems lock only what is open for writing
+        handle = os.open(full, os.O_RDWR)  # Network file systems lock only files that are open for writing.
         try:
             while not try_flock(handle, full):
                 time.sleep(0.001)
-            found = os.fstat(handle)
-            if os.stat(full).st_ino == found.st_ino:
-                yield found
+            info = os.fstat(handle)
+            if os.stat(full).st_ino == info.st_ino:
+                yield info
                 return
         finally:
-            fcntl.flock(handle, fcntl.LOCK_UN)  # a forked child may keep the descriptor open
+            fcntl.flock(handle, fcntl.LOCK_UN)  # A forked child may keep the descriptor open.
             os.close(handle)
 
 
 @contextlib.contextmanager
 def errors(path: str, *, absent_ok: bool = False) -> Iterator[None]:
-    """Convert the operating system's errors to ours; with ``absent_ok`` a missing file just ends the block."""
+    """Convert errors of the operating system to those of pyhudi. With ``absent_ok`` a missing file just ends the
+    block."""
     try:
         yield
     except StorageError:
@@ -74,11 +78,11 @@ def errors(path: str, *, absent_ok: bool = False) -> Iterator[None]:
 
 
 def translated(error: OSError, path: str) -> StorageError:
-    """Return our error for an operating system's."""
+    """Return pyhudi's error for one of the operating system."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return NotFoundError(f"no file {path!r} ({error.filename})")
     if isinstance(error, FileExistsError):
-        return AlreadyExistsError(f"file {path!r} exists already ({error.filename})")
+        return AlreadyExistsError(f"file {path!r} exists ({error.filename})")
     kind = UnansweredError if error.errno in _UNANSWERED else StorageError
     return kind(f"{path!r}: {error.strerror or error} ({error.filename})")
 
@@ -89,38 +93,42 @@ def is_file(mode: int) -> bool:
 
 
 def is_hidden_side_file(name: str) -> bool:
-    """Checksum files of Hadoop and our temporary files: no files of the table."""
+    """Return True for checksum files of Hadoop and temporary files, which are not files of the table."""
     return name[0] == "." and (name.endswith(".crc") or name.startswith(TEMP_PREFIX))
 
 
-def version(found: os.stat_result) -> str:
-    """A text that differs between any two contents of a file: time in ns, size, inode."""
-    return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
+def version(info: os.stat_result) -> str:
+    """Return a text that differs between any two contents of a file: time in ns, size, inode."""
+    return f"{info.st_mtime_ns}-{info.st_size}-{info.st_ino}"
 
 
 def stream_temporary(full: str) -> str:
-    """Fixed by the final name, so that whoever deletes the unfinished file finds it; hashed, so that nobody takes it
-    for a data or log file."""
+    """Return the temporary name of a streamed file.
+
+    It is derived from the final name, so that whoever deletes an unfinished file finds it, and hashed, so that it is
+    not mistaken for a data or log file.
+    """
     folder, name = os.path.split(full)
     return os.path.join(folder, TEMP_PREFIX + hashlib.blake2b(os.fsencode(name), digest_size=12).hexdigest())
 
 
 def drop_checksum(full: str) -> None:
-    """Remove the checksum file that Hadoop may have put beside a file."""
+    """Remove the checksum file that Hadoop may have written for a file."""
     folder, name = os.path.split(full)
     remove(os.path.join(folder, f".{name}.crc"))
 
 
 def remove(full: str) -> None:
-    """Delete a file if it is there."""
+    """Delete a file if it exists."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.unlink(full)
 
 
 def open_new(full: str, *, durable: bool = False) -> int:
-    """Descriptor of a new, empty file. Its folder is made when it is missing; ``durable``: and is on the disk then."""
+    """Return the descriptor of a new, empty file. Its folder is created if needed and, with ``durable``, synced to
+    disk."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    for _ in range(10):  # another process may remove the folder again
+    for _ in range(10):  # Another process may remove the folder again.
         try:
             return os.open(full, flags, 0o666)
         except FileNotFoundError:
@@ -135,16 +143,16 @@ def _make_folder(folder: str, *, durable: bool) -> None:
         missing.append(above)
         above = os.path.dirname(above)
     os.makedirs(folder, exist_ok=True)
-    for made in missing:  # a folder is an entry of the one above it
+    for made in missing:  # A folder is an entry of its parent folder.
         sync(os.path.dirname(made))
 
 
 def sync(full: str) -> None:
-    """Wait until a file or folder is on the disk."""
+    """Wait until a file or folder is on disk."""
     handle = os.open(full, os.O_RDONLY)
     try:
         os.fsync(handle)
-    except OSError as error:  # some mounted file systems cannot sync a folder
+    except OSError as error:  # Some mounted file systems cannot sync a folder.
         if error.errno not in (errno.EINVAL, errno.EBADF, errno.EOPNOTSUPP):
             raise
     finally:
@@ -152,7 +160,7 @@ def sync(full: str) -> None:
 
 
 def link(temporary: str, full: str) -> None:
-    """Give the temporary file its name if that is free."""
+    """Rename the temporary file if the name is free."""
     try:
         os.link(temporary, full)
     except OSError as error:
@@ -162,7 +170,7 @@ def link(temporary: str, full: str) -> None:
 
 
 def _rename_without_replacing(temporary: str, full: str) -> None:
-    """Linux's ``renameat2(RENAME_NOREPLACE)``, for file systems that have no hard links."""
+    """Rename by Linux's ``renameat2(RENAME_NOREPLACE)``, for file systems without hard links."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except AttributeError:
@@ -172,5 +180,8 @@ def _rename_without_replacing(temporary: str, full: str) -> None:
             return
         code = ctypes.get_errno()
     if code in (errno.ENOSYS, errno.EINVAL):
-        raise StorageError(f"the file system of {full!r} can neither link nor rename safely; a table cannot live there")
+        raise StorageError(
+            f"the file system of {full!r} supports neither hard links nor atomic renames without replacement, so it "
+            "cannot store a table; use another one"
+        )
     raise OSError(code, os.strerror(code), full)

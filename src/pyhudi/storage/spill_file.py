@@ -10,12 +10,12 @@ import pyarrow as pa
 
 
 class SpillFile:
-    """Batches of one schema: appended, then, once all are there, read by their numbers. `close` deletes the file.
+    """Batches of one schema, appended first and then read by index. `close` deletes the file.
 
-    Memory: one batch while appending; what is read is mapped.
+    Memory: one batch while appending; batches that are read are memory-mapped.
 
     Args:
-        folder: Folder for the file, made if it is not there; None for the system's temporary one.
+        folder: Folder of the file, created if needed; None for the temporary directory of the system.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -36,7 +36,7 @@ class SpillFile:
         self.num_batches += 1
 
     def finish(self) -> None:
-        """End appending; batches can be read only after it."""
+        """End appending. Batches can be read only afterwards."""
         if self._writer is None:
             return
         self._writer.close()
@@ -48,7 +48,7 @@ class SpillFile:
         return self._reader.get_batch(number)
 
     def close(self) -> None:
-        """Delete the file; batches that were read must be gone."""
+        """Delete the file. Batches that were read must no longer be referenced."""
         self._reader = None
         if self._source is not None:
             self._source.close()

@@ -24,7 +24,7 @@ _KINDS = {
     "wasbs": "az",
     "memory": "memory",
 }
-#: what a Spark session may already say about S3 (with or without ``spark.hadoop.`` before it)
+# : settings of S3 that a Spark session may have (with or without the prefix ``spark.hadoop.``)
 _HADOOP_S3 = {
     "fs.s3a.access.key": "access_key_id",
     "fs.s3a.secret.key": "secret_access_key",
@@ -35,13 +35,17 @@ _HADOOP_S3 = {
 
 
 def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
-    """The storage whose root is ``uri``.
+    """Return the storage whose root is ``uri``.
 
-    ``/path``, ``file:/path``, ``file:///path`` are local; ``s3://``, ``s3a://``, ``gs://``, ``az://``, ``abfs[s]://``
-    and ``wasb[s]://`` object stores; ``memory://name/…`` lives in this process. URIs are literal, as Hadoop's:
-    ``%20`` means these three characters. Options ``pyhudi.storage.<setting>`` go to the store (``endpoint_url``,
-    ``allow_http``, ``region``, ``access_key_id``, ``account_key``, …); ``fs.s3a.*`` is understood too; what is missing
-    comes from the usual environment variables (``AWS_…``, ``GOOGLE_…``, ``AZURE_…``). Errors: ``ConfigError``.
+    ``/path``, ``file:/path`` and ``file:///path`` are local; ``s3://``, ``s3a://``, ``gs://``, ``az://``,
+    ``abfs[s]://`` and ``wasb[s]://`` are object stores; ``memory://name/…`` is in the memory of this process. URIs are
+    literal, as in Hadoop: ``%20`` means these three characters. Options ``pyhudi.storage.<setting>`` are passed to the
+    store (``endpoint_url``, ``allow_http``, ``region``, ``access_key_id``, ``account_key``, …). ``fs.s3a.*`` is
+    accepted, too. Missing settings are taken from the usual environment variables (``AWS_…``, ``GOOGLE_…``,
+    ``AZURE_…``).
+
+    Raises:
+        ConfigError: The URI or an option is invalid.
     """
     text = os.fspath(uri)
     options = options or {}
@@ -54,26 +58,27 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
     if scheme == "file":
         host, slash, path = rest.partition("/")
         if host not in ("", "localhost") or not slash:
-            raise ConfigError(f"{text!r} names a host {host!r}; a local path is file:///path or /path")
+            raise ConfigError(f"{text!r} has a host {host!r}; a local path is file:///path or /path")
         return _local("/" + path, options)
     kind = _KINDS.get(scheme)
     if kind is None:
         raise ConfigError(
-            f"no storage for scheme {scheme!r} of {text!r}; supported: a local path, file, {', '.join(sorted(_KINDS))}"
-            + ("; HDFS: mount it (NFS gateway) or use its S3 gateway" if scheme in ("hdfs", "viewfs") else "")
+            f"unsupported scheme {scheme!r} of {text!r}; supported: a local path, file, "
+            f"{', '.join(sorted(_KINDS))}"
+            + ("; for HDFS, mount it (NFS gateway) or use its S3 gateway" if scheme in ("hdfs", "viewfs") else "")
         )
     return ObjectStorage(_location(kind, scheme, rest, options))
 
 
 def open_sibling(storage: Storage, uri: str) -> Storage:
-    """The storage whose root is ``uri``, reached with the settings of another one, if it is of the same kind."""
+    """Return the storage whose root is ``uri``, with the settings of another one if it is of the same kind."""
     storage = getattr(storage, "inner", storage)
     return open_storage(uri, storage.settings if isinstance(storage, ObjectStorage) else None)
 
 
 def _local(path: str, options: Mapping[str, str]) -> LocalStorage:
     if not path:
-        raise ConfigError("the path of a table is empty")
+        raise ConfigError("the table path is empty")
     return LocalStorage(path, fsync=options.get(FSYNC_KEY, "all"))
 
 
@@ -91,13 +96,13 @@ def _location(kind: str, scheme: str, rest: str, options: Mapping[str, str]) -> 
         root = join_path(f"{kind}://{bucket}", prefix)
         spark = f"{'s3a' if kind == 's3' else kind}://{bucket}"
     if not bucket:
-        raise ConfigError(f"{scheme}://{rest} names no {'container' if kind == 'az' else 'bucket'}")
+        raise ConfigError(f"{scheme}://{rest} has no {'container' if kind == 'az' else 'bucket'}")
     home = os.getpid() if kind == "memory" else 0
     return Location(kind, bucket, prefix, root, join_path(spark, prefix), settings, home)
 
 
 def _azure_parts(authority: str, settings: Mapping[str, str]) -> tuple[str, str, str]:
-    """Container, account and host of ``container@account.dfs.core.windows.net`` or of a bare container."""
+    """Return container, account and host of ``container@account.dfs.core.windows.net`` or of a bare container."""
     container, at, host = authority.partition("@")
     if at:
         return container, host.partition(".")[0], host.replace(".blob.", ".dfs.", 1)

@@ -1,9 +1,9 @@
-"""Storage protocol: the operations on files that every backend offers, and the few rules that all of them share.
+"""Storage protocol: the file operations of every backend and their common rules.
 
-Paths are ``/``-separated and relative to the root of the storage; ``""`` is the root itself. They are taken
-literally: nothing is percent-encoded or decoded, because ``=``, ``%`` and blanks are part of partition paths.
-A storage has files only; a folder exists as long as something is in it (a local file system may also show an empty
-one), and every question about a missing folder has an empty answer.
+Paths are ``/``-separated and relative to the root of the storage; ``""`` is the root itself. They are literal: nothing
+is percent-encoded or decoded, because ``=``, ``%`` and blanks are part of partition paths. A storage has files only. A
+folder exists as long as it contains a file (a local file system may also have empty ones), and operations on a missing
+folder return an empty result.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ import pyarrow as pa
 
 from pyhudi.errors import StorageError
 
-#: Columns of ``Storage.list``: path relative to the root, size in bytes, last change in epoch milliseconds.
-#: The order of rows is not defined.
+# : Columns of ``Storage.list``: path relative to the root, size in bytes, last change in epoch milliseconds. : The
+# order of rows is undefined.
 LISTING_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64()), ("mtime_ms", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """One file: ``mtime_ms`` is epoch milliseconds; ``version`` changes with every change of the content and is what
-    ``Storage.replace`` takes (opaque: an ETag, a generation, or for local files a combination of file attributes)."""
+    """A file. ``mtime_ms`` is in epoch milliseconds. ``version`` changes with every change of the content and is
+    opaque: an ETag, a generation or, for local files, a combination of attributes. It is passed to
+    ``Storage.replace``."""
 
     path: str
     size: int
@@ -36,97 +37,109 @@ class FileStat:
 
 @runtime_checkable
 class Storage(Protocol):
-    """A table's files. Every implementation pickles, so that it can go to Spark's executors, and is thread-safe.
+    """Files of a table. Implementations are thread-safe and can be pickled, so that they can be sent to Spark
+    executors.
 
     Errors are those of :mod:`pyhudi.errors`: ``NotFoundError``, ``AlreadyExistsError``, ``PreconditionFailedError``,
-    ``UnansweredError`` where no answer came, so that the operation may have been done or may yet be, and
-    ``StorageError`` for all that a backend reports otherwise (permission, full disk).
+    ``UnansweredError`` if there is no response, so that the operation may have taken effect or may still do so, and
+    ``StorageError`` for all other errors of a backend (permissions, full disk).
     """
 
     @property
     def root(self) -> str:
-        """Canonical URI of the root, without a slash at its end: ``file:///tmp/t``, ``s3://bucket/t``."""
+        """Canonical URI of the root, without a trailing slash: ``file:///tmp/t``, ``s3://bucket/t``."""
 
     def uri(self, path: str = "") -> str:
-        """The file's address as Spark takes it: ``file:///…``, ``s3a://…``, ``gs://…``, ``abfss://…``; literal, never
-        percent-encoded, as Hadoop paths are."""
+        """Return the URI of the file for Spark: ``file:///…``, ``s3a://…``, ``gs://…``, ``abfss://…``. Like Hadoop
+        paths, it is not percent-encoded."""
 
     def read(self, path: str) -> bytes:
-        """Return the whole content; ``NotFoundError`` when there is no such file."""
+        """Return the whole content. Raises ``NotFoundError`` if the file does not exist."""
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Read at most ``length`` bytes from ``offset``; fewer, or none, where the file ends before."""
+        """Read at most ``length`` bytes from ``offset``. Returns fewer bytes, or none, at the end of the file."""
 
     def write(self, path: str, data: bytes) -> None:
-        """Write the whole content, replacing what was there. Readers see the old or the new content, never a part."""
+        """Write the whole content, replacing the file if it exists. Readers see the old or the new content, never a
+        part."""
 
     def create(self, path: str, data: bytes) -> None:
-        """Write the whole content if there is no such file, else ``AlreadyExistsError``. Of any number of racing
-        creators, in any processes, exactly one returns; readers see no file or all of it."""
+        """Write the whole content if the file does not exist, otherwise raise ``AlreadyExistsError``.
+
+        Of any number of concurrent creators, in any processes, exactly one succeeds. Readers see no file or all of it.
+        """
 
     def replace(self, path: str, data: bytes, version: str | None) -> str:
-        """Write the content if the file still has ``version`` (``None``: does not exist); return the new version. Else,
-        also when the file is gone, ``PreconditionFailedError``, and nothing has changed."""
+        """Write the content if the file still has ``version`` (``None``: does not exist). Return the new version.
+
+        Otherwise, also if the file no longer exists, raise ``PreconditionFailedError`` and change nothing.
+        """
 
     def stat(self, path: str) -> FileStat | None:
-        """Size, time and version, or ``None`` when there is no such file (a folder is no file)."""
+        """Return size, time and version, or ``None`` if the file does not exist (a folder is not a file)."""
 
     def exists(self, path: str) -> bool:
-        """Return True if there is such a file."""
+        """Return True if the file exists."""
 
     def list(self, path: str = "", *, recursive: bool = False) -> pa.Table:
-        """The files in a folder, or in it and all folders below, as :data:`LISTING_SCHEMA`."""
+        """Return the files in a folder, optionally with those of all its subfolders, as :data:`LISTING_SCHEMA`."""
 
     def list_dirs(self, path: str = "") -> builtins.list[str]:
-        """Names (not paths) of the direct sub-folders, sorted."""
+        """Return the names (not paths) of the direct subfolders, sorted."""
 
     def make_dirs(self, path: str) -> None:
-        """Make an empty folder and its parents where a backend knows folders; nothing elsewhere."""
+        """Create an empty folder and its parents if the backend has folders, otherwise do nothing."""
 
     def set_modified(self, path: str, mtime_ms: int) -> None:
-        """Set the time of a file's last change (epoch milliseconds) where a backend lets that be set; nothing
-        elsewhere. ``NotFoundError``."""
+        """Set the modification time of a file (epoch milliseconds) if the backend supports this, otherwise do nothing.
+
+        Raises:
+            NotFoundError: The file does not exist.
+        """
 
     def delete(self, path: str) -> bool:
-        """Delete a file; ``False`` when it was not there."""
+        """Delete a file. Return ``False`` if it did not exist."""
 
     def delete_many(self, paths: Iterable[str]) -> None:
-        """Delete files, as many in one request as the backend can; absent ones are no error."""
+        """Delete files, in as few requests as the backend allows. Missing files are ignored."""
 
     def delete_tree(self, path: str) -> None:
-        """Delete a folder with all that is in it; an absent one is no error. Not atomic."""
+        """Delete a folder with its content. A missing folder is ignored. Not atomic."""
 
     def open_input(self, path: str) -> Any:
-        """A random-access ``pyarrow.NativeFile`` for reading; ``NotFoundError``."""
+        """Open a random-access ``pyarrow.NativeFile`` for reading. Raises ``NotFoundError``."""
 
     def open_output(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """A sink to stream a file of any size with bounded memory. The file appears, replacing an older one, when the
-        ``with`` block ends without an error, and never when it ends with one."""
+        """Open an output stream for a file of any size with bounded memory.
+
+        The file appears, replacing an older one, when the ``with`` block ends without an error, and never if it ends
+        with one.
+        """
 
 
 def clean_path(path: str) -> str:
-    """The path without empty segments, as Hadoop paths collapse them.
+    """Return the path without empty segments, which Hadoop collapses, too.
 
-    Paths come out of timeline files that anybody may have written, so one that would leave the root (``..``,
-    a leading slash) is refused with ``StorageError``.
+    Paths may come from timeline files written by other programs, so a path outside the root (``..``, a leading slash)
+    raises ``StorageError``.
     """
     if path.startswith("/"):
-        raise StorageError(f"path {path!r} is absolute; paths are relative to the table's root")
+        raise StorageError(f"path {path!r} is absolute; paths must be relative to the table's root")
     if "\x00" in path:
         raise StorageError(f"path {path!r} contains a NUL character")
     if "." not in path and "//" not in path and not path.endswith("/"):
         return path
     segments = path.split("/")
     if ".." in segments or "." in segments:
-        raise StorageError(f"path {path!r} has a segment '.' or '..'; it must name a place below the table's root")
+        raise StorageError(f"path {path!r} has a segment '.' or '..'; it must be below the table's root")
     return "/".join(segment for segment in segments if segment)
 
 
 def join_path(*parts: str) -> str:
-    """Join path parts, leaving out empty ones: ``join_path("", "a", "b.parquet") == "a/b.parquet"``."""
+    """Join path parts, omitting empty ones: ``join_path("", "a", "b.parquet") == "a/b.parquet"``."""
     return "/".join(part for part in parts if part)
 
 
 def empty_listing() -> pa.Table:
-    """A listing with no files."""
+    """Return a listing without files."""
     return LISTING_SCHEMA.empty_table()

@@ -1,5 +1,6 @@
-"""Tables: opening and creating them. Takes a path and options and gives the table's configuration, storage, timeline
-and file-system view.
+"""Tables: opening and creating them.
+
+Takes a path and options and returns the table's configuration, storage, timeline and file-system view.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Detection of the bucket index, which properties hardly ever declare and options may leave out.
+"""Detection of the bucket index, which is rarely recorded in table properties and may be missing in options.
 
-With it the id of a file group begins with the number of its bucket, eight digits in the place of the first eight of a
-random UUID, and a key may only be in the file group of its bucket. With consistent hashing ids are random, and what
-belongs where is in ``.hoodie/.bucket_index``, as is the number of buckets where it differs between partitions.
+With it, the id of a file group starts with its bucket number, eight digits instead of the first eight characters of a
+random UUID, and a key may only be in the file group of its bucket. With consistent hashing, ids are random, and the
+mapping of hashes to file groups is in ``.hoodie/.bucket_index``, as is the number of buckets if it differs between
+partitions.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
 BUCKET_FOLDER = ".hoodie/.bucket_index"
 _BUCKETED = r"^000\d{5}-"
-"""Up to 100,000 buckets. A random id looks so once in 43,000 times, hence all of them are asked."""
-_BY_IDS = "the ids of file groups are numbers of buckets"
+"""Up to 100,000 buckets. One random id in 43,000 has this form, so all of them are checked."""
+_BY_IDS = "the ids of file groups are bucket numbers"
 
 
 def bucket_evidence(table: OpenTable) -> str | None:
-    """Return the proof that the table has a bucket index, in words; None when there is none.
+    """Return a description of the proof that the table has a bucket index; None if it has none.
 
-    As `detect_bucket_index`, and all files are listed if those of one commit are suspicious.
+    Like `detect_bucket_index`, but all files are listed if those of one commit indicate a bucket index.
     """
     looks = detect_bucket_index(table)
     if looks is None or not looks.startswith(_BY_IDS):
@@ -34,19 +35,19 @@ def bucket_evidence(table: OpenTable) -> str | None:
     groups = FileSystemView.load(table).latest_slices()["file_id"]
     if not len(groups) or not _all_bucketed(groups):
         return None
-    return f"the ids of all file groups are numbers of buckets, like {groups[0].as_py()!r}"
+    return f"the ids of all file groups are bucket numbers, like {groups[0].as_py()!r}"
 
 
 def detect_bucket_index(table: OpenTable) -> str | None:
-    """Return the indication that the table has a bucket index, in words; None when there is none.
+    """Return a description of the indication that the table has a bucket index; None if there is none.
 
-    One listing of a small folder and the metadata of one commit.
+    Costs one listing of a small folder and the metadata of one commit.
     """
     properties = table.config.properties
     if properties.get("hoodie.index.type", "").upper() == "BUCKET":
-        return "its properties say hoodie.index.type=BUCKET"
+        return "its properties contain hoodie.index.type=BUCKET"
     if table.storage.list_dirs(BUCKET_FOLDER):
-        return f"there is a folder {BUCKET_FOLDER!r}"
+        return f"it has a folder {BUCKET_FOLDER!r}"
     active = table.active_timeline()
     for instant in reversed(list(active.timeline.writes().completed())):
         ids = active.commit_metadata(instant).stats["fileId"]

@@ -1,4 +1,4 @@
-"""Cleaner plans: the files that a clean deletes, as a value and as the bytes of the timeline."""
+"""Clean plans: the files that a clean deletes, as objects and as timeline content."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pyhudi.timeline.instant import Action, Instant, State
 
 PLAN_VERSION = 2
 SAVEPOINTS = "savepointed_timestamps"
-"""Entry of the extra metadata: the savepoints that were respected."""
+"""Key of the extra metadata: the savepoints that were respected."""
 INCOMPLETE = "pyhudi.clean.incomplete"
-"""Entry of the extra metadata: there was more to clean than was planned, so the next plan looks at all partitions."""
+"""Key of the extra metadata: not everything was planned, so the next plan considers all partitions."""
 ORPHANS = "pyhudi.clean.orphans"
-"""Entry of the extra metadata: the files are such as no write of the timeline knows."""
+"""Key of the extra metadata: the files belong to no write of the timeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,16 @@ class CleanPlan:
 
     Attributes:
         files: `pyhudi.table.clean_policy.EXPIRED_SCHEMA`; sizes are null in a plan from the timeline.
-        policy: the name of the cleaning policy.
-        earliest: the first write whose snapshot stays readable; None for policies that count versions.
-        last_completed: the last write that was completed when the plan was made.
-        partitions: partition paths that have no files after the clean.
-        savepoints: instants whose files were kept for a savepoint.
-        incomplete: some partitions or files were left out, by a filter or because there are too many.
-        instant: None while the plan is not on the timeline.
-        state: how far it has come there.
-        reason: why it is due, or why there is nothing to do.
-        orphans: the files are such as no write knows, also where readers take them for the table's.
+        policy: Name of the cleaning policy.
+        earliest: First write whose snapshot remains readable; None for policies that count versions.
+        last_completed: Last completed write when the plan was made.
+        partitions: Partition paths without files after the clean.
+        savepoints: Instants whose files were retained for a savepoint.
+        incomplete: Some partitions or files were omitted, by a filter or because there are too many.
+        instant: None while the plan is not in the timeline.
+        state: State in the timeline.
+        reason: Why it is due, or why there is nothing to do.
+        orphans: The files belong to no write, even if readers consider them part of the table.
     """
 
     files: pa.Table = field(default_factory=EXPIRED_SCHEMA.empty_table)
@@ -58,16 +58,16 @@ class CleanPlan:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of the files, as far as they are known."""
+        """Total size of the files in bytes, as far as known."""
         return int(pc.sum(self.files["size"]).as_py() or 0)
 
     @property
     def earliest_instant(self) -> str:
-        """The instant of `earliest`, the empty text without one."""
+        """Instant of `earliest`; empty without one."""
         return "" if self.earliest is None else self.earliest[0]
 
     def scheduled(self, instant: str) -> CleanPlan:
-        """Return the same plan as it is on the timeline."""
+        """Return the same plan with its instant in the timeline."""
         return replace(self, instant=instant, state=State.REQUESTED)
 
     def paths(self) -> pa.Array:
@@ -83,12 +83,12 @@ class CleanPlan:
 
     def extra_metadata(self) -> dict[str, str]:
         """Return the extra metadata of the plan and of the clean."""
-        found = {SAVEPOINTS: ",".join(self.savepoints)} if self.savepoints else {}
-        found |= {INCOMPLETE: "true"} if self.incomplete else {}
-        return found | ({ORPHANS: "true"} if self.orphans else {})
+        extra = {SAVEPOINTS: ",".join(self.savepoints)} if self.savepoints else {}
+        extra |= {INCOMPLETE: "true"} if self.incomplete else {}
+        return extra | ({ORPHANS: "true"} if self.orphans else {})
 
     def encode(self, version: int, root: str) -> bytes:
-        """Return the content of ``clean.requested``; ``root`` is the table's address."""
+        """Return the content of ``clean.requested``; ``root`` is the URI of the table."""
         earliest = self.earliest
         record: dict[str, Any] = {
             "earliestInstantToRetain": None
@@ -109,10 +109,10 @@ class CleanPlan:
 
     @classmethod
     def decode(cls, instant: Instant, data: bytes) -> CleanPlan:
-        """Read a plan of the timeline. Of the paths of files only the names count.
+        """Parse a plan of the timeline. Only the names in the paths of files are used.
 
         Raises:
-            FormatError: the bytes are no whole plan.
+            FormatError: The bytes are not a complete plan.
         """
         record = decode_record(Action.CLEAN, State.REQUESTED, data)
         listed = record["filePathsToBeDeletedPerPartition"] or {}
@@ -120,7 +120,9 @@ class CleanPlan:
         paths = {
             p: [info["filePath"] for info in infos if not info["isBootstrapBaseFile"]] for p, infos in listed.items()
         }
-        names = [(p, path.rpartition("/")[2]) for p, found in {**old, **paths}.items() for path in found if path]
+        names = [
+            (p, path.rpartition("/")[2]) for p, file_paths in {**old, **paths}.items() for path in file_paths if path
+        ]
         columns = [pa.array([n[0] for n in names], pa.string()), pa.array([n[1] for n in names], pa.string())]
         earliest = record["earliestInstantToRetain"]
         return cls(
@@ -143,7 +145,7 @@ class CleanPlan:
         partitions = len(pc.unique(self.files["partition"]))
         text = f"clean, {where}: {len(self):,} files in {partitions:,} partitions, {self.num_bytes:,} bytes"
         if self.earliest is not None:
-            text += f", all is kept that is read from {self.earliest[0]} on"
+            text += f", snapshots from {self.earliest[0]} on are retained"
         return text + (f"; {self.reason}" if self.reason else "")
 
 
@@ -153,12 +155,12 @@ def clean_metadata(
     """Return the content of a completed clean.
 
     Args:
-        plan: what was to be deleted.
-        start: the instant of the clean.
-        millis: how long it took.
-        version: the table version.
-        dropped: partitions that were deleted.
-        failed: names of files that could not be deleted, by partition.
+        plan: Plan that was executed.
+        start: Instant of the clean.
+        millis: Duration in milliseconds.
+        version: Table version.
+        dropped: Partitions that were deleted.
+        failed: Names of files that could not be deleted, by partition.
     """
     gone = plan.names_by_partition()
     partitions = {}

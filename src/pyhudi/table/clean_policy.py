@@ -1,6 +1,6 @@
-"""Retention of file slices: which ones a cleaning policy lets go, computed over Arrow tables.
+"""Retention of file slices: the slices that a cleaning policy expires, computed on Arrow tables without I/O.
 
-Nothing is read or written here. Tables and their metadata tables are cleaned by the same rules.
+Tables and their metadata tables are cleaned by the same rules.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline import Timeline
 
 NEEDED_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("base_instant", pa.string())])
-"""File groups that a pending plan works on, and the base instant from which it needs their slices."""
+"""File groups of a pending plan, and the base instant from which it needs their slices."""
 
 EXPIRED_SCHEMA = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
-"""Files to delete: the partition path, the name without folders, bytes."""
+"""Files to delete: partition path, name without folders, size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A cleaning policy with its numbers; only the number of the policy counts."""
+    """A cleaning policy with its parameters; only that of the policy is used."""
 
     policy: CleanPolicy = CleanPolicy.KEEP_LATEST_COMMITS
     commits: int = 10
@@ -45,7 +45,7 @@ class Retention:
 
     @classmethod
     def of(cls, opts: Options) -> Retention:
-        """Read the policy from the options."""
+        """Create the retention from the options."""
         from pyhudi.config import options
 
         return cls(
@@ -57,7 +57,7 @@ class Retention:
 
     @property
     def by_versions(self) -> bool:
-        """True if versions of files are counted rather than commits or hours."""
+        """True if file versions are counted rather than commits or hours."""
         return self.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
 
     def __str__(self) -> str:
@@ -70,63 +70,63 @@ class Retention:
 
 
 def earliest_instant_to_retain(timeline: Timeline, retention: Retention, now: str) -> Instant | None:
-    """Return the first completed write whose snapshot stays readable; None when nothing is to be cleaned.
+    """Return the first completed write whose snapshot remains readable; None if nothing is to be cleaned.
 
-    It is never after the last write that completed before the first pending one: what is pending may still read, or be
-    rolled back to, older slices.
+    It is never later than the last write that completed before the first pending one, because a pending write may still
+    read older slices or be rolled back to them.
 
     Args:
-        timeline: the active timeline.
-        retention: the policy. One by versions has no such instant.
-        now: the current time as an instant in the timeline's zone.
+        timeline: The active timeline.
+        retention: The policy. One by versions has no such instant.
+        now: Current time as an instant in the timeline's time zone.
     """
     writes = timeline.writes()
     done = writes.completed().instants
     if retention.policy is CleanPolicy.KEEP_LATEST_COMMITS:
         if len(done) <= retention.commits:
             return None
-        found = done[len(done) - retention.commits]
+        earliest = done[len(done) - retention.commits]
     elif retention.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         since = format_instant(parse_instant(now) - timedelta(hours=retention.hours))
         recent = [i for i in done if i.requested >= since]
         if not recent:
             return None
-        found = recent[0]
+        earliest = recent[0]
     else:
         return None
     pending = writes.pending().first
-    if pending is not None and found.requested > pending.requested:
+    if pending is not None and earliest.requested > pending.requested:
         return next((i for i in reversed(done) if i.requested < pending.requested), None)
-    return found
+    return earliest
 
 
 def expired_by_instant(slices: pa.Table, earliest: str) -> NDArray[np.bool_]:
     """Return a mask of the slices that no snapshot from ``earliest`` on reads.
 
-    The last slice of a group that began before ``earliest`` is still read then, and stays.
+    The last slice of a group that began before ``earliest`` is still read then, and is kept.
 
     Args:
-        slices: all slices of visible file groups (`SLICE_SCHEMA`, in its order).
-        earliest: the instant to retain.
+        slices: All slices of visible file groups (`SLICE_SCHEMA`, in its order).
+        earliest: Earliest instant to retain.
     """
     if not slices.num_rows:
         return np.zeros(0, dtype=bool)
     before = _flags(pc.less(slices["base_instant"], earliest))
     follows = np.append(np.diff(group_codes(slices)) == 0, False)
-    found: NDArray[np.bool_] = before & follows & np.append(before[1:], False)
-    return found
+    expired: NDArray[np.bool_] = before & follows & np.append(before[1:], False)
+    return expired
 
 
 def expired_by_version(
     slices: pa.Table, versions: int, kept: NDArray[np.bool_], planned: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return a mask of the slices that come before the newest ``versions`` of their file group.
+    """Return a mask of the slices older than the newest ``versions`` of their file group.
 
     Args:
-        slices: all slices of visible file groups (`SLICE_SCHEMA`, in its order).
-        versions: slices that stay.
-        kept: a mask of slices that are not counted and stay.
-        planned: a mask of the slices of groups that a pending compaction works on; it holds one version already.
+        slices: All slices of visible file groups (`SLICE_SCHEMA`, in its order).
+        versions: Number of slices to retain.
+        kept: Mask of slices that are not counted and retained.
+        planned: Mask of the slices of groups of a pending compaction, which counts as one version.
     """
     if not slices.num_rows:
         return np.zeros(0, dtype=bool)
@@ -136,8 +136,8 @@ def expired_by_version(
     number = np.repeat(np.arange(len(ends)), np.diff(np.append(-1, ends)))
     up_to = np.cumsum(counted)
     newer = up_to[ends][number] - up_to
-    found: NDArray[np.bool_] = (newer >= versions - planned.astype(np.int64)) & ~kept
-    return found
+    expired: NDArray[np.bool_] = (newer >= versions - planned.astype(np.int64)) & ~kept
+    return expired
 
 
 def needed_by_plans(slices: pa.Table, needed: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -170,7 +170,7 @@ def holding(slices: pa.Table, names: pa.Array) -> NDArray[np.bool_]:
 
 
 def opened_by(slices: pa.Table, instants: Sequence[str]) -> NDArray[np.bool_]:
-    """Return a mask of the slices that pending compactions of these ``instants`` have opened."""
+    """Return a mask of the slices that pending compactions with these ``instants`` have opened."""
     mine = pc.is_in(slices["base_instant"], value_set=pa.array(list(instants), pa.string()))
     return _flags(pc.and_(mine, pc.is_null(slices["base_path"])))
 
@@ -199,16 +199,16 @@ def expired_files(
     saved: pa.Array | None = None,
     pending: Sequence[str] = (),
 ) -> pa.Table:
-    """Return the files that a policy lets go (`EXPIRED_SCHEMA`, sorted by partition).
+    """Return the files that a policy expires (`EXPIRED_SCHEMA`, sorted by partition).
 
     Args:
-        slices: every slice of the visible file groups (`SLICE_SCHEMA`), those opened by pending compactions included.
-        replaced: every slice of file groups that nobody sees from ``earliest`` on.
-        retention: the policy.
-        earliest: the instant to retain; not looked at by a policy that counts versions.
-        needed: slices that pending plans need (`NEEDED_SCHEMA`).
-        saved: names of the files of savepoints.
-        pending: instants of pending compactions.
+        slices: All slices of the visible file groups (`SLICE_SCHEMA`), including those opened by pending compactions.
+        replaced: All slices of file groups that are not visible from ``earliest`` on.
+        retention: The policy.
+        earliest: Earliest instant to retain; ignored by a policy that counts versions.
+        needed: Slices that pending plans need (`NEEDED_SCHEMA`).
+        saved: Names of the files of savepoints.
+        pending: Instants of pending compactions.
     """
     names = pa.array([], pa.string()) if saved is None else saved
     plans = NEEDED_SCHEMA.empty_table() if needed is None else needed
@@ -226,5 +226,5 @@ def expired_files(
 
 def _flags(mask: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
     flat = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
-    found: NDArray[Any] = flat.to_numpy(zero_copy_only=False).astype(bool)
-    return found.copy()
+    flags: NDArray[Any] = flat.to_numpy(zero_copy_only=False).astype(bool)
+    return flags.copy()

@@ -1,7 +1,7 @@
-"""Compaction plans as Avro records of the timeline, for tables and for the metadata table alike.
+"""Compaction plans as Avro records of the timeline, for tables and metadata tables.
 
-Apache Hudi carries out plans that it finds pending, whoever made them, and looks all metrics of an operation up
-(``HoodieCompactor``): one that is missing fails its compaction.
+Apache Hudi executes pending plans of any writer, and requires all metrics of an operation (``HoodieCompactor``): a
+missing one fails its compaction.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 PLAN_VERSION = 2
-"""The version of plans whose operations name files without folders."""
+"""Version of plans whose operations name files without folders."""
 
 
 def plan_record(
@@ -27,8 +27,8 @@ def plan_record(
         operations: Rows of `pyhudi.services.compaction.compaction_operations.OPERATION_SCHEMA`.
         table_version: Version of the table.
         strategy: Record of the strategy, for plans that name one.
-        preserve_metadata: Whether records keep their commit times.
-        missing: Partitions in which something was left for the next plan (from version 8 on).
+        preserve_metadata: Records keep their commit times.
+        missing: Partitions with slices left for the next plan (from version 8 on).
     """
     record: dict[str, Any] = {
         "operations": [operation_record(row) for row in operations],
@@ -41,7 +41,7 @@ def plan_record(
 
 
 def operation_record(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as the Avro record of a plan."""
+    """Return the Avro record of an operation."""
     metrics = {
         "TOTAL_LOG_FILES": len(row["log_files"]),
         "TOTAL_IO_MB": row["read_mb"] + row["write_mb"],
@@ -61,7 +61,7 @@ def operation_record(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def operation_row(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The Avro record of a plan as a row. Of paths, which old releases wrote, only the names count."""
+    """Return the row of an operation record. Of paths, which old releases wrote, only the names are used."""
     metrics = record["metrics"] or {}
     base = record["dataFilePath"]
     return {

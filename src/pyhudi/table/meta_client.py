@@ -1,4 +1,4 @@
-"""The way into a table: its storage, its config, its timeline."""
+"""Access to a table: its storage, configuration and timeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FOLDERS = (".aux/.bootstrap/.partitions", ".aux/.bootstrap/.fileids", ".schema"
 
 @dataclass(frozen=True, slots=True)
 class TableMetaClient:
-    """A table as it was when opened. Immutable and picklable; :meth:`reload` looks again."""
+    """A table as of the time it was opened. Immutable and picklable; :meth:`reload` reads it again."""
 
     storage: Storage
     config: TableConfig
@@ -44,14 +44,17 @@ class TableMetaClient:
         config: TableConfig,
         options: Mapping[str, object] | None = None,
     ) -> TableMetaClient:
-        """Make an empty table: the folders that Apache Hudi makes (where the storage knows folders), then the
-        properties, atomically. Of racing creators one returns; the others get TableExistsError and may open it."""
+        """Create an empty table: the folders of Apache Hudi (if the storage has folders), then the properties,
+        atomically.
+
+        Of concurrent creators one succeeds; the others get TableExistsError and may open it.
+        """
         parsed = Options.parse(options)
         storage = _storage(location, parsed)
         config.check_readable()
         config.check_writable()
         if storage.exists(PATH):
-            raise TableExistsError(f"there is a Hudi table at {storage.root} already; open it, or choose another path")
+            raise TableExistsError(f"a Hudi table exists at {storage.root}; open it, or choose another path")
         layout = config.layout
         for folder in _FOLDERS:
             storage.make_dirs(f"{META_FOLDER}/{folder}")
@@ -61,15 +64,15 @@ class TableMetaClient:
         return cls(storage, config, parsed)
 
     def reload(self) -> TableMetaClient:
-        """The table as it is now: properties read again."""
+        """Return the table with its properties read again."""
         return TableMetaClient(self.storage, TableConfig.load(self.storage), self.options)
 
     def with_config(self, config: TableConfig) -> TableMetaClient:
-        """The same place with a config that was just written."""
+        """Return the same table with a configuration that was just written."""
         return TableMetaClient(self.storage, config, self.options)
 
     def active_timeline(self) -> ActiveTimeline:
-        """The active timeline as it is now: one listing."""
+        """Load the active timeline by one listing."""
         return ActiveTimeline.load(self.storage, self.config.layout)
 
     def __repr__(self) -> str:

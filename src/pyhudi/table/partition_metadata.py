@@ -1,8 +1,8 @@
-"""``.hoodie_partition_metadata``: the file that makes a folder a partition.
+"""``.hoodie_partition_metadata``: the file that marks a folder as a partition.
 
-It says which write made the folder and how many folders below the root it is. The usual form is Java properties text;
-tables with ``hoodie.partition.metafile.use.base.format`` have an empty parquet or ORC file instead, with the same two
-properties in the footer.
+It holds the write that created the folder and the depth of the folder below the root. The usual form is Java properties
+text. Tables with ``hoodie.partition.metafile.use.base.format`` have an empty Parquet or ORC file instead, with the same
+two properties in the footer.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ _EXTENSIONS = ("", ".parquet", ".orc")
 _NAMES = tuple(FILE_NAME + extension for extension in _EXTENSIONS)
 _COMMIT_TIME = "commitTime"
 _DEPTH = "partitionDepth"
-# the one column that the original puts into the empty base file
+# The only column in Apache Hudi's empty base file.
 _EMPTY_COLUMN = "_hoodie_record_key"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """``commit_time`` is the instant of the write that made the folder; ``depth`` the number of folders below the
-    root, 0 for a table without partitions."""
+    """``commit_time`` is the instant of the write that created the folder; ``depth`` the number of folders below the
+    root, 0 without partitions."""
 
     commit_time: str
     depth: int
 
 
 def depth_of(partition: str) -> int:
-    """Number of path segments of a partition."""
+    """Return the number of path segments of a partition."""
     return len(partition.split("/")) if partition else 0
 
 
 def write_partition_metadata(
     storage: Storage, partition: str, instant: str, *, base_format: FileFormat | None = None
 ) -> bool:
-    """Make *partition* a partition, unless it is one; return whether the file was made.
+    """Mark *partition* as a partition, unless it is one. Return whether the file was created.
 
-    *base_format* PARQUET takes the form of a base file; with any other the text is written, which every reader looks
-    for first. Racing writers are fine: the first one's file stays.
+    With *base_format* PARQUET the file is a base file; otherwise it is the text form, which every reader tries first.
+    Of concurrent writers the file of the first one is kept.
     """
     depth = depth_of(partition)
     if base_format is FileFormat.PARQUET:
@@ -67,9 +67,9 @@ def write_partition_metadata(
 
 
 def read_partition_metadata(storage: Storage, partition: str) -> PartitionMetadata | None:
-    """Read the partition's metadata file, in whichever form; ``None`` when the folder is no partition.
+    """Read the partition's metadata file in either form; ``None`` if the folder is not a partition.
 
-    Raises CorruptTableError when the file cannot be understood.
+    Raises CorruptTableError if the file is invalid.
     """
     for name in _NAMES:
         path = join_path(partition, name)
@@ -78,20 +78,20 @@ def read_partition_metadata(storage: Storage, partition: str) -> PartitionMetada
         except NotFoundError:
             continue
         try:
-            found = _properties(name, data)
-            return PartitionMetadata(found[_COMMIT_TIME], int(found[_DEPTH]))
+            properties = _properties(name, data)
+            return PartitionMetadata(properties[_COMMIT_TIME], int(properties[_DEPTH]))
         except (FormatError, KeyError, ValueError, OSError, pa.ArrowException) as e:
             raise CorruptTableError(
-                f"{storage.uri(path)} is no partition metadata ({e}); write {_COMMIT_TIME}=<instant> and "
+                f"{storage.uri(path)} is not valid partition metadata ({e}); write {_COMMIT_TIME}=<instant> and "
                 f"{_DEPTH}={depth_of(partition)} into it"
             ) from e
     return None
 
 
 def partitions_in(paths: pa.Array | pa.ChunkedArray) -> list[str]:
-    """The partitions among listed *paths* (relative to the root), sorted; ``""`` is the root itself.
+    """Return the partitions among listed *paths* (relative to the root), sorted; ``""`` is the root itself.
 
-    What lies under ``.hoodie`` is not the table's.
+    Paths under ``.hoodie`` are ignored.
     """
     flags = pc.and_(
         pc.match_substring_regex(paths, r"(^|/)\.hoodie_partition_metadata(\.parquet|\.orc)?$"),
@@ -102,11 +102,11 @@ def partitions_in(paths: pa.Array | pa.ChunkedArray) -> list[str]:
 
 
 def list_partitions(storage: Storage, under: Sequence[str] = ("",)) -> list[str]:
-    """List all partitions below the given folders, by one listing each."""
-    found: set[str] = set()
+    """List all partitions below the given folders, with one listing each."""
+    partitions: set[str] = set()
     for folder in under:
-        found.update(partitions_in(storage.list(folder, recursive=True)["path"]))
-    return sorted(found)
+        partitions.update(partitions_in(storage.list(folder, recursive=True)["path"]))
+    return sorted(partitions)
 
 
 def _parquet(instant: str, depth: int) -> bytes:

@@ -1,8 +1,8 @@
-"""Time to live of partitions: which have expired.
+"""Partition TTL: detection of expired partitions.
 
-The age of a partition is counted from the newest write to it, or from the write that made it. Source: the strategies
-``KeepByTimeStrategy`` and ``KeepByCreationTimeStrategy`` of Apache Hudi. The former looks at base files alone, so that
-a partition of a merge-on-read table could expire while updates go to its logs; here log files count, too.
+The age of a partition is measured from its newest write, or from the write that created it. Source: the strategies
+``KeepByTimeStrategy`` and ``KeepByCreationTimeStrategy`` of Apache Hudi. The former considers base files only, so that
+a partition of a merge-on-read table could expire although its logs are updated; here log files are considered, too.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class PartitionTtl:
-    """How long partitions live.
+    """Partition TTL policy.
 
     Attributes:
-        strategy: What the age of a partition is counted from.
-        days: The age, in days, from which on it has expired.
-        selected: Paths of the partitions that may expire; none: all.
-        most: Partitions that are dropped at once.
+        strategy: Event from which the age of a partition is measured.
+        days: Age in days from which a partition is expired.
+        selected: Paths of the partitions that may expire; empty: all.
+        most: Maximum number of partitions that are dropped at once.
     """
 
     strategy: TtlStrategy
@@ -53,14 +53,14 @@ class PartitionTtl:
 
     @classmethod
     def of(cls, opts: Options) -> PartitionTtl:
-        """From the options.
+        """Create the policy from the options.
 
         Raises:
-            ConfigError: no time to live is set, or the strategy is unknown.
+            ConfigError: No TTL is set, or the strategy is unknown.
         """
         days = opts.get_typed(options.TTL_DAYS)
         if days <= 0:
-            raise ConfigError(f"{options.TTL_DAYS.key}={days}: no partition ever expires; give a number of days")
+            raise ConfigError(f"{options.TTL_DAYS.key}={days}: no partition would ever expire; set a number of days")
         strategy = opts.get_typed(options.TTL_STRATEGY)
         name = opts.get_typed(options.TTL_STRATEGY_CLASS)
         if name is not None:
@@ -71,11 +71,11 @@ class PartitionTtl:
         return cls(strategy, days, opts.get_typed(options.TTL_PARTITIONS), opts.get_typed(options.TTL_MAX_PARTITIONS))
 
     def expired(self, table: OpenTable) -> list[str]:
-        """Return the partitions that have expired, sorted, at most as many as are dropped at once."""
+        """Return the expired partitions, sorted, limited to the number that is dropped at once."""
         return self.expired_in(table, FileSystemView.load(table))
 
     def expired_in(self, table: OpenTable, view: FileSystemView) -> list[str]:
-        """Return the same of a table that is listed."""
+        """Return the expired partitions of a table with its file-system view."""
         if not table.config.partition_fields:
             return []
         now = parse_instant(instant_of_millis(_now_ms(), table.config.timezone))
@@ -98,8 +98,8 @@ class PartitionTtl:
 
 @dataclass(frozen=True, slots=True)
 class TtlResult:
-    """What a deletion of expired partitions did: their paths, the instant of the commit that dropped them (None: there
-    was nothing to do, or it was a dry run), and why there was nothing to do."""
+    """Result of a deletion of expired partitions: their paths, the instant of the commit that dropped them (None if
+    there was nothing to do, or for a dry run), and the reason if there was nothing to do."""
 
     partitions: tuple[str, ...] = ()
     instant: str | None = None
@@ -114,18 +114,18 @@ def _now_ms() -> int:
 
 
 def _last_writes(slices: pa.Table) -> pa.Table:
-    """The newest instant (``instant``) in the names of the files of each ``partition``."""
+    """Return the newest instant (``instant``) in the names of the files of each ``partition``."""
     logs = slices["log_paths"].combine_chunks()
-    found = pc.struct_field(pc.extract_regex(pc.list_flatten(logs), _LOG_INSTANT), "instant")
+    instants = pc.struct_field(pc.extract_regex(pc.list_flatten(logs), _LOG_INSTANT), "instant")
     of_logs = slices["partition"].combine_chunks().take(pc.list_parent_indices(logs))
     names = ["partition", "instant"]
     base = pa.table([slices["partition"], slices["base_instant"]], names=names)
-    times = pa.concat_tables([base, pa.table([of_logs, found.cast(pa.string())], names=names)])
+    times = pa.concat_tables([base, pa.table([of_logs, instants.cast(pa.string())], names=names)])
     return times.group_by("partition").aggregate([("instant", "max")]).rename_columns(names)
 
 
 def _made_before(table: OpenTable, partitions: list[str], limit: str) -> list[str]:
-    """Those of the partitions that were made before an instant."""
+    """Return those of the partitions that were created before an instant."""
 
     def is_old(partition: str) -> bool:
         made = read_partition_metadata(table.storage, partition)
@@ -136,8 +136,11 @@ def _made_before(table: OpenTable, partitions: list[str], limit: str) -> list[st
 
 
 def _without_late_logs(table: OpenTable, slices: pa.Table, partitions: list[str], limit: str) -> list[str]:
-    """The partitions but for those whose logs may be newer than an instant. In tables of version 6 the names of log
-    files do not tell: commits do, as far as the active timeline goes back."""
+    """Return the partitions without logs that may be newer than an instant.
+
+    In tables of version 6 the names of log files do not contain their instant, so commits are read as far as the active
+    timeline reaches.
+    """
     has_logs = pc.greater(pc.list_value_length(slices["log_paths"]), 0)
     logged = set(slices["partition"].filter(has_logs).to_pylist())
     if not logged & set(partitions):

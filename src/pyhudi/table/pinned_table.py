@@ -1,4 +1,4 @@
-"""One snapshot of a table, so that all parts of a plan see the same timeline."""
+"""Snapshot of a table, so that all parts of a plan use the same timeline."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
-    """Snapshot of a table: its configuration, and the timeline it had when it was pinned.
+    """Snapshot of a table: its configuration and timeline at the time it was pinned.
 
-    File-system views, plans and services that share one see the same commits, whatever others publish meanwhile.
+    File-system views, plans and services that share a snapshot see the same commits, regardless of later ones.
 
     Attributes:
-        storage: Where the table is.
-        config: The table's hoodie.properties.
-        active: The timeline as it was listed.
+        storage: Storage of the table.
+        config: Content of hoodie.properties.
+        active: Timeline at that time.
     """
 
     storage: Storage
@@ -30,13 +30,13 @@ class PinnedTable:
 
     @classmethod
     def of(cls, client: TableMetaClient) -> PinnedTable:
-        """The table as it is now: one listing of the timeline."""
+        """Pin the current state of the table, with one listing of the timeline."""
         return cls(client.storage, client.config, client.active_timeline())
 
     def again(self) -> PinnedTable:
-        """The same table as it is now."""
+        """Return a new snapshot of the same table."""
         return PinnedTable(self.storage, self.config, self.active.reload())
 
     def active_timeline(self) -> ActiveTimeline:
-        """The timeline of that moment."""
+        """Return the pinned timeline."""
         return self.active

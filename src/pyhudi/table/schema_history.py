@@ -1,9 +1,9 @@
-"""History of a table's schemas in ``.hoodie/.schema``, which tables with schema-on-read evolution keep.
+"""History of a table's schemas in ``.hoodie/.schema``, which exists for tables with schema-on-read evolution.
 
-Files keep the names of columns that they were written with. Each version of the schema gives every column an id that
-never changes, so a column of a query is the one with the same id in the version that was in force when a file was
-written. Every write leaves a file with the whole history, newest version first, before it completes: only files of
-completed writes count (`org.apache.hudi.internal.schema.io.FileBasedInternalSchemaStorageManager`).
+Files keep the column names with which they were written. Each version of the schema assigns every column a permanent
+id, so a column of a query corresponds to the column with the same id in the version that applied when a file was
+written. Every write stores a file with the whole history, newest version first, before it completes; only files of
+completed writes are valid (`org.apache.hudi.internal.schema.io.FileBasedInternalSchemaStorageManager`).
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ _BEGIN = '{"schemas":['
 
 @dataclass(frozen=True, slots=True)
 class SchemaHistory:
-    """The versions of a table's schema, oldest first, and the text of the file that they were read from."""
+    """Versions of a table's schema, oldest first, and the text of the file from which they were read."""
 
     versions: tuple[InternalSchema, ...]
     text: str
 
     @classmethod
     def of(cls, first: InternalSchema) -> SchemaHistory:
-        """Begin a history."""
+        """Start a history."""
         return cls((first,), f"{_BEGIN}{first.to_json()}]}}")
 
     @classmethod
     def load(cls, active: ActiveTimeline) -> SchemaHistory | None:
-        """Read the newest history file of a completed write; None when the table has none. A write leaves its file
-        before it completes, so that there may be some of writes that died.
+        """Load the newest history file of a completed write; None if the table has none.
+
+        A write stores its file before it completes, so files of failed writes may exist.
 
         Raises:
-            CorruptTableError: it cannot be parsed.
+            CorruptTableError: The file cannot be parsed.
         """
         counts = active.timeline.contains_or_before_start
         done = [i for i in _files(active) if i.is_completed and counts(i.requested)]
@@ -62,27 +63,27 @@ class SchemaHistory:
             versions = [InternalSchema.from_json(one) for one in json.loads(text)["schemas"]]
         except (ValueError, KeyError, TypeError) as e:
             file = active.storage.uri(f"{SCHEMA_FOLDER}/{newest}")
-            raise CorruptTableError(f"the schema history {file} cannot be parsed: {type(e).__name__}: {e}") from e
+            raise CorruptTableError(f"cannot parse the schema history {file}: {type(e).__name__}: {e}") from e
         return cls(tuple(sorted(versions, key=lambda version: version.version_id)), text)
 
     def with_version(self, schema: InternalSchema) -> SchemaHistory:
-        """Return the history with one more version; what is there stays as it was written."""
+        """Return the history with one more version; existing versions keep their text."""
         if not self.text.startswith(_BEGIN):
             texts = [version.to_json() for version in reversed(self.versions)]
             return SchemaHistory((*self.versions, schema), f"{_BEGIN}{','.join((schema.to_json(), *texts))}]}}")
         return SchemaHistory((*self.versions, schema), f"{_BEGIN}{schema.to_json()},{self.text[len(_BEGIN) :]}")
 
     def as_of(self, instant: str | None) -> InternalSchema:
-        """Return the version in force at a requested time (None: the newest)."""
+        """Return the version that applied at a requested time (None: the newest)."""
         if instant is None:
             return self.versions[-1]
         since = [version.version_id for version in self.versions]
         return self.versions[max(bisect_right(since, int(instant)) - 1, 0)]
 
     def names(self, columns: pa.Schema | None, as_of: str | None, instant: str) -> FileNames:
-        """Return the names that files of an instant have for the columns of the version at ``as_of``.
+        """Return the names in files of an instant for the columns of the version at ``as_of``.
 
-        ``columns`` may have columns that no version knows yet, as a write brings them.
+        ``columns`` may include columns that no version has yet, as added by a write.
         """
         return names_between(self.as_of(instant), self.as_of(as_of), columns)
 
@@ -91,22 +92,24 @@ class SchemaHistory:
         return ColumnNamesByInstant(replace(self, text=""), columns, as_of)
 
     def unchanged(self) -> frozenset[str]:
-        """Return the names of top-level columns that have always been those of one column, which never had another
-        name, and inside of which no name has changed."""
+        """Return the names of top-level columns whose names, and those of their nested fields, have never changed or
+        belonged to another column."""
         paths: dict[str, set[int]] = {}
         ids: dict[int, set[str]] = {}
         for version in self.versions:
             for path, id_ in version.paths().items():
                 paths.setdefault(path, set()).add(id_)
                 ids.setdefault(id_, set()).add(path)
-        changed = {path.split(".")[0] for path, found in paths.items() if len(found) > 1}
-        changed |= {path.split(".")[0] for found in ids.values() if len(found) > 1 for path in found}
+        changed = {path.split(".")[0] for path, versions_names in paths.items() if len(versions_names) > 1}
+        changed |= {
+            path.split(".")[0] for versions_names in ids.values() if len(versions_names) > 1 for path in versions_names
+        }
         return frozenset(path for path in paths if "." not in path) - changed
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnNamesByInstant:
-    """The names that columns of a query or a write have in the files of an instant; pickles, so that tasks can ask."""
+    """Names of the columns of a query or write in the files of an instant. Can be pickled, for use in tasks."""
 
     history: SchemaHistory
     columns: pa.Schema
@@ -116,7 +119,7 @@ class ColumnNamesByInstant:
         return self.history.names(self.columns, self.as_of, instant)
 
     def recorded(self) -> dict[str, str]:
-        """Return what commit metadata says of the version: the entry `LATEST_SCHEMA`."""
+        """Return the entry `LATEST_SCHEMA` for commit metadata."""
         return {LATEST_SCHEMA: self.history.as_of(self.as_of).to_json()}
 
     def of(self, instants: Iterable[str]) -> dict[str, FileNames]:
@@ -126,9 +129,9 @@ class ColumnNamesByInstant:
 
 
 def persist_history(active: ActiveTimeline, instant: str, completion: str | None, history: SchemaHistory) -> None:
-    """Write the history file of a write that is about to complete, and delete files of writes that never completed.
+    """Write the history file of a write that is about to complete, and delete files of failed writes.
 
-    The table's lock is held. ``completion``: the completion time in the file's name (None in layout 1).
+    The caller holds the lock of the table. ``completion``: the completion time in the file name (None in layout 1).
     """
     storage, layout = active.storage, active.layout
     _delete_residual_files(active, instant)
@@ -139,7 +142,7 @@ def persist_history(active: ActiveTimeline, instant: str, completion: str | None
 
 
 def _delete_residual_files(active: ActiveTimeline, instant: str) -> None:
-    """Delete files of writes that died, and those of archived writes but for the newest one that counts."""
+    """Delete files of failed writes, and those of archived writes except the newest valid one."""
     files, timeline = _files(active), active.timeline
     newest = max((f.requested for f in files if timeline.contains_or_before_start(f.requested)), default="")
     for file in files:
@@ -150,7 +153,7 @@ def _delete_residual_files(active: ActiveTimeline, instant: str) -> None:
 
 
 def _files(active: ActiveTimeline) -> list[Instant]:
-    """The history files, in either layout's form, as an upgrade leaves them as they are."""
+    """Return the history files, named as in either layout, because an upgrade does not rename them."""
     paths = active.storage.list(SCHEMA_FOLDER)["path"].to_pylist()
     names = [str(path).rpartition("/")[2] for path in paths]
     parsed = (active.layout.parse(name) or LAYOUT_2.parse(name) for name in names)

@@ -1,5 +1,8 @@
-"""Services of a table, as users call them. Takes the table's path and Apache Hudi's options, chooses Spark or threads,
-and hands over to `pyhudi.services`; gives plans and results."""
+"""Public services of a table.
+
+Takes the path of a table and Apache Hudi's options, selects Spark or threads, and calls `pyhudi.services`; returns
+plans and results.
+"""
 
 from __future__ import annotations
 

@@ -44,23 +44,23 @@ class CleaningServices(ServiceBase):
         only_if_due: bool = False,
         progress: Progress | None = None,
     ) -> ServiceResult | CleanPlan:
-        """Delete the files that no query needs by the cleaning policy (`hoodie.clean.policy`).
+        """Delete the files that no query needs according to the cleaning policy (`hoodie.clean.policy`).
 
-        Cleans that are pending, of whichever process, are run first. Files of savepoints, of pending compactions and
-        clusterings, and of the latest snapshot stay.
+        Pending cleans, of any process, are executed first. Files of savepoints, of pending compactions and clusterings,
+        and of the latest snapshot are retained.
 
         Args:
-            options: Options of cleaning, on top of the table's.
+            options: Options of cleaning, in addition to the table's.
             dry_run: Change nothing, and return the plan that would be made.
-            only_if_due: Do nothing before the trigger (`hoodie.clean.trigger.max.commits`) says so.
-            progress: Called with "delete files", and how many of how many are deleted.
+            only_if_due: Do nothing before the trigger (`hoodie.clean.trigger.max.commits`) is due.
+            progress: Called with "delete files", the number of deleted files, and their total number.
 
         Returns:
             The result, or the plan with ``dry_run``.
 
         Raises:
-            TransactionError: a restore is pending, or a pending plan names files that the table still needs.
-            LockError: the table's lock could not be taken.
+            TransactionError: A restore is pending, or a pending plan contains files that the table still needs.
+            LockError: The lock of the table could not be acquired.
         """
         client, opts = self._open(options)
         cleaner = Cleaner(client, opts, file_stats_reader(None), progress)
@@ -94,25 +94,25 @@ class CleaningServices(ServiceBase):
         only_if_due: bool = False,
         progress: Progress | None = None,
     ) -> ServiceResult | ArchivalPlan:
-        """Move old instants from the active timeline into the history, from which queries and `HudiTable.history` read
-        them.
+        """Move old instants from the active timeline to the archived timeline, which queries and `HudiTable.history`
+        read.
 
         `hoodie.keep.min.commits` commits stay active, and more if cleaning, savepoints, pending instants or the
         metadata table need them.
 
         Args:
-            options: Options of archival, on top of the table's.
+            options: Options of archival, in addition to the table's.
             dry_run: Change nothing, and return the plan that would be made.
             only_if_due: Do nothing unless there are more than `hoodie.keep.max.commits` commits.
-            progress: Called with "archive instants" before and after, and how many there are.
+            progress: Called with "archive instants" and their number, before and after.
 
         Returns:
             The result, or the plan with ``dry_run``.
 
         Raises:
-            TransactionError: a restore is pending.
-            CorruptInstantError: the timeline or its history cannot be read.
-            LockError: the table's lock could not be taken.
+            TransactionError: A restore is pending.
+            CorruptInstantError: The active or the archived timeline cannot be read.
+            LockError: The lock of the table could not be acquired.
         """
         client, opts = self._open(options)
         if dry_run:

@@ -1,4 +1,4 @@
-"""Clustering as a user asks for it: the part of ``HudiTable.services`` that rewrites file groups."""
+"""Clustering of ``HudiTable.services``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class ClusteringServices(ServiceBase):
-    """Clustering of one table: small file groups become large ones, and rows are sorted, while their commit times,
-    sequence numbers and keys stay. Log files are merged on the way.
+    """Clustering of one table: small file groups are combined into large ones, and rows are sorted; their commit times,
+    sequence numbers and keys are kept. Log files are merged.
 
-    What is planned stays readable and is replaced in one commit. File groups of a pending plan cannot be written to
-    until it is run; a write that did so all the same makes the clustering fail, never the other way round.
+    Planned file groups remain readable and are replaced in one commit. They cannot be written to until the plan is
+    executed; if a write nevertheless does so, the clustering fails, never the write.
     """
 
     @overload
@@ -59,32 +59,32 @@ class ClusteringServices(ServiceBase):
         spark: SparkSession | None = None,
         progress: Progress | None = None,
     ) -> ClusteringResult | ClusteringPlan:
-        """Rewrite file groups: run the plans that are pending or, if there are none, make a plan and run it.
+        """Rewrite file groups: execute the pending plans or, if there are none, make a plan and execute it.
 
-        Base files below `hoodie.clustering.plan.strategy.small.file.limit` are clustered, into files of up to
+        Base files smaller than `hoodie.clustering.plan.strategy.small.file.limit` are combined into files of up to
         `hoodie.clustering.plan.strategy.target.file.max.bytes`, sorted by
-        `hoodie.clustering.plan.strategy.sort.columns` if given, along the curve that `hoodie.layout.optimize.strategy`
-        names.
+        `hoodie.clustering.plan.strategy.sort.columns` if set, along the curve in `hoodie.layout.optimize.strategy`.
 
         Args:
-            options: Apache Hudi's options, on top of the table's.
+            options: Apache Hudi's options, in addition to the table's.
             dry_run: Change nothing, and return the plan that would be made.
-            only_if_due: Make a new plan only after `hoodie.clustering.async.max.commits` commits. By default the call
-                itself is the reason to cluster.
+            only_if_due: Make a new plan only after `hoodie.clustering.async.max.commits` commits. By default a plan is
+                always made.
             spark: Session that runs the tasks; None for the active one, or threads if there is none.
-            progress: Called with the name of the work, how many groups of files are done, and how many there are; on
-                Spark before and after.
+            progress: Called with the name of the work, the number of completed groups of files, and their total number;
+                on Spark before and after.
 
         Returns:
             The result, or the plan with ``dry_run``.
 
         Raises:
-            ConfigError: options are wrong, or there is no such column to sort by; nothing is planned then.
-            UnsupportedTableError: the table has the bucket index with a fixed number of buckets, or merges by a merger
-                that is not registered.
-            ConflictError: a file group was written to meanwhile; the plan stays, to be tried again.
-            TransactionError: another process runs a plan, or a restore is pending.
-            SetupError: the table has a record index, or there is too much to be sorted in memory, and no Spark.
+            ConfigError: Options are invalid, or a sort column does not exist; nothing is planned then.
+            UnsupportedTableError: The table has the bucket index with a fixed number of buckets, or its merger is not
+                registered.
+            ConflictError: A file group was written concurrently; the plan remains, to be retried.
+            TransactionError: Another process executes a plan, or a restore is pending.
+            SetupError: The table has a record index, or the input is too large to sort in memory, and there is no Spark
+                session.
         """
         client, opts = self._open(options)
         if dry_run:
@@ -92,18 +92,18 @@ class ClusteringServices(ServiceBase):
         return run_all(client, opts, _runner(spark, progress), only_if_due=only_if_due)
 
     def schedule_clustering(self, options: Given = None, *, only_if_due: bool = False) -> ClusteringPlan:
-        """Make a clustering plan and leave it on the timeline, to be run by any process. Its file groups cannot be
+        """Make a clustering plan and leave it in the timeline, to be executed by any process. Its file groups cannot be
         written to until then.
 
         Args:
-            options: Apache Hudi's options, on top of the table's.
+            options: Apache Hudi's options, in addition to the table's.
             only_if_due: Make a plan only after `hoodie.clustering.async.max.commits` commits.
 
         Returns:
-            The plan. It is empty, and not on the timeline, when there is nothing to do; its ``reason`` says why.
+            The plan. It is empty, and not in the timeline, if there is nothing to do; its ``reason`` explains why.
 
         Raises:
-            ConfigError: Options are wrong, or there is no such column to sort by.
+            ConfigError: Options are invalid, or a sort column does not exist.
             UnsupportedTableError: The table cannot be clustered.
         """
         client, opts = self._open(options)
@@ -117,39 +117,39 @@ class ClusteringServices(ServiceBase):
         spark: SparkSession | None = None,
         progress: Progress | None = None,
     ) -> ClusteringResult:
-        """Run the clustering plans that are pending, oldest first, or only that of ``instant``.
+        """Execute the pending clustering plans, oldest first, or only that of ``instant``.
 
-        A run that failed before, here or elsewhere, is rolled back and started again. A clustering that another program
-        has begun is left alone, unless its ``instant`` is given here, or it has been silent for
-        `pyhudi.compaction.abandoned.minutes`.
+        A failed run, here or elsewhere, is rolled back and started again. A clustering started by another program is
+        skipped, unless its ``instant`` is passed, or it has been inactive for `pyhudi.compaction.abandoned.minutes`.
 
         Args:
-            instant: Requested time of the plan to run; None for all.
-            options: Apache Hudi's options, on top of the table's.
+            instant: Requested time of the plan to execute; None for all.
+            options: Apache Hudi's options, in addition to the table's.
             spark: Session that runs the tasks; None for the active one, or threads if there is none.
-            progress: Called with the name of the work, how many groups of files are done, and how many there are; on
-                Spark before and after.
+            progress: Called with the name of the work, the number of completed groups of files, and their total number;
+                on Spark before and after.
 
         Returns:
             The result.
 
         Raises:
             InstantNotFoundError: There is no such pending plan.
-            BusyError: Another process runs a plan, or another program may be running one.
-            ConflictError: A file group was written to meanwhile; the plan stays, to be tried again.
-            SetupError: The table has a record index, or there is too much to be sorted in memory, and no Spark.
+            BusyError: Another process executes a plan, or another program may be executing one.
+            ConflictError: A file group was written concurrently; the plan remains, to be retried.
+            SetupError: The table has a record index, or the input is too large to sort in memory, and there is no Spark
+                session.
         """
         client, opts = self._open(options)
         return run_pending(client, opts, _runner(spark, progress), instant=instant, asked_for=instant is not None)
 
     def pending_clusterings(self) -> list[ClusteringPlan]:
-        """Return the clustering plans on the timeline that are not completed, oldest first."""
+        """Return the clustering plans in the timeline that are not completed, oldest first."""
         client, _ = self._open(None)
         return pending_plans(client.active_timeline())
 
 
 def _runner(spark: SparkSession | None, progress: Progress | None) -> ClusteringRunner:
-    """Return the runner of clusterings: Spark, if there is a session, else threads."""
+    """Return the runner of clusterings: Spark, if there is a session, otherwise threads."""
     session = spark or session_if_any()
     if session is None:
         return ThreadRunner(progress)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CompactionServices(ServiceBase):
-    """Compaction and log compaction of one merge-on-read table: planned, run and listed."""
+    """Compaction and log compaction of one merge-on-read table: planning, execution and listing."""
 
     @overload
     def compact(
@@ -51,36 +51,36 @@ class CompactionServices(ServiceBase):
         spark: SparkSession | None = None,
         progress: Progress | None = None,
     ) -> CompactionResult | CompactionPlan:
-        """Merge log files into new base files: run the pending plans, then make a new plan and run it.
+        """Merge log files into new base files: execute the pending plans, then make a new plan and execute it.
 
         Args:
-            options: Apache Hudi's options, on top of the table's.
+            options: Apache Hudi's options, in addition to the table's.
             dry_run: Change nothing, and return the plan that would be made.
-            only_if_due: Make a new plan only if the trigger (`hoodie.compact.inline.trigger.strategy`) asks for one. By
-                default the call itself is the reason to compact.
+            only_if_due: Make a new plan only if the trigger (`hoodie.compact.inline.trigger.strategy`) is due. By
+                default a plan is always made.
             spark: Session that runs the tasks; None for the active one, or threads if there is none.
-            progress: Called with "compact file slices", and how many of how many are done; on Spark, when none and when
-                all are.
+            progress: Called with "compact file slices", the number of completed ones, and their total number; on Spark
+                only at the start and the end.
 
         Returns:
             The result, or the plan with ``dry_run``.
 
         Raises:
             UnsupportedTableError: The table is not merge-on-read, or its merger is not registered
-                (`pyhudi.register_merger`). Nothing is planned then. Planning alone, or a dry run, needs no merger.
-            TransactionError: Another process runs a plan, or a restore is pending.
+                (`pyhudi.register_merger`). Nothing is planned then. Planning alone, or a dry run, requires no merger.
+            TransactionError: Another process executes a plan, or a restore is pending.
         """
         return self._compact(options, dry_run, only_if_due, spark, progress, is_log=False)
 
     def schedule_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
-        """Make a compaction plan and leave it on the timeline, to be run by any process while writers go on.
+        """Make a compaction plan and leave it in the timeline, to be executed by any process concurrently with writers.
 
         Args:
-            options: Apache Hudi's options, on top of the table's.
-            only_if_due: Make a plan only if the trigger asks for one.
+            options: Apache Hudi's options, in addition to the table's.
+            only_if_due: Make a plan only if the trigger is due.
 
         Returns:
-            The plan. It is empty, and not on the timeline, when there is nothing to do; its ``reason`` says why.
+            The plan. It is empty, and not in the timeline, if there is nothing to do; its ``reason`` explains why.
         """
         client, opts = self._open(options)
         return schedule(client, opts, only_if_due=only_if_due)
@@ -88,28 +88,28 @@ class CompactionServices(ServiceBase):
     def run_compaction(
         self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
     ) -> CompactionResult:
-        """Run the pending compaction plans, oldest first, or only that of ``instant``.
+        """Execute the pending compaction plans, oldest first, or only that of ``instant``.
 
-        A run that failed before, here or elsewhere, is rolled back and started again. Compactions of Apache Hudi before
-        1.2 do not tell whether they are still at work. One that has begun is left alone, unless its ``instant`` is
-        given here, or it has been silent for `pyhudi.compaction.abandoned.minutes`.
+        A failed run, here or elsewhere, is rolled back and started again. Compactions of Apache Hudi before 1.2 have no
+        heartbeat. One that has been started is skipped, unless its ``instant`` is passed, or it has been inactive for
+        `pyhudi.compaction.abandoned.minutes`.
 
         Args:
-            instant: Requested time of the plan to run; None for all.
-            options: Apache Hudi's options, on top of the table's.
+            instant: Requested time of the plan to execute; None for all.
+            options: Apache Hudi's options, in addition to the table's.
             spark: Session that runs the tasks; None for the active one, or threads if there is none.
 
         Returns:
             The result.
 
         Raises:
-            BusyError: Another process runs a plan, or another program may be running one.
+            BusyError: Another process executes a plan, or another program may be executing one.
         """
         client, opts = self._open(options)
         return run_pending(client, opts, _runner(spark), instant=instant, asked_for=instant is not None)
 
     def pending_compactions(self) -> list[CompactionPlan]:
-        """Return the compaction plans on the timeline that are not completed, oldest first."""
+        """Return the compaction plans in the timeline that are not completed, oldest first."""
         client, _ = self._open(None)
         return pending_plans(client.active_timeline(), Action.COMPACTION)
 
@@ -145,31 +145,31 @@ class CompactionServices(ServiceBase):
         progress: Progress | None = None,
     ) -> CompactionResult | CompactionPlan:
         """Merge the log files of each file slice into one, which costs less than new base files and makes reads cheaper
-        until then.
+        until the next compaction.
 
-        File slices with at least `hoodie.log.compaction.blocks.threshold` log files or blocks are taken. Arguments,
+        File slices with at least `hoodie.log.compaction.blocks.threshold` log files or blocks are selected. Arguments,
         result and errors as of `compact`.
         """
         return self._compact(options, dry_run, only_if_due, spark, progress, is_log=True)
 
     def schedule_log_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
-        """Make a log compaction plan and leave it on the timeline. Arguments and result as of `schedule_compaction`."""
+        """Make a log compaction plan and leave it in the timeline. Arguments and result as of `schedule_compaction`."""
         client, opts = self._open(options)
         return schedule(client, opts, is_log=True, only_if_due=only_if_due)
 
     def run_log_compaction(
         self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
     ) -> CompactionResult:
-        """Run the pending log compaction plans, oldest first, or only that of ``instant``.
+        """Execute the pending log compaction plans, oldest first, or only that of ``instant``.
 
-        A plan that was begun and failed, or whose logs have been compacted since, is dropped. Arguments, result and
+        A plan that was started and failed, or whose logs have been compacted since, is dropped. Arguments, result and
         errors as of `run_compaction`.
         """
         client, opts = self._open(options)
         return run_pending(client, opts, _runner(spark), is_log=True, instant=instant, asked_for=instant is not None)
 
     def pending_log_compactions(self) -> list[CompactionPlan]:
-        """Return the log compaction plans on the timeline that are not completed, oldest first."""
+        """Return the log compaction plans in the timeline that are not completed, oldest first."""
         client, _ = self._open(None)
         return pending_plans(client.active_timeline(), Action.LOG_COMPACTION)
 
@@ -195,7 +195,7 @@ class CompactionServices(ServiceBase):
 
 
 def _runner(spark: SparkSession | None, progress: Progress | None = None) -> Runner:
-    """Return the runner of compactions: Spark, if there is a session, else threads."""
+    """Return the runner of compactions: Spark, if there is a session, otherwise threads."""
     session = spark or session_if_any()
     if session is None:
         return partial(run_in_threads, progress=progress)

@@ -1,4 +1,4 @@
-"""Indexes of ``HudiTable.services``: built at once, or planned and built while writers go on."""
+"""Indexes of ``HudiTable.services``: built immediately, or planned and built concurrently with writers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class IndexServices(ServiceBase):
-    """Indexes of one table: built, dropped, planned, carried out, and listed."""
+    """Indexes of one table: building, dropping, planning, execution of plans, and listing."""
 
     def build_index(
         self,
@@ -190,7 +190,7 @@ class IndexServices(ServiceBase):
 
 
 def _builder(spark: SparkSession | None) -> Builder:
-    """Return the builder of indexes with as many records as the table has."""
+    """Return the builder of indexes with as many records as the table."""
     from pyhudi.spark.session import active_session
 
     session = spark or active_session()
@@ -200,7 +200,7 @@ def _builder(spark: SparkSession | None) -> Builder:
 
 
 def _preparer(spark: SparkSession | None) -> Preparer:
-    """Return the builder of indexes with as many records as the table has, for builds beside writers."""
+    """Return the builder of indexes with as many records as the table, for builds concurrent with writers."""
     from pyhudi.spark.session import active_session
 
     session = spark or active_session()

@@ -19,20 +19,19 @@ class RecoveryServices(ServiceBase):
     """Rollback of writes, savepoints, and restores of one table."""
 
     def rollback(self, instant: str | None = None, options: Given = None) -> ServiceResult:
-        """Undo a write: a pending one, or the last completed one.
+        """Roll back a write: a pending one, or the last completed one.
 
         Args:
             instant: Requested time of the write; None for the last completed one.
             options: Options of locks and of the metadata table.
 
         Returns:
-            The result, with the instant of the write, and how many files were deleted in how many partitions.
+            The result, with the instant of the write, and the numbers of deleted files and their partitions.
 
         Raises:
-            InstantNotFoundError: there is no such write on the active timeline.
-            TransactionError: later writes are built on it, a savepoint keeps it, or cleaning has deleted what came
-                before it.
-            BusyError: somebody is at work on it.
+            InstantNotFoundError: The active timeline has no such write.
+            TransactionError: Later writes depend on it, it has a savepoint, or cleaning has deleted earlier files.
+            BusyError: Another process is executing it.
         """
         client, opts = self._open(options)
         return roll_back(client, opts, file_stats_reader(None), instant)
@@ -40,20 +39,20 @@ class RecoveryServices(ServiceBase):
     def savepoint(
         self, instant: str | None = None, *, user: str = "", comment: str = "", options: Given = None
     ) -> ServiceResult:
-        """Keep the files of the snapshot that a completed write has left, so that the table can be restored to it.
+        """Retain the files of the snapshot after a completed write, so that the table can be restored to it.
 
         Args:
             instant: Requested time of the write; None for the last one.
-            user: Name to note in the savepoint.
-            comment: Text to note in the savepoint.
+            user: User stored in the savepoint.
+            comment: Comment stored in the savepoint.
             options: Options of locks.
 
         Returns:
-            The result, with the instant; without one, and with a ``reason``, if there is a savepoint already.
+            The result, with the instant; without one, and with a ``reason``, if there already is a savepoint.
 
         Raises:
-            InstantNotFoundError: there is no such completed write on the active timeline.
-            TransactionError: cleaning has deleted files of that snapshot.
+            InstantNotFoundError: The active timeline has no such completed write.
+            TransactionError: Cleaning has deleted files of that snapshot.
         """
         client, opts = self._open(options)
         return create_savepoint(client, opts, instant, user=user, comment=comment)
@@ -69,7 +68,7 @@ class RecoveryServices(ServiceBase):
             The result, with the instant of the savepoint.
 
         Raises:
-            InstantNotFoundError: there is no savepoint at that instant.
+            InstantNotFoundError: There is no savepoint at that instant.
         """
         client, opts = self._open(options)
         return delete_savepoint(client, opts, instant)
@@ -107,25 +106,25 @@ class RecoveryServices(ServiceBase):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ServiceResult | RestorePlan:
-        """Take the table back to the snapshot that a completed write has left, with or without a savepoint; all later
-        writes are undone. Writers must be stopped.
+        """Restore the table to the snapshot of a completed write, with or without a savepoint; all later writes are
+        rolled back. Writers must be stopped.
 
-        A restore that died is gone on with by the same call, or without an instant.
+        An interrupted restore is continued by the same call, or without an instant.
 
         Args:
-            to: Requested time of the write; None to go on with a restore that died.
+            to: Requested time of the write; None to continue an interrupted restore.
             options: Options of locks and of the metadata table.
             dry_run: Change nothing, and return the plan that would be made.
-            progress: Called with "undo writes", and how many of how many are undone.
+            progress: Called with "undo writes", the number of rolled-back writes, and their total number.
 
         Returns:
             The result, or the plan with ``dry_run``.
 
         Raises:
-            InstantNotFoundError: there is no such completed write on the active timeline.
-            TransactionError: another restore is pending, cleaning has deleted files of that snapshot, or a savepoint
-                keeps a later write.
-            BusyError: somebody is writing.
+            InstantNotFoundError: The active timeline has no such completed write.
+            TransactionError: Another restore is pending, cleaning has deleted files of that snapshot, or a later write
+                has a savepoint.
+            BusyError: A write is running.
         """
         client, opts = self._open(options)
         restorer = Restorer(client, opts, file_stats_reader(None), progress)

@@ -1,4 +1,4 @@
-"""Base of the services of a table: its path and options, and the engine that does the work."""
+"""Base of the services of a table: its path and options, and the selection of the engine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Given = Mapping[str, object] | None
 
 
 class ServiceBase:
-    """One table, opened anew by each service."""
+    """One table, which each service opens again."""
 
     def __init__(self, path: str, options: Options) -> None:
         self._path = path
         self._options = options
 
     def _open(self, options: Given) -> tuple[TableMetaClient, Options]:
-        """Open the table as it is now, with the options on top of its own."""
+        """Open the current table, with the options in addition to its own."""
         opts = Options.parse({**self._options, **(options or {})})
         check_metrics_options(opts)
         client = TableMetaClient.open(self._path, opts)
@@ -44,7 +44,8 @@ def session_if_any() -> SparkSession | None:
 
 
 def file_stats_reader(spark: SparkSession | None) -> FileStatsReader:
-    """Return the reader of a table's files for index builds: ``spark``, else the active session, else threads."""
+    """Return the reader of a table's files for index builds: ``spark``, otherwise the active session, otherwise
+    threads."""
     session = spark or session_if_any()
     if session is None:
         return LOCAL

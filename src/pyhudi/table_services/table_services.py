@@ -1,4 +1,4 @@
-"""``TableServices``: all services of a table, as ``HudiTable.services`` gives them."""
+"""``TableServices``: all services of a table, as returned by ``HudiTable.services``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TableServices(
     """Services of one table.
 
     Each service takes Apache Hudi's options (``hoodie.compact.…``, ``hoodie.compaction.…``,
-    ``hoodie.log.compaction.…``, ``hoodie.clustering.…``, and those of files and locks) on top of the table's. The work
-    runs on ``spark``, else on the active Spark session, else on threads of this process. Services may run beside
-    writers, also in another process.
+    ``hoodie.log.compaction.…``, ``hoodie.clustering.…``, and those of files and locks) in addition to the table's. The
+    work runs on ``spark``, otherwise on the active Spark session, otherwise on threads of this process. Services may
+    run concurrently with writers, also in another process.
     """

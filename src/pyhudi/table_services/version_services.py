@@ -1,4 +1,4 @@
-"""Upgrades and downgrades as a user asks for them: the part of ``HudiTable.services`` that changes table versions."""
+"""Upgrades and downgrades of ``HudiTable.services``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 class VersionServices(ServiceBase):
     """Upgrades and downgrades of one table, between the table versions 5 (upgrades only), 6, 8 and 9.
 
-    Writers should be stopped; one that has begun is waited for or refused, and one that opened the table before must
-    open it again. The table has the one version or the other at any moment, and a run that died is gone on with by the
-    same call.
+    Writers should be stopped: a running write delays the change or causes an error, and a process that opened the table
+    before must open it again. The version changes atomically, and an interrupted run is continued by the same call.
     """
 
     @overload
@@ -34,18 +33,18 @@ class VersionServices(ServiceBase):
     def upgrade(
         self, to: int = 9, options: Given = None, *, dry_run: bool = False, spark: SparkSession | None = None
     ) -> UpgradeResult | UpgradePlan:
-        """Take the table to a later version, as Apache Hudi 1.2 does.
+        """Upgrade the table to a later version, like Apache Hudi 1.2.
 
-        Failed writes are rolled back and log files compacted first. Releases that do not know the version cannot open
-        the table any more: 0.14 and 0.15 know version 6, 1.0 knows 8, 1.1 and 1.2 know 9.
+        Failed writes are rolled back and log files compacted first. Releases that do not support the version can no
+        longer open the table: 0.14 and 0.15 support version 6, 1.0 supports 8, 1.1 and 1.2 support 9.
 
-        A table that names no payload class but an ordering column (precombine field) merges by that column from version
-        8 on, as in Apache Hudi; `UpgradePlan.properties_set` shows the merge mode that it gets.
+        A table without a payload class but with an ordering column (precombine field) merges by that column from
+        version 8 on, as in Apache Hudi; `UpgradePlan.properties_set` contains its new merge mode.
 
         Args:
             to: The version: 6, 8 or 9.
-            options: Apache Hudi's options (locks, compaction), on top of the table's. The custom key generator of a
-                version 6 table is described in full by `hoodie.datasource.write.partitionpath.field`.
+            options: Apache Hudi's options (locks, compaction), in addition to the table's. The custom key generator of
+                a version 6 table is defined completely by `hoodie.datasource.write.partitionpath.field`.
             dry_run: Change nothing, and return what would be done.
             spark: Session that runs the compaction; None for the active one, or threads if there is none.
 
@@ -53,12 +52,12 @@ class VersionServices(ServiceBase):
             The result, or the plan with ``dry_run``.
 
         Raises:
-            ConfigError: There is no such version, or the table has a later one.
-            UnsupportedTableError: The table cannot be written here.
+            ConfigError: The version does not exist, or the table has a later one.
+            UnsupportedTableError: pyhudi cannot write the table.
             TransactionError: A plan of a table service is pending.
-            BusyError: Somebody is writing.
+            BusyError: A write is running.
             CorruptInstantError: A file of the timeline cannot be read.
-            LockError: The table's lock could not be taken.
+            LockError: The lock of the table could not be acquired.
         """
         work = self._work(options, spark)
         return work.plan(to) if dry_run else work.run(to)
@@ -94,16 +93,17 @@ class VersionServices(ServiceBase):
         dry_run: bool = False,
         spark: SparkSession | None = None,
     ) -> UpgradeResult | UpgradePlan:
-        """Take the table to an earlier version, for releases that do not know its own.
+        """Downgrade the table to an earlier version, for releases that do not support its current one.
 
-        What can be built again by itself, as column statistics, is dropped if the version has it in another form. What
-        cannot is refused: features such as several ordering columns always, indexes with names and, on the way of a
-        merge-on-read table to version 6, snapshots before the last one unless ``lossy``.
+        Data that can be rebuilt automatically, such as column statistics, are dropped if the version has them in
+        another form. A downgrade that would lose anything else is refused: always for features such as several ordering
+        columns; unless ``lossy`` for named indexes and, from a merge-on-read table to version 6, for snapshots before
+        the last one.
 
         Args:
             to: The version: 6 or 8.
-            options: Apache Hudi's options (locks, compaction), on top of the table's.
-            lossy: Drop indexes with names, and delete the files of older snapshots, where the version cannot have them.
+            options: Apache Hudi's options (locks, compaction), in addition to the table's.
+            lossy: Drop named indexes, and delete the files of older snapshots, if the version does not support them.
             dry_run: Change nothing, and return what would be done.
             spark: Session that runs the compaction; None for the active one, or threads if there is none.
 
@@ -111,12 +111,12 @@ class VersionServices(ServiceBase):
             The result, or the plan with ``dry_run``.
 
         Raises:
-            ConfigError: There is no such version, or the table has an earlier one.
-            UnsupportedTableError: Something would be lost; the text names it, and what to do.
+            ConfigError: The version does not exist, or the table has an earlier one.
+            UnsupportedTableError: Something would be lost; the message has the solution.
             TransactionError: A plan of a table service is pending.
-            BusyError: Somebody is writing.
+            BusyError: A write is running.
             CorruptInstantError: A file of the timeline cannot be read.
-            LockError: The table's lock could not be taken.
+            LockError: The lock of the table could not be acquired.
         """
         work = self._work(options, spark, lossy=lossy)
         return work.plan(to, downgrade=True) if dry_run else work.run(to, downgrade=True)

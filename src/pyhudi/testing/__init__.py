@@ -1,5 +1,5 @@
-"""Test kits for components that users write: mergers so far. Take a component and run it on random data; they need
-nothing but pytest, if that."""
+"""Test kits for user-defined components, currently mergers. They run a component on random data and require at most
+pytest."""
 
 from __future__ import annotations
 

@@ -85,11 +85,11 @@ def _versions(
 ) -> Records:
     own = pa.schema([f.with_nullable(True) for f in schema if f.name != KEY])
     batch = random_rows(own, rows, random)
-    # a partial update behind a delete fills from before it or not, by how versions are grouped: nothing to be held to
+    # The result of a partial update after a delete depends on the grouping of versions, so nothing is required.
     dead = random.random(rows) < (0.0 if leave_out else 0.2)
     ordering = []
     for name in ordering_fields:
-        # deletes have an ordering value of their own, or none
+        # Deletes have their own ordering value, or none.
         column = batch.column(name)
         other = random_column(column.type, rows, random)
         picks = np.arange(rows) + np.where(dead, rows, 0)
@@ -106,8 +106,8 @@ def _versions(
 
 
 def _same(left: Records, right: Records) -> Mask:
-    """Mask of the records that are the same: both deleted with the same ordering values, or the same rows with the same
-    columns left out."""
+    """Return a mask of the equal records: both deleted with the same ordering values, or equal rows with the same
+    omitted columns."""
     dead, also = as_mask(left.is_delete), as_mask(right.is_delete)
     ordering = np.ones(len(left), dtype=np.bool_)
     for mine, other in zip(left.ordering, right.ordering, strict=True):
@@ -144,7 +144,7 @@ def _text(records: Records, at: int) -> str:
     if records.is_delete[at].as_py():
         return f"delete, ordering {ordering}"
     out = sorted(name for name, mask in records.given.items() if not mask[at].as_py())
-    left_out = f", leaves out {', '.join(out)}" if out else ""
+    left_out = f", omits {', '.join(out)}" if out else ""
     return f"{records.rows.slice(at, 1).to_pylist()[0]}, ordering {ordering}{left_out}"
 
 

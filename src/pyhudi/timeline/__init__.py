@@ -1,5 +1,7 @@
-"""The timeline. Takes a storage and a layout and gives instants with their metadata; creates requested, inflight and
-completed files, instant times, markers and heartbeats."""
+"""The timeline: instants with their metadata, instant times, markers and heartbeats.
+
+Takes a storage and a timeline layout; reads instants and creates requested, inflight and completed files.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Plans and results of the actions other than writes: clean, rollback, savepoint, restore, compaction, clustering,
-replace and indexing, as Avro records.
+"""Plans and results of actions other than writes: clean, rollback, savepoint, restore, compaction, clustering, replace
+and indexing, as Avro records.
 
-All of them are one-record Avro containers in both layouts. The schemas are package data; a file of an older release is
-resolved to today's schema by field name, so that callers see one shape. Records are plain dicts under the format's own
-field names; rollbacks, which every writer must be able to make and to finish, have dataclasses on top.
+All of them are Avro containers with one record in both layouts. The schemas are package data. Files of older releases
+are resolved to the current schema by field name, so that callers see one form. Records are dicts with the field names
+of the format. Rollbacks, which every writer must be able to plan and complete, have dataclasses.
 
-Absolute URIs in plans are those of the folder where the table lay when it was planned: only what follows the partition
-path (the last segment) counts.
+Absolute URIs in plans start with the base path that the table had when the plan was made, so only the path after the
+partition path (the last segment) is used.
 """
 
 from __future__ import annotations
@@ -42,41 +42,42 @@ _BY_VERSION = frozenset(
 
 
 def schema_name(action: str, state: State, version: int) -> str:
-    """The package schema of an action's file: its plan before completion, its result at completion."""
+    """Return the package schema of an action's file: its plan before completion, its result at completion."""
     name = (_RESULTS if state is State.COMPLETED else _PLANS).get(action)
     if name is None:
-        raise FormatError(f"a {state.value.lower()} {action} has no plan or result of its own")
+        raise FormatError(f"a {state.value.lower()} {action} file has no plan or result")
     return f"{name}.{'v8-v9' if version >= 8 else 'v6'}" if name in _BY_VERSION else name
 
 
 def decode_record(action: str, state: State, data: bytes) -> dict[str, Any]:
-    """The record of a plan (requested or inflight) or result (completed) file.
+    """Return the record of a plan (requested or inflight) or result (completed) file.
 
     Raises:
-        FormatError: empty, half-written or not of that kind.
+        FormatError: The file is empty, incomplete or of another kind.
     """
     _, records = read_container(data, load_schema(schema_name(action, state, 9)))
     if len(records) != 1:
-        raise FormatError(f"a {action} file must hold one Avro record, this has {len(records)}")
+        raise FormatError(f"a {action} file must hold one Avro record, but has {len(records)}")
     record: dict[str, Any] = records[0]
     return record
 
 
 def encode_record(action: str, state: State, record: Mapping[str, Any], version: int) -> bytes:
-    """The bytes of a plan or result file for a table of the given version; missing fields take their defaults."""
+    """Return the bytes of a plan or result file for a table of the given version. Missing fields get their defaults."""
     return write_container(load_schema(schema_name(action, state, version)), [record])
 
 
 def requested_replace(version: int) -> bytes:
-    """Content of ``replacecommit.requested`` for insert_overwrite, insert_overwrite_table and delete_partition."""
+    """Return the content of ``replacecommit.requested`` for insert_overwrite, insert_overwrite_table and
+    delete_partition."""
     record = {"operationType": None, "clusteringPlan": None, "extraMetadata": None, "version": None}
     return encode_record(Action.REPLACE_COMMIT, State.REQUESTED, record, version)
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
-    """Request to undo in one place: files to delete (absolute URIs), or, in version 6, a file group (``file_id``,
-    ``base_instant``) whose ``log_blocks`` (log file name → size) a command block must void."""
+    """Rollback of one partition: files to delete (absolute URIs), or, in version 6, a file group (``file_id``,
+    ``base_instant``) whose ``log_blocks`` (log file name → size) are rolled back by a command block."""
 
     partition: str
     file_id: str | None = None
@@ -87,14 +88,14 @@ class RollbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """Plan of a rollback: the instant to undo, and how."""
+    """Plan of a rollback: the instant to roll back, and the requests."""
 
     instant: str
     action: str
     requests: tuple[RollbackRequest, ...] = ()
 
     def encode(self) -> bytes:
-        """Content of ``rollback.requested``, the same in all table versions."""
+        """Return the content of ``rollback.requested``, which is the same in all table versions."""
         requests = [
             {
                 "partitionPath": r.partition,
@@ -114,11 +115,15 @@ class RollbackPlan:
 
     @classmethod
     def decode(cls, data: bytes) -> RollbackPlan:
-        """Raises FormatError when the bytes are no whole rollback plan."""
+        """Parse a plan.
+
+        Raises:
+            FormatError: The bytes are not a complete rollback plan.
+        """
         record = decode_record(Action.ROLLBACK, State.REQUESTED, data)
         target = record["instantToRollback"]
         if target is None:
-            raise FormatError("the rollback plan names no instant to roll back")
+            raise FormatError("the rollback plan has no instant to roll back")
         requests = tuple(
             RollbackRequest(
                 partition=r["partitionPath"],
@@ -134,8 +139,8 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RolledBackPartition:
-    """Result of a rollback in one partition: absolute URIs deleted and not deleted, command-block files written (full
-    path → size), log files of the failed commit (name → size)."""
+    """Result of a rollback in one partition: absolute URIs of deleted files and of those that could not be deleted,
+    written command block files (full path → size), log files of the failed commit (name → size)."""
 
     deleted: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -145,7 +150,7 @@ class RolledBackPartition:
 
 @dataclass(frozen=True, slots=True)
 class RollbackMetadata:
-    """The result of a rollback of one instant."""
+    """Result of the rollback of one instant."""
 
     start: str
     millis: int
@@ -154,7 +159,7 @@ class RollbackMetadata:
     partitions: Mapping[str, RolledBackPartition] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """The Avro record; restores embed it."""
+        """Return the Avro record, which restores embed."""
         return {
             "startRollbackTime": self.start,
             "timeTakenInMillis": self.millis,
@@ -175,5 +180,5 @@ class RollbackMetadata:
         }
 
     def encode(self) -> bytes:
-        """Content of the completed rollback, the same in all table versions."""
+        """Return the content of the completed rollback, which is the same in all table versions."""
         return encode_record(Action.ROLLBACK, State.COMPLETED, self.record(), 9)

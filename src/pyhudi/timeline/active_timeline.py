@@ -1,7 +1,7 @@
-"""The active timeline of a table: its instant files in storage, read by one listing and moved on by atomic creates.
+"""Active timeline of a table: its instant files in storage, read by one listing and changed by atomic creates.
 
-Every transition adds one file that must not exist yet, so a file is never half-written or overwritten, and of two
-writers that race for the same transition exactly one wins.
+Every state transition creates one file that must not exist, so files are never partial or overwritten, and of several
+writers that attempt the same transition exactly one succeeds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyhudi.storage.storage_protocol import Storage
 
 _REMEMBERED_BYTES = 1 << 16
-"""Size up to which commits are not decoded again while they are among the last."""
+"""Maximum size of commits whose decoded metadata is cached while they are among the most recent ones."""
 
 
 @functools.lru_cache(maxsize=32)
@@ -58,12 +58,12 @@ class ActiveTimeline:
         self._timeline = None
 
     def reload(self) -> ActiveTimeline:
-        """The timeline as it stands in storage now."""
+        """Return the current timeline in storage."""
         return ActiveTimeline.load(self.storage, self.layout)
 
     @property
     def timeline(self) -> Timeline:
-        """The immutable view: one instant each, in its latest state."""
+        """Immutable view: one entry per instant, in its latest state."""
         if self._timeline is None:
             self._timeline = Timeline.of_files(self._files.values())
         return self._timeline
@@ -74,17 +74,19 @@ class ActiveTimeline:
     # --- reading -------------------------------------------------------------------------------------------------
 
     def path(self, instant: Instant) -> str:
-        """Path of the instant's file relative to the table's root."""
+        """Return the path of the instant's file relative to the root of the table."""
         return self.layout.path(instant.file_name)
 
     def states(self, instant: Instant) -> list[Instant]:
-        """Return all files of the instant, furthest state first."""
+        """Return all files of the instant, latest state first."""
         same = (i for i in self._files.values() if i.requested == instant.requested and i.family == instant.family)
         return sorted(same, key=lambda i: i.state.rank, reverse=True)
 
     def half_states(self) -> Iterator[list[Instant]]:
-        """The files of each completed instant that has no inflight file, or two completed ones: archival that was cut
-        off leaves such, and so do files that appear after the instant was rolled back."""
+        """Return the files of completed instants that have no inflight file or two completed files.
+
+        Interrupted archival and files that appear after the rollback of their instant leave such instants.
+        """
         files: dict[tuple[str, str], list[Instant]] = {}
         for instant in self._files.values():
             files.setdefault((instant.requested, instant.family), []).append(instant)
@@ -94,41 +96,46 @@ class ActiveTimeline:
                 yield same
 
     def in_state(self, instant: Instant, state: State) -> Instant | None:
-        """The file of the instant in that state, if there."""
+        """Return the file of the instant in that state, if it exists."""
         return next((i for i in self.states(instant) if i.state is state), None)
 
     def read(self, instant: Instant) -> bytes:
-        """Content of the instant's file; InstantNotFoundError when it has gone (archived or rolled back)."""
+        """Return the content of the instant's file.
+
+        Raises:
+            InstantNotFoundError: The instant was archived or rolled back.
+        """
         try:
             return self.storage.read(self.path(instant))
         except NotFoundError as e:
             raise InstantNotFoundError(
-                f"{self.storage.uri(self.path(instant))} is no longer there: the instant was archived or rolled back "
-                "meanwhile; load the table again"
+                f"{self.storage.uri(self.path(instant))} no longer exists: the instant was archived or rolled "
+                "back in the meantime; load the table again"
             ) from e
 
     def read_state(self, instant: Instant, state: State) -> bytes:
-        """Content of the instant's file of another state, e.g. the requested plan of an inflight rollback."""
-        found = self.in_state(instant, state)
-        if found is None:
+        """Return the content of the instant's file of another state, e.g. the requested plan of an inflight
+        rollback."""
+        state_instant = self.in_state(instant, state)
+        if state_instant is None:
             raise InstantNotFoundError(f"{instant} has no {state.value.lower()} file in {self.layout.folder}")
-        return self.read(found)
+        return self.read(state_instant)
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
-        """Decoded metadata of a completed commit, deltacommit or replacecommit.
+        """Return the decoded metadata of a completed commit, deltacommit or replacecommit.
 
         Raises:
-            CorruptInstantError: the file is empty, half-written or no commit metadata.
+            CorruptInstantError: The file is empty, incomplete or not commit metadata.
         """
         data = self.read(instant)
         with self.parsing(instant):
             return _decoded(data) if len(data) <= _REMEMBERED_BYTES else decode_commit(data)
 
     def completed_record(self, instant: Instant) -> dict[str, Any]:
-        """Decoded record of a completed clean, rollback, savepoint or restore.
+        """Return the decoded record of a completed clean, rollback, savepoint or restore.
 
         Raises:
-            CorruptInstantError: the file is empty, half-written or no such record.
+            CorruptInstantError: The file is empty, incomplete or not such a record.
         """
         with self.parsing(instant):
             return decode_record(instant.action, State.COMPLETED, self.read(instant))
@@ -141,7 +148,7 @@ class ActiveTimeline:
             instant: The instant in the state of that file.
 
         Raises:
-            CorruptInstantError: a FormatError was raised; the text names the file and what to do.
+            CorruptInstantError: A FormatError was raised. The message names the file and the solution.
         """
         try:
             yield
@@ -152,13 +159,13 @@ class ActiveTimeline:
         file = self.storage.uri(self.path(instant))
         if instant.is_completed:
             cure = (
-                "it was half-written by a writer that died, or damaged. Restore the file from a backup; if there is "
-                "none and no other writer is active, delete it: the write becomes pending again and the next writer "
-                "rolls it back"
+                "a killed writer left it incomplete, or it was damaged. Restore the file from a backup; without a "
+                "backup, if no other writer is active, delete it: the write becomes pending again and the next "
+                "writer rolls it back"
             )
         else:
             cure = (
-                "it was half-written by a writer that died, or damaged. If no other writer is active, delete it "
+                "a killed writer left it incomplete, or it was damaged. If no other writer is active, delete it "
                 "together with the other pending files of this instant"
             )
         return CorruptInstantError(f"timeline file {file} cannot be parsed ({cause}): {cure}")
@@ -166,58 +173,58 @@ class ActiveTimeline:
     # --- transitions ---------------------------------------------------------------------------------------------
 
     def create_requested(self, action: str, requested: str, content: bytes = b"") -> Instant:
-        """Announce an instant. AlreadyExistsError when another writer announced the same one."""
+        """Create the requested file. Raises AlreadyExistsError if another writer created the same instant."""
         return self._create(requested, action, State.REQUESTED, content)
 
     def to_inflight(self, instant: Instant, content: bytes = b"") -> Instant:
-        """Move an instant to inflight; ``instant`` is the requested one (or, for savepoints, any)."""
+        """Create the inflight file. ``instant`` is the requested one (for savepoints, any)."""
         return self._create(instant.requested, instant.action, State.INFLIGHT, content)
 
     def complete(self, instant: Instant, content: bytes, completion: str | None = None) -> Instant:
-        """Publish the instant. Layout 2 needs the completion time; layout 1 ignores it.
+        """Publish the instant. Layout 2 requires the completion time; layout 1 ignores it.
 
-        The caller holds the table lock when there are several writers. Whatever the storage answers, the file is
-        looked for: the answer may have been lost, or a request that was sent twice have met its first one.
+        If there are several writers, the caller holds the table lock. After an error the file is read, because the
+        response may have been lost, or a repeated request may have failed because of the first one.
 
         Raises:
-            UnansweredError: the file is not there, or cannot be looked for, and may yet appear.
-            AlreadyExistsError: somebody else has published the instant.
-            StorageError: the file is not there and will not appear.
+            UnansweredError: The file does not exist, or cannot be read, and may still appear.
+            AlreadyExistsError: Another process has published the instant.
+            StorageError: The file does not exist and will not appear.
         """
         if not content:
             raise TimelineError(f"{instant} cannot be completed with an empty file")
         if self.layout.version >= 2 and completion is None:
-            raise TimelineError(f"{instant} needs a completion time in timeline layout 2")
+            raise TimelineError(f"{instant} requires a completion time in timeline layout 2")
         done = next((i for i in self.states(instant) if i.is_completed), None)
         if done is not None:
-            raise TimelineError(f"{instant} has been completed already: {done.file_name}")
+            raise TimelineError(f"{instant} is already completed: {done.file_name}")
         try:
             return self._create(instant.requested, instant.action, State.COMPLETED, content, completion)
         except StorageError as failure:
             return self._look_for(instant, content, completion, failure)
 
     def _look_for(self, instant: Instant, content: bytes, completion: str | None, failure: StorageError) -> Instant:
-        """The completed instant if its file is there, with the content; else the failure is raised."""
+        """Return the completed instant if its file exists with this content; otherwise raise the failure."""
         name = self.layout.file_name(instant.requested, instant.action, State.COMPLETED, completion)
         try:
-            found = self.storage.read(self.layout.path(name))
+            stored = self.storage.read(self.layout.path(name))
         except NotFoundError:
             raise failure from None
         except StorageError as again:
-            raise UnansweredError(f"{failure}; nor could it be looked for ({again})") from failure
-        if found != content:
+            raise UnansweredError(f"{failure}; reading the file failed, too ({again})") from failure
+        if stored != content:
             raise failure
         return self._known(name)
 
     def delete(self, instant: Instant) -> bool:
-        """Remove the file of this one state; False when it was not there."""
+        """Delete the file of this state. Return False if it did not exist."""
         there = self.storage.delete(self.path(instant))
         self._files.pop(instant.file_name, None)
         self._timeline = None
         return there
 
     def delete_pending(self, requested: str, action: str) -> None:
-        """Remove the inflight, then the requested file of an instant (the order in which they must vanish)."""
+        """Delete the inflight, then the requested file of an instant (this order is required)."""
         probe = Instant(requested, action, State.INFLIGHT, None, "")
         for instant in self.states(probe):
             if not instant.is_completed:
@@ -228,12 +235,12 @@ class ActiveTimeline:
     ) -> Instant:
         name = self.layout.file_name(requested, action, state, completion)
         if self.layout.parse(name) is None:
-            raise TimelineError(f"{name!r} is no name of a timeline file")
+            raise TimelineError(f"{name!r} is not a valid name of a timeline file")
         self.storage.create(self.layout.path(name), content)
         return self._known(name)
 
     def _known(self, name: str) -> Instant:
-        """The instant of a file that is there now."""
+        """Return the instant of a file that exists now."""
         instant = self.layout.parse(name)
         assert instant is not None
         self._files[name] = instant

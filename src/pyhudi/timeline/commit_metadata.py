@@ -1,6 +1,7 @@
-"""Commit metadata: what a commit, deltacommit or replacecommit says it wrote.
+"""Commit metadata: the written files and statistics of a commit, deltacommit or replacecommit.
 
-Held as Arrow (one row per written file); on disk it is JSON in layout 1 and a one-record Avro container in layout 2.
+In memory they are Arrow (one row per written file), on disk JSON in layout 1 and an Avro container with one record in
+layout 2.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pyhudi.timeline.encoding.write_stat_json import stats_by_partition
 from pyhudi.timeline.instant import Action, completed_action
 
 NEW_FILE_GROUP = "null"
-"""``prevCommit`` of a file that opens a new file group: the four letters, not a null."""
+"""``prevCommit`` of the first file of a new file group: the text "null", not a null."""
 
 _RUNTIME = pa.struct([("totalScanTime", pa.int64()), ("totalUpsertTime", pa.int64()), ("totalCreateTime", pa.int64())])
 
@@ -62,14 +63,14 @@ WRITE_STAT_SCHEMA = pa.schema(
         ("totalLogFiles", pa.int64()),
     ]
 )
-"""One row per written file, under Hudi's own names. Counts are rows, sizes bytes, times milliseconds.
+"""One row per written file, with Hudi's field names. Counts are rows, sizes bytes, times milliseconds.
 
-``partitionPath`` is always filled (``""`` when non-partitioned) and ``path`` is relative to the table's root. A row
-without ``path`` belongs to a workload profile: what an inflight write means to do, by partition and file id.
+``partitionPath`` is never null (``""`` without partitions), and ``path`` is relative to the root of the table. A row
+without ``path`` belongs to a workload profile: the plan of an inflight write, by partition and file id.
 """
 
 REPLACED_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string())])
-"""The file groups that a replacecommit takes out of view."""
+"""File groups replaced by a replacecommit."""
 
 _JSON_FIELDS = tuple(WRITE_STAT_SCHEMA.names[:23])
 _JSON_LOG_FIELDS = ("logVersion", "logOffset", "baseFile", "logFiles")
@@ -86,9 +87,9 @@ _NO_STATS = WRITE_STAT_SCHEMA.empty_table()
 
 
 def write_stats(rows: Iterable[Mapping[str, Any]] | pa.Table) -> pa.Table:
-    """A table of WRITE_STAT_SCHEMA from rows or a table with some of its columns.
+    """Return a table of WRITE_STAT_SCHEMA from rows or a table with some of its columns.
 
-    Missing counts become 0, a missing ``prevCommit`` the text ``null``, other missing values null.
+    Missing counts become 0, a missing ``prevCommit`` becomes ``null`` as text, other missing values null.
     """
     if isinstance(rows, pa.Table):
         columns = [
@@ -103,17 +104,17 @@ def write_stats(rows: Iterable[Mapping[str, Any]] | pa.Table) -> pa.Table:
 
 
 def total(stats: pa.Table, name: str) -> int:
-    """The sum of a column of write statistics; 0 where nobody said anything."""
+    """Return the sum of a column of write statistics, with null as 0."""
     return int(pc.sum(stats[name]).as_py() or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """Metadata of one write: its files and statistics or, while inflight, its plan.
+    """Metadata of one write: its files and statistics or, while inflight, its workload profile.
 
-    ``operation`` is an operation type such as ``UPSERT``; ``stats`` has WRITE_STAT_SCHEMA; ``extra`` are the free
-    entries, among them ``schema`` (Avro JSON of the table's columns); ``compacted`` is set by compactions and log
-    compactions; ``replaced`` (REPLACED_SCHEMA) is set for completed replacecommits only.
+    ``operation`` is an operation type such as ``UPSERT``; ``stats`` has WRITE_STAT_SCHEMA; ``extra`` is the extra
+    metadata, including ``schema`` (Avro JSON of the table's columns); ``compacted`` is set by compactions and log
+    compactions; ``replaced`` (REPLACED_SCHEMA) is set only for completed replacecommits.
     """
 
     operation: str
@@ -124,12 +125,12 @@ class CommitMetadata:
 
     @property
     def schema_json(self) -> str | None:
-        """The Avro schema text of the write, if it recorded one."""
+        """Avro schema of the write, if recorded."""
         return self.extra.get("schema") or None
 
     def named_files(self) -> pa.Array:
-        """Paths of all data files that the write statistics name, relative to the table's root: base files, change-data
-        files, log files."""
+        """Return the paths of all data files in the write statistics, relative to the root of the table: base files,
+        change data files, log files."""
         stats = self.stats
         named = [stats["path"].drop_null().combine_chunks()]
         cdc = stats["cdcStats"].drop_null().combine_chunks()
@@ -140,10 +141,10 @@ class CommitMetadata:
         return pa.concat_arrays([chunk.cast(pa.string()) for chunk in named])
 
     def encode(self, version: int, action: str) -> bytes:
-        """The bytes of the timeline file for a table of the given version.
+        """Return the bytes of the timeline file for a table of the given version.
 
-        ``action`` decides the record type of version 8 and later: a replacecommit (or clustering) with ``replaced``
-        set is a HoodieReplaceCommitMetadata, everything else a HoodieCommitMetadata.
+        ``action`` determines the record type from version 8 on: a replacecommit (or clustering) with ``replaced`` is a
+        HoodieReplaceCommitMetadata, everything else a HoodieCommitMetadata.
         """
         replaces = completed_action(action) == Action.REPLACE_COMMIT and self.replaced is not None
         stats = write_stats(self.stats)
@@ -168,13 +169,13 @@ class CommitMetadata:
 
 
 def decode_commit(data: bytes) -> CommitMetadata:
-    """Read commit or replacecommit metadata, JSON or Avro by its first bytes.
+    """Parse commit or replacecommit metadata, JSON or Avro according to the first bytes.
 
-    An empty file (the inflight file of a row-writer bulk insert, a requested file) is refused: the caller knows the
-    state and must not ask.
+    Empty files (an inflight file of Spark's row-writer bulk insert, a requested file) are refused: callers must check
+    the state first.
 
     Raises:
-        FormatError: the bytes are neither, or not whole.
+        FormatError: The bytes are neither, or incomplete.
     """
     if not data:
         raise FormatError("commit metadata of zero bytes")
@@ -184,17 +185,17 @@ def decode_commit(data: bytes) -> CommitMetadata:
             return replace(commit_of_record(values), stats=_with_partitions(stats, partitions))
         _, records = read_container(data)
         if len(records) != 1:
-            raise FormatError(f"commit metadata must hold one Avro record, this has {len(records)}")
+            raise FormatError(f"commit metadata must hold one Avro record, but have {len(records)}")
         return commit_of_record(records[0])
     try:
         record = json.loads(data)
     except ValueError as e:
-        raise FormatError(f"neither an Avro container nor JSON: {e}") from e
+        raise FormatError(f"commit metadata are neither an Avro container nor JSON: {e}") from e
     return commit_of_record(record)
 
 
 def commit_of_record(record: Any) -> CommitMetadata:
-    """Commit metadata from its JSON object or Avro record (also as embedded in archives)."""
+    """Return the commit metadata of a JSON object or Avro record (also as embedded in archives)."""
     try:
         by_partition = record.get("partitionToWriteStats") or {}
         replaced = record.get("partitionToReplaceFileIds")
@@ -210,7 +211,7 @@ def commit_of_record(record: Any) -> CommitMetadata:
 
 
 def _stats_table(by_partition: Mapping[str, list[Mapping[str, Any]]]) -> pa.Table:
-    """All stats, column by column: a commit may have very many."""
+    """Return all stats, column by column, because a commit may have very many."""
     stats = [stat for found in by_partition.values() for stat in found]
     if any(stat.get("cdcStats") for stat in stats):
         stats = [_to_row(stat) for stat in stats]
@@ -220,14 +221,15 @@ def _stats_table(by_partition: Mapping[str, list[Mapping[str, Any]]]) -> pa.Tabl
 
 
 def _with_partitions(rows: pa.StructArray, partitions: pa.Array) -> pa.Table:
-    """Write stats with the partitions that they were found under; those of workload profiles have none inside."""
+    """Return write stats with the partitions that they are listed under; those of workload profiles have no partition
+    inside."""
     known = {field.name for field in rows.type}
     columns = {name: rows.field(name) for name in WRITE_STAT_SCHEMA.names if name in known}
     return write_stats(pa.table(columns | {"partitionPath": partitions}))
 
 
 def _replaced_table(replaced: Mapping[str, list[str]]) -> pa.Table:
-    # a partition with an empty list is kept as a row without file id
+    # A partition with an empty list is kept as a row without file id.
     rows = [{"partition": p, "file_id": f} for p, ids in replaced.items() for f in (ids or (None,))]
     return pa.Table.from_pylist(rows, schema=REPLACED_SCHEMA)
 

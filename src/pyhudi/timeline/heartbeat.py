@@ -1,8 +1,8 @@
-"""Heartbeats: how a writer shows that it is still alive while other writers may clean up after failed ones.
+"""Heartbeats: signals that a writer is alive while other writers may roll back failed writes.
 
-``.hoodie/.heartbeat/<instant>`` is an empty file that its writer rewrites again and again; its modification time
-counts. A writer that was silent for more than ``tolerable_misses`` + 1 intervals is taken for dead, and its write may
-be rolled back. The file goes when the write is completed; after a crash it stays and ages.
+``.hoodie/.heartbeat/<instant>`` is an empty file that its writer rewrites periodically; its modification time counts. A
+writer without a heartbeat for more than ``tolerable_misses`` + 1 intervals is considered dead, and its write may be
+rolled back. The file is deleted when the write completes; after a crash it remains and expires.
 """
 
 from __future__ import annotations
@@ -25,37 +25,39 @@ _log = logging.getLogger(__name__)
 
 
 def heartbeat_path(instant: str, folder: str = HEARTBEAT_FOLDER) -> str:
-    """The heartbeat file of an instant, relative to the table's root; the metadata table has its own ``folder``."""
+    """Return the heartbeat file of an instant, relative to the root of the table. The metadata table has its own
+    ``folder``."""
     return f"{folder}/{instant}"
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatPolicy:
-    """Interval of heartbeats, and the number that a writer may miss before it counts as dead."""
+    """Interval of heartbeats, and the number of misses after which a writer is considered dead."""
 
     interval_ms: int = options.HEARTBEAT_INTERVAL_MS.default
     tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
-        """From ``hoodie.client.heartbeat.interval_in_ms`` and ``hoodie.client.heartbeat.tolerable.misses``."""
+        """Return the policy of ``hoodie.client.heartbeat.interval_in_ms`` and
+        ``hoodie.client.heartbeat.tolerable.misses``."""
         opts = Options.parse(given)
         return cls(opts.get_typed(options.HEARTBEAT_INTERVAL_MS), opts.get_typed(options.HEARTBEAT_TOLERABLE_MISSES))
 
     @property
     def longest_silence_ms(self) -> int:
-        """Milliseconds of silence above which a writer counts as dead."""
+        """Milliseconds since the last heartbeat after which a writer is considered dead."""
         return self.interval_ms * (self.tolerable_misses + 1)
 
     def is_dead(self, storage: Storage, instant: str, folder: str = HEARTBEAT_FOLDER) -> bool:
-        """Return True if the writer of an instant counts as dead by now; see `is_dead`."""
+        """Return True if the writer of an instant is considered dead; see `is_dead`."""
         return is_dead(
             storage, instant, interval_ms=self.interval_ms, tolerable_misses=self.tolerable_misses, folder=folder
         )
 
 
 class Heartbeat:
-    """The heartbeat of one write; ``with heartbeat:`` starts it, and ends it however the block ends."""
+    """Heartbeat of one write. ``with heartbeat:`` starts it, and stops it when the block ends."""
 
     def __init__(
         self,
@@ -77,7 +79,7 @@ class Heartbeat:
 
     @property
     def path(self) -> str:
-        """The heartbeat file, relative to the table's root."""
+        """Path of the heartbeat file, relative to the root of the table."""
         return heartbeat_path(self.instant, self._folder)
 
     @property
@@ -87,11 +89,11 @@ class Heartbeat:
 
     @property
     def expired(self) -> bool:
-        """True if others may take this writer for dead by now."""
+        """True if other writers may consider this writer dead."""
         return time.monotonic() - self._last > self._patience
 
     def start(self) -> None:
-        """Write the file and refresh it in a thread until :meth:`stop`; nothing when it runs already."""
+        """Write the file and refresh it in a thread until :meth:`stop`. Does nothing if it is running."""
         if self.running:
             return
         self.refresh()
@@ -106,10 +108,11 @@ class Heartbeat:
         self._last = begun
 
     def check(self) -> None:
-        """``ConflictError`` when this writer was silent so long that another one may have rolled its write back."""
+        """Raise ``ConflictError`` if the heartbeat was not refreshed for so long that another writer may have rolled
+        back the write."""
         if self.expired:
             raise ConflictError(
-                f"the heartbeat of instant {self.instant} could not be refreshed for more than {self._patience:g} s, "
+                f"the heartbeat of instant {self.instant} was not refreshed for more than {self._patience:g} s, "
                 "so another writer may have rolled it back; run the write again"
             )
 
@@ -119,7 +122,7 @@ class Heartbeat:
         self.storage.delete(self.path)
 
     def abandon(self) -> None:
-        """Stop refreshing and leave the file to the process that has taken the instant over."""
+        """Stop refreshing and leave the file to the process that has taken over the instant."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -131,7 +134,7 @@ class Heartbeat:
                 self.refresh()
             except Exception as error:
                 _log.warning("heartbeat of instant %s not refreshed: %s", self.instant, error)
-            except BaseException:  # a test's simulated death
+            except BaseException:  # Simulated crash in a test.
                 return
 
     def __enter__(self) -> Self:
@@ -153,13 +156,13 @@ def is_dead(
     now_ms: int | None = None,
     folder: str = HEARTBEAT_FOLDER,
 ) -> bool:
-    """Return True if the writer of an instant is taken for dead: no heartbeat file, or one that is too old.
+    """Return True if the writer of an instant is considered dead: the heartbeat file is missing or too old.
 
-    ``now_ms`` is epoch milliseconds; by default this machine's clock, which may differ from the storage's by less than
-    an interval.
+    ``now_ms`` is in epoch milliseconds; default: the clock of this machine, which may differ from that of the storage
+    by less than an interval.
     """
-    found = storage.stat(heartbeat_path(instant, folder))
-    if found is None:
+    heartbeat = storage.stat(heartbeat_path(instant, folder))
+    if heartbeat is None:
         return True
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    return now_ms - found.mtime_ms > interval_ms * (tolerable_misses + 1)
+    return now_ms - heartbeat.mtime_ms > interval_ms * (tolerable_misses + 1)

@@ -1,4 +1,4 @@
-"""The indexing action: plans of partitions of the metadata table that are built while writers go on.
+"""Indexing action: plans of partitions of the metadata table that are built concurrently with writers.
 
 Docs/format/core.md, section 3 and docs/format/metadata.md, section 6.4.
 """
@@ -21,11 +21,11 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """Partitions of the metadata table that are to be built.
+    """Partitions of the metadata table to build.
 
-    ``upto`` is the last write that was completed, with all before it, when the plan was made; who builds may take in
-    more. ``instant`` is None while the plan is not on the timeline, ``state`` how far it has come there. ``reason``
-    says why there is nothing to do.
+    ``upto`` is the last write that was completed, together with all earlier ones, when the plan was made; the builder
+    may include later ones. ``instant`` is None while the plan is not in the timeline, and ``state`` is its state there.
+    ``reason`` explains why there is nothing to do.
     """
 
     partitions: tuple[str, ...] = ()
@@ -39,26 +39,30 @@ class IndexPlan:
 
     @classmethod
     def decode(cls, instant: Instant, data: bytes) -> IndexPlan:
-        """Raises FormatError when the bytes are no whole plan."""
+        """Parse a plan.
+
+        Raises:
+            FormatError: The bytes are not a complete plan.
+        """
         infos = decode_record(Action.INDEXING, State.REQUESTED, data)["indexPartitionInfos"] or ()
-        found = [(info["metadataPartitionPath"], info["indexUptoInstant"] or "") for info in infos]
-        if not all(name for name, _ in found):
+        indexes = [(info["metadataPartitionPath"], info["indexUptoInstant"] or "") for info in infos]
+        if not all(name for name, _ in indexes):
             raise FormatError("the plan has an index without a name")
-        upto = min((upto for _, upto in found), default="")
-        return cls(tuple(name for name, _ in found), upto, instant.requested, instant.state)
+        upto = min((upto for _, upto in indexes), default="")
+        return cls(tuple(name for name, _ in indexes), upto, instant.requested, instant.state)
 
     def scheduled(self, instant: str) -> IndexPlan:
-        """The same plan, on the timeline."""
+        """Return the same plan with its instant in the timeline."""
         return replace(self, instant=instant, state=State.REQUESTED)
 
     def encode(self, version: int) -> bytes:
-        """The requested file of the timeline, for a table of that version."""
+        """Return the content of the requested file for a table of that version."""
         record = {"version": _VERSION, "indexPartitionInfos": _infos(self.partitions, self.upto, version)}
         return encode_record(Action.INDEXING, State.REQUESTED, record, version)
 
 
 def encode_built(partitions: Sequence[str], upto: str, version: int) -> bytes:
-    """The completed file of the timeline: the partitions are built, and know all writes up to one."""
+    """Return the content of the completed file: the partitions are built and include all writes up to ``upto``."""
     record = {
         "version": _VERSION,
         "operationType": None,
@@ -73,29 +77,29 @@ def _infos(partitions: Sequence[str], upto: str, version: int) -> list[dict[str,
 
 
 def pending_index_plans(active: ActiveTimeline) -> list[IndexPlan]:
-    """The plans that are not completed, oldest first.
+    """Return the plans that are not completed, oldest first.
 
     Raises:
-        CorruptInstantError: a plan cannot be read.
+        CorruptInstantError: A plan cannot be parsed.
     """
     return [read_index_plan(active, i) for i in active.timeline.pending().of_actions(Action.INDEXING)]
 
 
 def read_index_plan(active: ActiveTimeline, instant: Instant) -> IndexPlan:
-    """The plan of an indexing instant.
+    """Return the plan of an indexing instant.
 
     Raises:
-        CorruptInstantError: it cannot be read.
+        CorruptInstantError: The plan cannot be parsed.
     """
     requested = active.in_state(instant, State.REQUESTED)
     with active.parsing(requested or instant):
         if requested is None:
-            raise FormatError("there is no requested file with the plan")
+            raise FormatError("the requested file with the plan does not exist")
         return IndexPlan.decode(instant, active.read(requested))
 
 
 def last_contiguous_write(active: ActiveTimeline) -> str | None:
-    """The last completed write before which none is pending; None without one."""
+    """Return the last completed write before which none is pending; None without one."""
     last = None
     for instant in active.timeline.writes():
         if not instant.is_completed:

@@ -1,8 +1,8 @@
-"""Instants: the points of a table's timeline, and the text form of their times.
+"""Instants of the timeline, and the text form of instant times.
 
-An instant time is the 17-digit text ``yyyyMMddHHmmssSSS`` in the zone named by ``hoodie.table.timeline.timezone``.
-Releases before 0.10 wrote 14 digits (seconds); a few special instants carry more digits (metadata-table suffixes) or
-are all zeros. Instants are compared as plain text, as Apache Hudi does.
+An instant time is the 17-digit text ``yyyyMMddHHmmssSSS`` in the time zone of ``hoodie.table.timeline.timezone``.
+Releases before 0.10 wrote 14 digits (seconds). Some special instants have more digits (suffixes of the metadata table)
+or are all zeros. Instants are compared as text, as in Apache Hudi.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 INSTANT_DIGITS = 17
 _BEFORE_ALL = "000000000000"
-"""What instants of 14 digits that are before all others begin with, those of a bootstrap among them."""
+"""Prefix of 14-digit instants that precede all others, such as those of a bootstrap."""
 
 
 class State(StrEnum):
@@ -27,7 +27,7 @@ class State(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0, 1, 2 in the order of a life."""
+        """Order of states: 0, 1, 2."""
         return _RANKS[self]
 
 
@@ -35,7 +35,7 @@ _RANKS = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 
 
 class Action:
-    """Action names as they stand in file names."""
+    """Action names as in file names."""
 
     COMMIT = "commit"
     DELTA_COMMIT = "deltacommit"
@@ -53,7 +53,7 @@ class Action:
 
 ACTIONS = frozenset(value for name, value in vars(Action).items() if not name.startswith("_"))
 WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
-"""Completed actions that change what a snapshot shows."""
+"""Completed actions that change a snapshot."""
 
 _FAMILY = {
     Action.COMPACTION: Action.COMMIT,
@@ -63,7 +63,7 @@ _FAMILY = {
 
 
 def completed_action(action: str) -> str:
-    """The action a pending ``action`` completes as: compaction → commit, clustering → replacecommit, …"""
+    """Return the action as which a pending ``action`` completes: compaction → commit, clustering → replacecommit, …"""
     return _FAMILY.get(action, action)
 
 
@@ -71,8 +71,8 @@ def completed_action(action: str) -> str:
 class Instant:
     """Instant in its latest state.
 
-    ``requested`` names it; ``completion`` is set for completed instants of layout 2 only; ``file_name`` is the file of
-    that state, without folder. Ordered by requested time, then action.
+    ``requested`` identifies it. ``completion`` is set only for completed instants of layout 2. ``file_name`` is the
+    file of that state, without folder. Ordered by requested time, then action.
     """
 
     requested: str
@@ -87,7 +87,7 @@ class Instant:
 
     @property
     def family(self) -> str:
-        """The action under which its files belong together (see :func:`completed_action`)."""
+        """Completed action, by which its files belong together (see :func:`completed_action`)."""
         return completed_action(self.action)
 
     @property
@@ -97,7 +97,7 @@ class Instant:
 
     @property
     def order_time(self) -> str:
-        """Completion time where the layout has one, else the requested time."""
+        """Completion time if the layout has one, otherwise the requested time."""
         return self.completion or self.requested
 
     def __str__(self) -> str:
@@ -106,31 +106,31 @@ class Instant:
 
 @cache
 def zone(name: str) -> tzinfo | None:
-    """The tzinfo of a timeline zone: ``UTC``, ``LOCAL`` (None: the process's own zone) or an IANA name."""
+    """Return the tzinfo of a timeline time zone: ``UTC``, ``LOCAL`` (None: the zone of the process) or an IANA name."""
     if name.upper() == "LOCAL":
         return None
     return UTC if name.upper() == "UTC" else ZoneInfo(name)
 
 
 def format_instant(moment: datetime) -> str:
-    """``yyyyMMddHHmmssSSS`` of a datetime as it stands (no zone conversion)."""
+    """Format a datetime as ``yyyyMMddHHmmssSSS`` without time zone conversion."""
     return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
 
 
 def instant_of_millis(epoch_ms: int, timezone: str = "LOCAL") -> str:
-    """The instant text of an epoch time in milliseconds."""
+    """Return the instant time of an epoch time in milliseconds."""
     seconds, millis = divmod(epoch_ms, 1000)
     return f"{datetime.fromtimestamp(seconds, zone(timezone)):%Y%m%d%H%M%S}{millis:03d}"
 
 
 def parse_instant(text: str) -> datetime:
-    """The wall-clock datetime of an instant text; 14 digits mean the last millisecond of that second.
+    """Return the wall-clock datetime of an instant time; 14 digits mean the last millisecond of that second.
 
-    Digits past the 17th (suffixes of the metadata table) are ignored. The instants of a bootstrap, which are before all
-    others, mean the begin of 1970, as to Apache Hudi. Raises ValueError for anything else.
+    Digits after the 17th (suffixes of the metadata table) are ignored. The instants of a bootstrap, which precede all
+    others, are converted to the start of 1970, as in Apache Hudi. Raises ValueError for invalid texts.
     """
     if not text.isascii() or not text.isdigit() or len(text) < 14:
-        raise ValueError(f"{text!r} is no instant time; expected yyyyMMddHHmmssSSS")
+        raise ValueError(f"invalid instant time {text!r}; expected yyyyMMddHHmmssSSS")
     if len(text) == 14 and text.startswith(_BEFORE_ALL):
         return datetime(1970, 1, 1)
     millis = text[14:17] if len(text) >= INSTANT_DIGITS else "999"
@@ -141,12 +141,12 @@ def parse_instant(text: str) -> datetime:
 
 
 def millis_of_instant(text: str, timezone: str = "LOCAL") -> int:
-    """Epoch milliseconds of an instant text read in the given timeline zone."""
+    """Return the epoch milliseconds of an instant time in the given time zone."""
     moment = parse_instant(text)
     aware = moment.replace(tzinfo=zone(timezone)) if zone(timezone) is not None else moment.astimezone()
     return int(aware.replace(microsecond=0).timestamp()) * 1000 + moment.microsecond // 1000
 
 
 def next_instant(text: str) -> str:
-    """The instant one millisecond after ``text``."""
+    """Return the instant time one millisecond after ``text``."""
     return format_instant(parse_instant(text) + timedelta(milliseconds=1))

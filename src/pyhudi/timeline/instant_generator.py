@@ -1,14 +1,14 @@
-"""New instant times: milliseconds, strictly rising in this process and across processes and machines.
+"""Generator of instant times: milliseconds, strictly increasing within the process and across processes and machines.
 
-As the 1.0 timeline asks (TrueTime): take a lock, read the clock, and let nobody else read one before the largest
-expected difference between two machines' clocks (``hoodie.time.generator.max_expected_clock_skew_ms``, 200 ms) has
-passed. Any writer that takes the lock later then reads a later time, whatever its clock. On top of that a time is never
-at or before one that the caller has seen on the timeline, so a clock that was set back (or a table written under
-another local time zone) cannot bring the order into disarray.
+As required by the 1.0 timeline (TrueTime): the generator acquires a lock, reads the clock, and lets no other writer
+read a clock before the maximum clock skew (``hoodie.time.generator.max_expected_clock_skew_ms``, 200 ms) has passed.
+Any writer that acquires the lock later then reads a later time, regardless of its clock. In addition, a time is always
+later than those that the caller has seen in the timeline, so a clock that was set back (or a table written in another
+local time zone) cannot break the order.
 
-What has to wait is the next taker of the lock, not the one who has the time: he goes on with his work, and the lock is
-given back when the wait is over. If he takes the lock again meanwhile, to look at the table, he does not wait either;
-only for his next time he does.
+Only the next holder of the lock must wait, not the writer that has obtained the time: it continues, and the lock is
+released when the wait is over. If it acquires the lock again in the meantime, to read the table, it does not wait
+either; only to obtain its next time does it wait.
 """
 
 from __future__ import annotations
@@ -42,8 +42,11 @@ class Slot:
         self._lock = lock
 
     def take(self, after: str | None = None) -> str:
-        """The instant, later than ``after`` and all that were issued before. From now on the lock is kept until the
-        clock skew is over. Waits for that of the times that were issued when the lock was held before."""
+        """Return the instant time, later than ``after`` and all issued before.
+
+        From now on the lock is kept until the clock skew has passed. Waits until the clock skew of the times issued
+        under the previous lock has passed.
+        """
         if self._lock.wait_for_earlier():
             self._text, self._ready = self._read()
         with _guard:
@@ -57,10 +60,10 @@ class Slot:
 class InstantGenerator:
     """Issues instant times for one table.
 
-    ``timezone`` is ``hoodie.table.timeline.timezone`` (LOCAL or UTC). ``lock`` is the table's lock when several writers
-    use it; without one the widest lock that leaves no trace in the table serves (all processes of this host for a
-    local table). ``clock`` gives epoch milliseconds. :attr:`lock` is that lock for other uses, aware that it may still
-    be on its way back.
+    ``timezone`` is ``hoodie.table.timeline.timezone`` (LOCAL or UTC). ``lock`` is the lock of the table if several
+    writers use it; by default the widest lock that leaves no files in the table (all processes of this host for a local
+    table). ``clock`` returns epoch milliseconds. :attr:`lock` is that lock for other uses, which takes its deferred
+    release into account.
     """
 
     def __init__(
@@ -79,22 +82,22 @@ class InstantGenerator:
         self._skew_ms = Options.parse(options).get_typed(TIME_GENERATOR_MAX_CLOCK_SKEW_MS)
 
     def next(self, after: str | None = None) -> str:
-        """A new instant, later than ``after``. Nobody gets another one before the clock skew is over."""
+        """Return a new instant time, later than ``after``. No other is issued before the clock skew has passed."""
         with self.reserve() as slot:
             return slot.take(after)
 
     @contextmanager
     def reserve(self, *, locked: bool = False) -> Iterator[Slot]:
-        """Read the clock under the lock and keep the lock for the block.
+        """Read the clock under the lock and hold the lock for the block.
 
-        The caller does what it has to do meanwhile, calls ``take`` for the instant, and makes it visible (creates the
-        timeline file) before it leaves the block. ``locked``: the caller holds :attr:`lock` itself.
+        The caller does its work under the lock, calls ``take`` for the instant time, and makes it visible (creates the
+        timeline file) before the end of the block. ``locked``: the caller holds :attr:`lock` itself.
         """
         with nullcontext() if locked else self.lock:
             yield Slot(self._root, self._read, self.lock)
 
     def _read(self) -> tuple[str, float]:
-        """The clock's time as an instant, and the moment (monotonic) when its clock skew is over."""
+        """Return the time of the clock as an instant, and the monotonic time when its clock skew has passed."""
         now, started = self._clock(), time.monotonic()
-        # at least one millisecond, so that the next reader of the same clock sees a later one
+        # At least one millisecond, so that the next reader of the same clock obtains a later time.
         return instant_of_millis(now, self._timezone), started + max(self._skew_ms, 1) / 1000

@@ -1,8 +1,8 @@
-"""Active timelines in the other layout: the files that an upgrade or a downgrade makes of those that are there.
+"""Conversion of active timelines between layouts, for upgrades and downgrades.
 
-Names change, and the content of commits (JSON in layout 1, Avro in layout 2); plans and results of other actions are
-the same in both. Layout 2 says in the name when an instant was completed; layout 1 leaves that to the time at which its
-file was last changed.
+Names change, and so does the content of commits (JSON in layout 1, Avro in layout 2). Plans and results of other
+actions are the same in both. In layout 2 the completion time is part of the name; in layout 1 it is the modification
+time of the file.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _PLAIN = (Action.COMMIT, Action.DELTA_COMMIT)
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFile:
-    """An instant file of the other layout.
+    """An instant file of the target layout.
 
     Attributes:
-        path: relative to the table's root.
-        source: the instant file that it is made of.
-        changed_ms: epoch milliseconds of its last change, where that says when the instant was completed.
+        path: Path relative to the root of the table.
+        source: Instant file from which it is created.
+        changed_ms: Modification time in epoch milliseconds, if it denotes the completion time.
     """
 
     path: str
@@ -52,14 +52,14 @@ def converted_files(
 ) -> list[ConvertedFile]:
     """Return the files of a timeline in the layout ``target``, in the order of requested times.
 
-    ``timezone`` is ``hoodie.table.timeline.timezone``; ``copied`` as of `completion_times`.
+    ``timezone`` is ``hoodie.table.timeline.timezone``; ``copied`` as in `completion_times`.
 
     Raises:
-        CorruptInstantError: the plan of a replacement cannot be read.
+        CorruptInstantError: The plan of a replacement cannot be parsed.
     """
     states = sorted(state for instant in active.timeline for state in active.states(instant))
     completions = {} if active.layout.version >= 2 else completion_times(active, timezone, copied=copied)
-    found = []
+    files = []
     for state in states:
         completion = state.completion or completions.get(state.file_name)
         if state.is_completed and completion is None:
@@ -68,22 +68,22 @@ def converted_files(
         changed = None
         if completion is not None and state.is_completed and target.version < 2:
             changed = millis_of_instant(completion, timezone)
-        found.append(ConvertedFile(target.path(name), state, changed))
-    return found
+        files.append(ConvertedFile(target.path(name), state, changed))
+    return files
 
 
 def converted_content(active: ActiveTimeline, state: Instant, table_version: int) -> bytes:
-    """Return the content of an instant file as a table of the given version has it.
+    """Return the content of an instant file in the form of the given table version.
 
     Raises:
-        CorruptInstantError: it cannot be parsed.
-        InstantNotFoundError: it has gone.
+        CorruptInstantError: The file cannot be parsed.
+        InstantNotFoundError: The file no longer exists.
     """
     data = active.read(state)
     if not data or state.family not in WRITE_ACTIONS:
         return data
     if state.state is State.REQUESTED:
-        # releases that upgraded the table may have made an empty record of an empty file
+        # Releases that upgraded the table may have converted an empty file to an empty record.
         return b"" if state.action in _PLAIN else data
     if not state.is_completed and not _is_commit(data):
         return data
@@ -92,34 +92,35 @@ def converted_content(active: ActiveTimeline, state: Instant, table_version: int
 
 
 def was_copied(active: ActiveTimeline, timezone: str) -> bool:
-    """Return True if all files of a timeline of layout 1 were changed after the last instant was requested: somebody
-    has copied the table, and the times of its files say nothing."""
+    """Return True if all files of a timeline of layout 1 were modified after the last instant was requested: the table
+    was copied, and modification times are meaningless."""
     changed = _changed(active, timezone)
     last = max((i.requested for i in active.timeline), default="")
     return len(changed) > 1 and min(changed.values()) > last
 
 
 def completion_times(active: ActiveTimeline, timezone: str, *, copied: bool = False) -> dict[str, str]:
-    """Return the completion times of a timeline of layout 1, by file name: the times of the last change, as Apache Hudi
-    takes them, later than the requested time, and no two the same. ``copied``: they say nothing, and instants count as
-    completed when they were requested.
+    """Return the completion times of a timeline of layout 1, by file name.
+
+    They are the modification times, as in Apache Hudi, but later than the requested times and unique. ``copied``:
+    modification times are meaningless, and the requested times are used.
     """
     times = _changed(active, timezone)
     if copied:
         times = dict.fromkeys(times, "")
-    found: dict[str, str] = {}
+    completions: dict[str, str] = {}
     used: set[str] = set()
     for instant in sorted(active.timeline.completed(), key=lambda i: (times[i.file_name] or i.requested, i.requested)):
         time = max(times[instant.file_name], earliest_completion(instant.requested))
         while time in used:
             time = next_instant(time)
         used.add(time)
-        found[instant.file_name] = time
-    return found
+        completions[instant.file_name] = time
+    return completions
 
 
 def _changed(active: ActiveTimeline, timezone: str) -> dict[str, str]:
-    """Modification times of the files of completed instants, as instant times by file name."""
+    """Return modification times of the files of completed instants, as instant times by file name."""
     listed = active.storage.list(active.layout.folder)
     changed: dict[str, int] = dict(zip(listed["path"].to_pylist(), listed["mtime_ms"].to_pylist(), strict=True))
     done = active.timeline.completed()
@@ -127,8 +128,8 @@ def _changed(active: ActiveTimeline, timezone: str) -> dict[str, str]:
 
 
 def earliest_completion(requested: str) -> str:
-    """Return the earliest completion time of an instant: the next one. Instants that are no times, of builds of a
-    metadata table, stand for themselves."""
+    """Return the earliest possible completion time of an instant: the next instant time. Instants that are not times,
+    from builds of a metadata table, are returned unchanged."""
     try:
         return next_instant(requested)
     except ValueError:
@@ -136,7 +137,7 @@ def earliest_completion(requested: str) -> str:
 
 
 def _action(active: ActiveTimeline, state: Instant, target: Layout) -> str:
-    """The action under which layout 2 knows a pending state: clusterings have one of their own there."""
+    """Return the action of a pending state in layout 2, which has a separate action for clusterings."""
     if target.version < 2 or state.is_completed or state.action != Action.REPLACE_COMMIT:
         return state.action
     requested = active.in_state(state, State.REQUESTED)
@@ -149,7 +150,7 @@ def _action(active: ActiveTimeline, state: Instant, target: Layout) -> str:
 
 
 def _is_commit(data: bytes) -> bool:
-    """True if an inflight file is a workload profile, and no plan that was copied."""
+    """Return True if an inflight file is a workload profile, and not a copied plan."""
     if is_container(data):
         return b"partitionToWriteStats" in data[:4096]
     try:

@@ -1,9 +1,9 @@
-"""Markers: the names of the data files that an unfinished write may have made.
+"""Markers: names of the data files that an unfinished write may have created.
 
-A marker is there before its data file is begun, and all of them go when the write is completed or rolled back. So
-whatever a failed write left is found without listing the table. They are in ``.hoodie/.temp/<instant>/``, either one
-empty file each (``DIRECT``, the way of this library, as executors need no server for it) or as lines of the files
-``MARKERS0``, ``MARKERS1``, … (``TIMELINE_SERVER_BASED``, the usual way of Apache Hudi on the JVM).
+A marker is created before its data file, and all markers are deleted when the write is completed or rolled back. Thus
+leftovers of a failed write are found without listing the table. Markers are in ``.hoodie/.temp/<instant>/``, either as
+one empty file each (``DIRECT``, used by pyhudi, because executors need no server) or as lines of the files
+``MARKERS0``, ``MARKERS1``, … (``TIMELINE_SERVER_BASED``, the default of Apache Hudi on the JVM).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyhudi.storage import Storage, join_path
 TEMP_FOLDER = ".hoodie/.temp"
 TYPE_FILE = "MARKERS.type"
 
-#: one row a marker; ``data_path`` is relative to the table's root, ``partition`` is "" in a table without partitions
+# : one row per marker; ``data_path`` is relative to the root of the table, ``partition`` is "" without partitions
 MARKER_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_name", pa.string()), ("data_path", pa.string()), ("io_type", pa.string())]
 )
@@ -31,8 +31,8 @@ _LISTED = re.compile(r"MARKERS\d+", re.ASCII)
 
 
 class IOType(StrEnum):
-    """Kind of file operation of a task: create a new file (also a new log file from table version 8 on), make a new
-    version of an existing base file, or append to a log file (table version 6)."""
+    """Type of file operation of a task: create a new file (also a new log file from table version 8 on), create a new
+    version of a base file, or append to a log file (table version 6)."""
 
     CREATE = "CREATE"
     MERGE = "MERGE"
@@ -40,7 +40,7 @@ class IOType(StrEnum):
 
 
 class Markers:
-    """The markers of one instant. Pickles, so that executors can create them."""
+    """Markers of one instant. Can be pickled, so that executors can create them."""
 
     def __init__(self, storage: Storage, instant: str) -> None:
         self.storage = storage
@@ -48,14 +48,14 @@ class Markers:
 
     @property
     def folder(self) -> str:
-        """The folder of the markers, relative to the table's root."""
+        """Folder of the markers, relative to the root of the table."""
         return f"{TEMP_FOLDER}/{self.instant}"
 
     def create(self, partition: str, file_name: str, io_type: IOType, *, exist_ok: bool = False) -> None:
-        """Announce a data file; to be called before the file is begun.
+        """Create the marker of a data file. Must be called before the file is created.
 
-        A file name holds the attempt of its task, so a marker that exists already means that two attempts write the
-        same file: ``AlreadyExistsError``, unless ``exist_ok`` (for log files that one task opens several times).
+        A file name contains the attempt of its task, so an existing marker means that two attempts write the same file:
+        raises ``AlreadyExistsError``, unless ``exist_ok`` (for log files that one task opens several times).
         """
         try:
             self.storage.create(self._path(partition, file_name, io_type), b"")
@@ -64,22 +64,24 @@ class Markers:
                 raise
 
     def remove(self, partition: str, file_name: str, io_type: IOType) -> None:
-        """Take one marker back: its data file was not begun, or is deleted again."""
+        """Delete one marker, because its data file was not created, or was deleted."""
         self.storage.delete(self._path(partition, file_name, io_type))
 
     def _path(self, partition: str, file_name: str, io_type: IOType) -> str:
         return join_path(self.folder, partition, f"{file_name}.marker.{io_type.value}")
 
     def list(self) -> pa.Table:
-        """Return all markers, of both kinds, as :data:`MARKER_SCHEMA`, each once.
+        """Return all markers, of both types, as :data:`MARKER_SCHEMA`, without duplicates.
 
-        ``CorruptInstantError`` when the kind is unknown or a line is no marker: then some data file may be unnamed, and
-        only a listing of the table can tell.
+        Raises:
+            CorruptInstantError: The type is unknown or a line is not a valid marker. Then some data files may have no
+                marker and can only be found by listing the table.
         """
-        found = self.storage.list(self.folder, recursive=True)
-        below = pc.utf8_slice_codeunits(found["path"], len(self.folder) + 1)
+        files = self.storage.list(self.folder, recursive=True)
+        below = pc.utf8_slice_codeunits(files["path"], len(self.folder) + 1)
         is_marker = pc.match_substring_regex(below, _MARKER)
-        # an empty log file of a partition cannot be mistaken: the files of the other kind are directly in the folder
+        # An empty log file of a partition cannot be confused with them: files of the other type are directly in the
+        # folder.
         others = below.filter(pc.invert(is_marker)).to_pylist()
         if TYPE_FILE in others:
             self._check_type()
@@ -95,27 +97,29 @@ class Markers:
     def _check_type(self) -> None:
         kind = self.storage.read(f"{self.folder}/{TYPE_FILE}").decode("utf-8", "replace").strip()
         if kind not in ("DIRECT", "TIMELINE_SERVER_BASED"):
-            raise CorruptInstantError(f"the markers in {self.folder!r} are of an unknown kind {kind!r}")
+            raise CorruptInstantError(f"the markers in {self.folder!r} have an unknown type {kind!r}")
 
     def _lines(self, name: str) -> pa.Array:
-        """The lines of a ``MARKERS<n>`` file. A last line without its end was being written when the writer died: the
-        data file of it was not begun."""
+        """Return the lines of a ``MARKERS<n>`` file.
+
+        An incomplete last line was being written when the writer was killed, so its data file was not created.
+        """
         path = f"{self.folder}/{name}"
         try:
             text = self.storage.read(path).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise CorruptInstantError(f"marker file {path!r} is not UTF-8: {error}") from error
+            raise CorruptInstantError(f"marker file {path!r} is not valid UTF-8: {error}") from error
         lines = pa.array([line for line in text.split("\n")[:-1] if line], pa.string())
         bad = lines.filter(pc.invert(pc.match_substring_regex(lines, _MARKER)))
         if len(bad):
-            raise CorruptInstantError(f"marker file {path!r} has a line that is no marker: {bad[0].as_py()!r}")
+            raise CorruptInstantError(f"marker file {path!r} has an invalid line: {bad[0].as_py()!r}")
         return lines
 
     def delete(self) -> None:
-        """Remove all markers of the instant."""
+        """Delete all markers of the instant."""
         self.storage.delete_tree(self.folder)
 
 
 def marked_instants(storage: Storage) -> Iterator[str]:
-    """The instants that have markers."""
+    """Return the instants that have markers."""
     yield from storage.list_dirs(TEMP_FOLDER)

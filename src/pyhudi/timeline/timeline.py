@@ -1,4 +1,4 @@
-"""An immutable view of a timeline: sorted instants and the questions asked of them."""
+"""Immutable view of a timeline: sorted instants and queries on them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pyhudi.timeline.instant import Action, Instant, State
 
 
 class Timeline:
-    """Instants, one per (requested time, action family) in its latest state, sorted by requested time."""
+    """Instants, one per (requested time, completed action) in its latest state, sorted by requested time."""
 
     def __init__(self, instants: Iterable[Instant] = (), *, root: Timeline | None = None) -> None:
-        """``root`` is the whole active timeline when ``instants`` are only a part of it."""
+        """Create a timeline. ``root`` is the whole active timeline if ``instants`` are only a part of it."""
         self.instants: tuple[Instant, ...] = tuple(sorted(instants, key=lambda i: (i.requested, i.action)))
         self._root = root
 
     @classmethod
     def of_files(cls, files: Iterable[Instant]) -> Timeline:
-        """Fold one instant per state file into one per instant, keeping the furthest state."""
+        """Combine one instant per state file into one per instant, with its latest state."""
         best: dict[tuple[str, str], Instant] = {}
         for instant in files:
             key = (instant.requested, instant.family)
-            seen = best.get(key)
-            if seen is None or _precedence(instant) > _precedence(seen):
+            current = best.get(key)
+            if current is None or _precedence(instant) > _precedence(current):
                 best[key] = instant
         return cls(best.values())
 
@@ -50,39 +50,39 @@ class Timeline:
     # --- parts ---------------------------------------------------------------------------------------------------
 
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
-        """The instants for which ``keep`` holds; the whole timeline is remembered for :attr:`start`."""
+        """Return the instants that satisfy ``keep``. The whole timeline is retained for :attr:`start`."""
         return Timeline(filter(keep, self.instants), root=self._root or self)
 
     def completed(self) -> Timeline:
         return self.filter(lambda i: i.state is State.COMPLETED)
 
     def pending(self) -> Timeline:
-        """Requested or inflight."""
+        """Return requested and inflight instants."""
         return self.filter(lambda i: i.state is not State.COMPLETED)
 
     def writes(self) -> Timeline:
-        """Commits, deltacommits and replacecommits, with the pending table services that become such."""
+        """Return commits, deltacommits and replacecommits, including pending table services that complete as such."""
         return self.filter(lambda i: i.is_write)
 
     def of_actions(self, *actions: str) -> Timeline:
-        """Instants whose current action is one of these (``compaction`` only while it is pending)."""
+        """Return instants whose current action is one of these (``compaction`` only while it is pending)."""
         wanted = frozenset(actions)
         return self.filter(lambda i: i.action in wanted)
 
     def up_to(self, requested: str) -> Timeline:
-        """Instants with requested time ≤ ``requested``."""
+        """Return instants with requested time ≤ ``requested``."""
         return self.filter(lambda i: i.requested <= requested)
 
     def after(self, requested: str) -> Timeline:
-        """Instants with requested time > ``requested``."""
+        """Return instants with requested time > ``requested``."""
         return self.filter(lambda i: i.requested > requested)
 
     def by_completion(self) -> list[Instant]:
-        """Completed instants in the order in which they completed (requested order where the layout has no times)."""
+        """Return completed instants in order of completion (requested order if the layout has no completion times)."""
         done = (i for i in self.instants if i.state is State.COMPLETED)
         return sorted(done, key=lambda i: (i.order_time, i.requested))
 
-    # --- questions -----------------------------------------------------------------------------------------------
+    # --- queries -------------------------------------------------------------------------------------------------
 
     @property
     def first(self) -> Instant | None:
@@ -94,11 +94,12 @@ class Timeline:
 
     @cached_property
     def start(self) -> str | None:
-        """Start of the active timeline: its first completed write that no savepoint holds back.
+        """Start of the active timeline: its first completed write without a savepoint.
 
-        What is older has been archived. (Archival may pass a savepoint and leave the saved commit behind, so a saved
-        commit tells nothing as long as there is another one. A restore to a savepoint leaves none: then all before the
-        last one has been archived, but what is here.) None while no write has completed.
+        Older instants have been archived. (Archival may pass a savepoint and leave its commit in the active timeline,
+        so a commit with a savepoint is ignored as long as there is another one. After a restore to a savepoint there is
+        none: then everything before the last one has been archived, except the remaining instants.) None while no write
+        is completed.
         """
         if self._root is not None:
             return self._root.start
@@ -121,7 +122,7 @@ class Timeline:
         return [i.requested for i in self.instants]
 
     def find(self, requested: str, *actions: str) -> Instant | None:
-        """The instant with this requested time (and one of these actions or families), or None."""
+        """Return the instant with this requested time (and one of these actions or completed actions), or None."""
         at = bisect_left(self._requested, requested)
         while at < len(self.instants) and self.instants[at].requested == requested:
             instant = self.instants[at]
@@ -134,26 +135,26 @@ class Timeline:
         return self.find(requested) is not None
 
     def is_completed(self, requested: str) -> bool:
-        """Return True if an instant (savepoints aside) of this requested time is completed here."""
+        """Return True if an instant (except savepoints) with this requested time is completed."""
         return requested in self._completions
 
     def completion_of(self, requested: str) -> str | None:
-        """Completion time, or None when not completed here or the layout keeps none."""
+        """Return the completion time, or None if the instant is not completed or the layout has none."""
         return self._completions.get(requested)
 
     def is_before_start(self, requested: str) -> bool:
-        """Return True if ``requested`` is older than the active timeline, hence archived."""
+        """Return True if ``requested`` is older than the active timeline and thus archived."""
         return self.start is not None and requested < self.start and requested not in self._pending
 
     def contains_or_before_start(self, requested: str) -> bool:
-        """Return True if files of that instant count: it is completed here, or older than the active timeline.
+        """Return True if files of that instant are visible: it is completed, or older than the active timeline.
 
-        This is Apache Hudi's rule for base files; it holds because a failed write is rolled back before the timeline
-        is archived past it. One that is still pending on the whole timeline never counts, however old.
+        This is Apache Hudi's rule for base files. It is valid because a failed write is rolled back before the timeline
+        is archived beyond it. An instant that is pending in the whole timeline is never visible, however old it is.
         """
         return requested in self._completions or self.is_before_start(requested)
 
 
 def _precedence(instant: Instant) -> tuple[int, str]:
-    # two completed files of one instant can only come from a writer without lock; the first to complete was visible
+    # Two completed files of one instant can only be written without a lock; the first to complete became visible.
     return (instant.state.rank, "".join(chr(0x10FFFF - ord(c)) for c in instant.completion or ""))

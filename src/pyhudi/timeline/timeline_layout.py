@@ -1,9 +1,9 @@
-"""The two timeline layouts: where instant files are and how they are named.
+"""The two timeline layouts: location and names of instant files.
 
 Layout 1 (table versions up to 7): ``.hoodie/<instant>.<action>[.<state>]``. Layout 2 (8 and later):
-``.hoodie/timeline/<instant>[_<completion>].<action>[.<state>]``. Both write the inflight file of a plain commit as
-``<instant>.inflight``, without the action, and complete a compaction as ``commit``, a log compaction as
-``deltacommit`` and a clustering as ``replacecommit``. Layout 1 knows no action ``clustering``: it plans one under
+``.hoodie/timeline/<instant>[_<completion>].<action>[.<state>]``. In both, the inflight file of a commit is
+``<instant>.inflight``, without the action, and a compaction completes as ``commit``, a log compaction as
+``deltacommit`` and a clustering as ``replacecommit``. Layout 1 has no action ``clustering``: clusterings are planned as
 ``replacecommit``.
 """
 
@@ -22,7 +22,7 @@ _NAME = re.compile(r"(\d{14,})(?:_(\d{14,}))?\.([a-z]+)(?:\.(requested|inflight)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A timeline layout bound to its folders (relative to the table's root)."""
+    """A timeline layout with its folders (relative to the root of the table)."""
 
     version: int
     folder: str
@@ -30,18 +30,18 @@ class Layout:
 
     @classmethod
     def v1(cls, archive_folder: str = "archived") -> Layout:
-        """Layout 1; ``archive_folder`` is ``hoodie.archivelog.folder``."""
+        """Return layout 1; ``archive_folder`` is ``hoodie.archivelog.folder``."""
         return cls(1, META_FOLDER, f"{META_FOLDER}/{archive_folder}" if archive_folder else META_FOLDER)
 
     @classmethod
     def v2(cls, timeline_path: str = "timeline", history_path: str = "history") -> Layout:
-        """Layout 2; the arguments are ``hoodie.timeline.path`` and ``hoodie.timeline.history.path``."""
+        """Return layout 2; the arguments are ``hoodie.timeline.path`` and ``hoodie.timeline.history.path``."""
         folder = f"{META_FOLDER}/{timeline_path}" if timeline_path else META_FOLDER
         return cls(2, folder, f"{folder}/{history_path}" if history_path else folder)
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Layout:
-        """The layout that a table's ``hoodie.properties`` declare."""
+        """Return the layout of a table from its ``hoodie.properties``."""
         version = int(properties.get("hoodie.table.version", "6"))
         layout = int(properties.get("hoodie.timeline.layout.version", "2" if version >= 8 else "1"))
         if layout >= 2:
@@ -52,10 +52,10 @@ class Layout:
         return cls.v1(properties.get("hoodie.archivelog.folder", "archived"))
 
     def parse(self, name: str) -> Instant | None:
-        """The instant of a file name, or None when the file is none of the timeline's.
+        """Return the instant of a file name, or None if the file does not belong to the timeline.
 
-        A completed file of layout 2 without a completion time (none of today's releases writes one) is taken as
-        completed, with the requested time standing in for the order.
+        A completed file of layout 2 without a completion time (not written by any current release) is considered
+        completed and ordered by its requested time.
         """
         match = _NAME.fullmatch(name)
         if match is None:
@@ -74,7 +74,7 @@ class Layout:
         return Instant(requested, action, State.COMPLETED, completion, name)
 
     def file_name(self, requested: str, action: str, state: State, completion: str | None = None) -> str:
-        """The name of an instant's file; a completed one takes the completed form of ``action``."""
+        """Return the name of an instant's file; for a completed one, with the completed form of ``action``."""
         if state is State.COMPLETED:
             stem = f"{requested}_{completion}" if self.version >= 2 else requested
             return f"{stem}.{completed_action(action)}"
@@ -84,7 +84,7 @@ class Layout:
         return f"{requested}.{pending}.{state.value.lower()}"
 
     def path(self, file_name: str) -> str:
-        """Path of a timeline file relative to the table's root."""
+        """Return the path of a timeline file relative to the root of the table."""
         return f"{self.folder}/{file_name}"
 
 

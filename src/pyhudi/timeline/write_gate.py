@@ -1,16 +1,16 @@
-"""The gate of a running write: while it is open, tasks may begin and finish data files.
+"""Gate of a running write: while it is open, tasks may create and finish data files.
 
-A task may outlive its write: Spark does not wait for the tasks of a job that failed, and a task that was given up for
-lost may go on somewhere. What such a task still writes would be named by no plan and no commit. So before the files of
-a write are gathered, to be committed or to be deleted, its gate is closed; and a task looks at the gate after it made a
-marker, and again after it finished the file. Either the marker was there when the files were gathered, or the task
-finds the gate closed and takes its file back.
+A task may outlive its write: Spark does not wait for the tasks of a failed job, and a task that was considered lost may
+still be running. Files that it writes would appear in no plan and no commit. Therefore the gate of a write is closed
+before its files are collected to be committed or deleted, and a task checks the gate after it has created a marker and
+again after it has finished the file. Either the marker existed when the files were collected, or the task finds the
+gate closed and deletes its file.
 
-A plan may be carried out more than once under its one instant, as attempts fail or are taken for dead. So every attempt
-has a gate of its own, and a claim says which of them the instant belongs to now.
+A plan may be executed several times under the same instant if attempts fail or are considered dead. Therefore every
+attempt has its own gate, and a claim records to which attempt the instant currently belongs.
 
-Gates, claims and publication intents are small files in ``.hoodie/.aux``, a folder in which Apache Hudi looks for
-nothing of that name.
+Gates, claims and publication intents are small files in ``.hoodie/.aux``. Apache Hudi reads no files with these names
+there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _INSTANT = re.compile(r"[0-9]+")
 
 
 class WriteGate:
-    """The gate of one instant, or of one attempt at it. Pickles, so that tasks can look at it."""
+    """Gate of one instant, or of one attempt to execute it. Can be pickled, so that tasks can check it."""
 
     def __init__(self, storage: Storage, instant: str, attempt: str = "") -> None:
         self._storage = storage
@@ -41,34 +41,34 @@ class WriteGate:
         self._path = f"{GATES_FOLDER}/{instant}" + (f"_{attempt}" if attempt else "")
 
     def open(self) -> None:
-        """Allow tasks to write; called by the driver before it starts them."""
+        """Allow tasks to write. Called by the driver before it starts them."""
         try:
             self._storage.create(self._path, b"")
         except AlreadyExistsError:
             return
 
     def close(self) -> None:
-        """Refuse new files, and files to be kept, from now on; nothing if closed already."""
+        """Disallow creating and keeping files from now on. Does nothing if it is already closed."""
         self._storage.delete(self._path)
 
     def check(self) -> None:
         """Raise an error unless the gate is open.
 
         Raises:
-            TransactionError: the write is over.
+            TransactionError: The write has ended.
         """
         if not self._storage.exists(self._path):
             raise TransactionError(
-                f"the write {self._instant} was committed or rolled back while this task was still at work; what the "
-                "task wrote is not needed"
+                f"the write {self._instant} was committed or rolled back while this task was still running; its "
+                "output is discarded"
             )
 
 
 class Claim:
-    """Says which attempt at a plan its instant belongs to. To be asked and changed under the table's lock alone.
+    """Records to which attempt at a plan its instant belongs. Read and changed only under the lock of the table.
 
-    An attempt that took the plan and died says nothing about who began to carry it out: the inflight file is this
-    library's only once the claim says so, too.
+    An attempt that claimed the plan and was killed does not determine who started to execute it: the inflight file was
+    created by pyhudi only if the claim records this, too.
     """
 
     def __init__(self, storage: Storage, instant: str, attempt: str = "") -> None:
@@ -78,47 +78,48 @@ class Claim:
         self._last_rollback = ""
 
     def take(self, last_rollback: str = "") -> None:
-        """Claim the instant for this attempt; ``last_rollback`` is the newest rollback on the timeline."""
+        """Claim the instant for this attempt; ``last_rollback`` is the newest rollback in the timeline."""
         self._last_rollback = last_rollback
         self._write()
 
     def begin(self) -> None:
-        """Say that this attempt has created the inflight file."""
+        """Record that this attempt has created the inflight file."""
         self._write(_BEGUN)
 
     def _write(self, *more: str) -> None:
         self._storage.write(self._path, "\n".join([self._mine, self._last_rollback, *more]).encode())
 
     def is_mine(self) -> bool:
-        """Return True if no other attempt has taken it since."""
+        """Return True if no other attempt has claimed the instant since."""
         return self._read()[:1] == [self._mine]
 
     def is_there(self) -> bool:
-        """Return True if an attempt of this library has taken the instant."""
+        """Return True if an attempt of pyhudi has claimed the instant."""
         return bool(self._read())
 
     def last_rollback(self) -> str | None:
-        """Newest rollback at the time of the claim; None if there is no claim, or its attempt never began."""
-        found = self._read()
-        return found[1] if found[2:] == [_BEGUN] else None
+        """Return the newest rollback at the time of the claim; None without a claim, or if its attempt never began."""
+        fields = self._read()
+        return fields[1] if fields[2:] == [_BEGUN] else None
 
     def _read(self) -> list[str]:
-        """Attempt, newest rollback and `_BEGUN`; empty without a claim."""
+        """Return attempt, newest rollback and `_BEGUN`; empty without a claim."""
         try:
             return self._storage.read(self._path).decode().split("\n")
         except NotFoundError:
             return []
 
     def release(self) -> None:
-        """Give up the claim; only its owner may do so."""
+        """Release the claim. Only its owner may do so."""
         self._storage.delete(self._path)
 
 
 class PublicationIntent:
-    """Record that the publication of an instant is being sent, kept until its outcome is known.
+    """Record that a publication request of the instant is being sent, kept until its outcome is known.
 
-    A request whose answer is missing may take effect later, when others have published what conflicts with it, and
-    nobody looks any more. Whoever has the table's lock and finds the intent at a pending instant settles that first.
+    A request without response may take effect later, when other writers have published conflicting commits and the
+    writer no longer checks. Whoever holds the lock of the table and finds the intent of a pending instant must resolve
+    it first.
     """
 
     def __init__(self, storage: Storage, instant: str) -> None:
@@ -126,15 +127,15 @@ class PublicationIntent:
         self._path = f"{GATES_FOLDER}/{instant}{_INTENT}"
 
     def set(self) -> None:
-        """To be done right before the publication."""
+        """Set the intent, immediately before the publication."""
         self._storage.write(self._path, b"")
 
     def is_set(self) -> bool:
-        """Return whether a publication has been sent whose outcome nobody has recorded."""
+        """Return True if a publication was sent whose outcome has not been recorded."""
         return self._storage.exists(self._path)
 
     def remove(self) -> None:
-        """To be done when the instant is completed, or its rollback is."""
+        """Remove the intent when the instant is completed or rolled back."""
         self._storage.delete(self._path)
 
 
@@ -144,18 +145,18 @@ def close_gates(storage: Storage, instant: str) -> None:
 
 
 def remove_gates(storage: Storage, instants: Iterable[str]) -> None:
-    """Remove gates and claims of instants that are over."""
+    """Remove gates and claims of ended instants."""
     over = frozenset(instants)
     storage.delete_many(path for path, its in _entries(storage) if its in over)
 
 
 def gated_instants(storage: Storage) -> frozenset[str]:
-    """The instants that have gates or claims."""
+    """Return the instants that have gates or claims."""
     return frozenset(instant for _, instant in _entries(storage))
 
 
 def _entries(storage: Storage) -> list[tuple[str, str]]:
-    """The files, with the instants they belong to."""
+    """Return the files with their instants."""
     paths: list[str] = storage.list(GATES_FOLDER)["path"].to_pylist()
     named = ((path, _INSTANT.match(path.rpartition("/")[2])) for path in paths)
     return [(path, match.group()) for path, match in named if match is not None]

@@ -1,4 +1,7 @@
-"""Transactions. Takes a table, an action and the write stats of its tasks, and gives a committed instant or a
-conflict; rolls back failed writes and holds the table's lock."""
+"""Transactions.
+
+Takes a table, an action and the write stats of its tasks, and returns a committed instant or a conflict. Rolls back
+failed writes and manages the lock of the table.
+"""
 
 from __future__ import annotations

@@ -14,19 +14,22 @@ if TYPE_CHECKING:
 
 
 def current_config(storage: Storage, seen: TableConfig) -> TableConfig:
-    """The table's configuration as of now; refuses one that was upgraded or downgraded meanwhile or is read-only."""
+    """Return the current configuration of the table.
+
+    Raises an error if the table was upgraded or downgraded in the meantime, or is read-only.
+    """
     config = TableConfig.load(storage)
     config.check_writable()
     if config.version != seen.version:
         raise TransactionError(
-            f"the table at {storage.root} was changed from version {seen.version} to {config.version} by another "
-            "writer; open it again"
+            f"another writer changed the table at {storage.root} from version {seen.version} to {config.version}; "
+            "open it again"
         )
     return config
 
 
 def new_heartbeat(storage: Storage, instant: str, options: Mapping[str, str]) -> heartbeat.Heartbeat:
-    """The signs of life that a writer gives, by its options; not begun yet."""
+    """Return the heartbeat of a writer according to its options, not started yet."""
     policy = heartbeat.HeartbeatPolicy.of(options)
     return heartbeat.Heartbeat(
         storage, instant, interval_ms=policy.interval_ms, tolerable_misses=policy.tolerable_misses

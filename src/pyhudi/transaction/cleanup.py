@@ -1,4 +1,4 @@
-"""Cleanup at the end of a write. Its failures are logged and stop nothing: the next writer cleans up what is left."""
+"""Cleanup at the end of a write. Failures are logged and otherwise ignored: the next writer cleans up the rest."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _log = logging.getLogger(__name__)
 
 
 def clean_up(entry: Instant, steps: Iterable[Callable[[], object]]) -> list[str]:
-    """Take every step, also after one has failed.
+    """Execute all steps, even after failures.
 
     Returns:
-        One warning for each step that has failed.
+        One warning per failed step.
     """
     warnings: list[str] = []
     for step in steps:
         try:
             step()
         except Exception as failure:
-            warnings.append(f"traces of {entry} are left to the next writer: {failure}")
+            warnings.append(f"leftovers of {entry} remain for the next writer: {failure}")
             _log.warning("%s", warnings[-1])
     return warnings
 
 
 def stop_heartbeat(heartbeat: Heartbeat) -> None:
-    """Stop a heartbeat, so that others may roll the write back."""
+    """Stop a heartbeat, so that other writers may roll back the write."""
     try:
         heartbeat.stop()
-    except Exception as failure:  # the file stays and ages
-        _log.warning("the heartbeat of %s is left behind: %s", heartbeat.instant, failure)
+    except Exception as failure:  # The file remains and expires.
+        _log.warning("could not remove the heartbeat of %s: %s", heartbeat.instant, failure)

@@ -1,4 +1,4 @@
-"""Outcomes of a commit. Losing to another writer is an outcome, not an accident, so it is a value."""
+"""Outcomes of a commit. A conflict is an expected outcome, so it is a value rather than an exception."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pyhudi.timeline.instant import Instant
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The write is visible. ``completion`` is its completion time (None in timeline layout 1); ``warnings`` say what
-    went wrong after that, which changes nothing of it; ``millis`` are milliseconds by phase."""
+    """The write is visible. ``completion`` is its completion time (None in timeline layout 1); ``warnings`` describe
+    later failures, which do not affect the commit; ``millis`` are milliseconds by phase."""
 
     instant: Instant
     warnings: tuple[str, ...] = ()
@@ -25,15 +25,15 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Conflicted:
-    """Another writer changed the same file groups first; this write has been rolled back."""
+    """Another writer changed the same file groups first. This write has been rolled back."""
 
     requested: str
     other: Instant
     reason: str
 
     def error(self) -> ConflictError:
-        """The outcome as an error, for callers that cannot try again."""
+        """Return the outcome as an error, for callers that cannot retry."""
         return ConflictError(
-            f"the write of instant {self.requested} cannot be committed: {self.reason}; nothing of it is left, so it "
+            f"the write of instant {self.requested} conflicts: {self.reason}; it was rolled back completely and "
             "can be run again"
         )

@@ -1,4 +1,4 @@
-"""What a writer asks for when it commits, and what may stand against that beside changes of the same file groups."""
+"""Request of a writer to commit, and conflicts other than changes of the same file groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """A commit as `Transaction.commit` is asked for it, which describes the fields."""
+    """A commit as requested from `Transaction.commit`, which documents the fields."""
 
     metadata: CommitMetadata
     exclusively: Callable[[Instant], None] | None = None
@@ -36,27 +36,28 @@ class CommitRequest:
     altered: SchemaHistory | None = None
 
     def find_conflict(self, instant: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
-        """Find another writer's commit of keys that this one adds, of what it has read, or, if it is to be alone, any.
-        ``begun`` is the timeline of when the write began, ``active`` was loaded under the table's lock."""
-        found = find_key_conflict(self.index, instant, begun, active)
-        if found is None and self.reads is not None:
-            found = self.reads.find_conflict(instant, active)
-        if found is None and self.exclusively is not None:
-            found = find_rival(instant, begun, active)
-        return found
+        """Find another writer's commit that adds keys that this one adds, or changes what it has read, or, if it must
+        be exclusive, any. ``begun`` is the timeline at the start of the write, ``active`` was loaded under the lock of
+        the table."""
+        conflict = find_key_conflict(self.index, instant, begun, active)
+        if conflict is None and self.reads is not None:
+            conflict = self.reads.find_conflict(instant, active)
+        if conflict is None and self.exclusively is not None:
+            conflict = find_rival(instant, begun, active)
+        return conflict
 
     def agreed_metadata(self, instant: str, active: ActiveTimeline) -> RecordedSchema | Conflicted:
-        """The commit's metadata, with the columns that the table has by now, and the history of schemas that the commit
-        leaves; or why they do not agree."""
-        kept = self.planned_on is not None or self.altered is not None  # else a first write, or a service
+        """Return the metadata of the commit with the current columns of the table, and the schema history after the
+        commit; or the conflict between the columns."""
+        kept = self.planned_on is not None or self.altered is not None  # Otherwise a first write, or a service.
         if self.metadata.schema_json is None or not (kept or self.agree_on_columns):
             return RecordedSchema(self.metadata)
-        found = newest_columns(active)
+        latest = newest_columns(active)
         if kept:
-            recorded = record_schema(self.metadata, instant, self.planned_on, active, found, self.altered)
+            recorded = record_schema(self.metadata, instant, self.planned_on, active, latest, self.altered)
             if isinstance(recorded, Conflicted) or LATEST_SCHEMA in recorded.metadata.extra:
                 return recorded
         if not self.agree_on_columns:
             return RecordedSchema(self.metadata)
-        agreed = schema_conflicts.agree_on_columns(self.metadata, instant, self.planned_on, found)
+        agreed = schema_conflicts.agree_on_columns(self.metadata, instant, self.planned_on, latest)
         return agreed if isinstance(agreed, Conflicted) else RecordedSchema(agreed)

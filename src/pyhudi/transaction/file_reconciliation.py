@@ -1,4 +1,4 @@
-"""Reconciliation before a commit: deletes files of retried or speculative tasks that the commit does not name."""
+"""Reconciliation before a commit: deletes files of retried or speculative tasks that are not in the commit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def reconcile(storage: Storage, instant: str, metadata: CommitMetadata) -> list[str]:
-    """Delete every file that has a marker of ``instant`` but is not in ``metadata``; returns their paths.
+    """Delete every file that has a marker of ``instant`` but is not in ``metadata``. Return their paths.
 
-    The write is one of our own, which shares no log file with others in any table version.
+    The write is one of pyhudi, which does not append to existing log files in any table version.
     """
     paths = Markers(storage, instant).list()["data_path"]
     extra: list[str] = paths.filter(pc.invert(pc.is_in(paths, value_set=metadata.named_files()))).unique().to_pylist()

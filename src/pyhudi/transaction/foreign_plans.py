@@ -1,8 +1,8 @@
-"""Plans that programs other than this library are carrying out.
+"""Plans that are being executed by other programs.
 
-Compactions of Apache Hudi have a heartbeat in release 1.2, whatever the concurrency mode of others, and none in 0.15
-and 1.0. Without one an inflight compaction looks the same whether its program is at work or dead. It is left alone,
-unless somebody who knows asks for it by its instant, or it has done nothing for so long that it must be dead.
+Compactions of Apache Hudi have a heartbeat in release 1.2, regardless of the concurrency mode, and none in 0.15 and
+1.0. Without a heartbeat, an inflight compaction that is running cannot be distinguished from a killed one. It is not
+touched, unless the user requests it by its instant, or it has been inactive for so long that it must be dead.
 """
 
 from __future__ import annotations
@@ -29,26 +29,28 @@ if TYPE_CHECKING:
 
 
 def newest_rollback(active: ActiveTimeline) -> str:
-    """The requested time of the last rollback on the timeline; empty without one."""
+    """Return the requested time of the last rollback in the timeline; empty without one."""
     return max((i.requested for i in active.timeline.of_actions(Action.ROLLBACK)), default="")
 
 
 def refuse_while_alive(storage: Storage, entry: Instant, options: Mapping[str, str]) -> None:
-    """Raise BusyError if somebody is carrying out the plan of an inflight instant, by the heartbeat."""
+    """Raise BusyError if the heartbeat shows that an inflight instant is being executed."""
     policy = heartbeat.HeartbeatPolicy.of(options)
     if not policy.is_dead(storage, entry.requested):
         raise BusyError(
-            f"{entry} is being carried out by another process, whose heartbeat is alive; wait for it, or, if that "
-            f"process has died, try again in {policy.longest_silence_ms / 1000:g} s"
+            f"{entry} is being executed by another process with a current heartbeat; wait for it, or, if that "
+            f"process was killed, try again in {policy.longest_silence_ms / 1000:g} s"
         )
 
 
 def refuse_foreign(active: ActiveTimeline, entry: Instant, opts: Options, *, asked_for: bool) -> None:
-    """Leave an inflight instant alone that another program may be carrying out. The table's lock is held.
-    ``asked_for``: somebody who knows that nobody is at work has named it.
+    """Refuse to take over an inflight instant that another program may be executing. The caller holds the lock of the
+    table.
+
+    ``asked_for``: the user has requested it by its instant.
 
     Raises:
-        BusyError: it is not of this library, and has shown a sign of life not long ago.
+        BusyError: It was not started by pyhudi, and was active recently.
     """
     if not _is_foreign(active, entry):
         return
@@ -61,10 +63,11 @@ def refuse_foreign(active: ActiveTimeline, entry: Instant, opts: Options, *, ask
     limit = opts.get_typed(options.COMPACTION_ABANDONED_MINUTES)
     if silent_ms <= limit * 60_000:
         raise BusyError(
-            f"{entry} was begun by another program, which may be at work: it did something {silent_ms / 60_000:.0f} "
-            "minutes ago, and has no heartbeat, as compactions of Apache Hudi before 1.2. Wait for it; or, if it is "
-            f"surely gone, take its plan over by services.{_taken_over_by(entry)}({entry.requested!r}). Without that "
-            f"it counts as dead after {limit} minutes of silence ({options.COMPACTION_ABANDONED_MINUTES.key})"
+            f"{entry} was started by another program, which may still be running: it was active "
+            f"{silent_ms / 60_000:.0f} minutes ago, and has no heartbeat, like compactions of Apache Hudi before "
+            "1.2. Wait for it; or, if it is certainly dead, take over its plan with "
+            f"services.{_taken_over_by(entry)}({entry.requested!r}). Otherwise it is considered dead after "
+            f"{limit} minutes without activity ({options.COMPACTION_ABANDONED_MINUTES.key})"
         )
 
 
@@ -74,33 +77,33 @@ def _taken_over_by(entry: Instant) -> str:
 
 
 def _is_foreign(active: ActiveTimeline, entry: Instant) -> bool:
-    """True if the attempt under way is not of this library: nobody here has claimed and begun it, or it was rolled back
-    and begun anew since."""
-    seen = Claim(active.storage, entry.requested).last_rollback()
-    if seen is None:
+    """Return True if the current attempt was not started by pyhudi: it has no claim, or it was rolled back and started
+    again since."""
+    claimed_after = Claim(active.storage, entry.requested).last_rollback()
+    if claimed_after is None:
         return True
-    later = (i for i in active.timeline.of_actions(Action.ROLLBACK) if i.requested > seen)
+    later = (i for i in active.timeline.of_actions(Action.ROLLBACK) if i.requested > claimed_after)
     plans = (read_rollback_plan(active, rollback) for rollback in later)
     return any(plan is not None and plan.instant == entry.requested for plan in plans)
 
 
 def _has_heartbeat(active: ActiveTimeline, entry: Instant) -> bool:
-    """True if the other program gives a heartbeat, or has given one. That of an attempt of this library which died
-    before it began stays, too, and says nothing of a program that began later and gives none."""
-    found = active.storage.stat(heartbeat.heartbeat_path(entry.requested))
-    if found is None or not Claim(active.storage, entry.requested).is_there():
-        return found is not None
-    return found.mtime_ms > _begun_at(active, entry)
+    """Return True if the other program has or had a heartbeat. The heartbeat of an attempt of pyhudi that was killed
+    before it started remains, too, and is not that of a program that started later without one."""
+    stat = active.storage.stat(heartbeat.heartbeat_path(entry.requested))
+    if stat is None or not Claim(active.storage, entry.requested).is_there():
+        return stat is not None
+    return stat.mtime_ms > _begun_at(active, entry)
 
 
 def _begun_at(active: ActiveTimeline, entry: Instant) -> int:
-    """Time at which the attempt was begun: epoch milliseconds."""
+    """Return the start of the attempt in epoch milliseconds."""
     inflight = active.in_state(entry, State.INFLIGHT)
-    found = None if inflight is None else active.storage.stat(active.path(inflight))
-    return 0 if found is None else found.mtime_ms
+    stat = None if inflight is None else active.storage.stat(active.path(inflight))
+    return 0 if stat is None else stat.mtime_ms
 
 
 def _last_sign_of_life(active: ActiveTimeline, entry: Instant) -> int:
-    """Time at which the attempt was begun, or its last marker made: epoch milliseconds."""
+    """Return the start of the attempt, or the creation of its last marker, in epoch milliseconds."""
     markers = active.storage.list(Markers(active.storage, entry.requested).folder, recursive=True)["mtime_ms"]
     return max(pc.max(markers).as_py() or 0, _begun_at(active, entry))

@@ -1,9 +1,9 @@
-"""Execution of a plan on the timeline (compaction, log compaction or clustering), from taking up the plan to its
+"""Execution of a plan in the timeline (compaction, log compaction or clustering), from taking it over to its
 publication.
 
-Unlike a write, a plan outlives a failed attempt. Whoever takes it up first undoes what an earlier attempt left. A
-failed compaction or clustering goes back to its plan, to be tried again; the plan of a log compaction goes, too,
-because logs that it names may have been compacted since.
+Unlike a write, a plan survives a failed attempt. Each attempt first rolls back leftovers of an earlier one. A failed
+compaction or clustering returns to its requested state, to be retried; the plan of a log compaction is removed, because
+its logs may have been compacted since.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 
 _CHECK_THREADS = 16
 _TAKEN_FOR_DEAD = (
-    "another process took it for dead and rolled it back. With several processes at work set "
+    "another process considered it dead and rolled it back. With several processes set "
     "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
 )
 
 
 class PlannedTransaction(Transaction):
-    """A compaction, log compaction or clustering under way. Not thread-safe; use it in a ``with`` block like a
+    """A running compaction, log compaction or clustering. Not thread-safe; used in a ``with`` block like a
     `Transaction`.
 
-    Another process may take this attempt for dead and begin one of its own under the same instant. From then on the
-    instant, its markers and its heartbeat are the other one's, and this attempt only ends.
+    Another process may consider this attempt dead and start another one under the same instant. From then on the
+    instant, its markers and its heartbeat belong to the other attempt, and this one only ends.
     """
 
     _attempt: str
@@ -71,29 +71,30 @@ class PlannedTransaction(Transaction):
         *,
         asked_for: bool = False,
     ) -> Self | None:
-        """Begin to carry out the pending plan ``instant``; None when it is not to be carried out any more: it is gone
-        from the timeline or completed, or it was a log compaction that failed before. ``attempt`` is a text that no
-        other attempt at the plan has, ``stats_reader`` as of `Transaction`. ``asked_for``: somebody who knows that
-        nobody is carrying out the plan has named it.
+        """Start executing the pending plan ``instant``. Return None if it is no longer to be executed: it was removed
+        from the timeline or completed, or is a log compaction that failed before.
+
+        ``attempt`` is a unique text for this attempt at the plan, ``stats_reader`` as in `Transaction`. ``asked_for``:
+        the user has requested the plan by its instant, knowing that no other process executes it.
 
         Raises:
-            BusyError: somebody else is carrying out the plan, or another program may be.
-            TransactionError: a restore is pending.
-            UnsupportedTableError: the table cannot be written, or a failed attempt cannot be rolled back here.
-            LockError: the table's lock could not be taken.
+            BusyError: Another process is executing the plan, or another program may be.
+            TransactionError: A restore is pending.
+            UnsupportedTableError: The table cannot be written, or a failed attempt cannot be rolled back by pyhudi.
+            LockError: The lock of the table could not be acquired.
         """
         storage = client.storage
         lock = make_lock_provider(storage, options)
         generator = InstantGenerator(storage, options, client.config.timezone, lock=lock)
         policy = failed_writes_policy(options)
         several = policy is not FailedWritesPolicy.EAGER
-        with generator.lock:  # kept until the times that rollbacks take have been waited out
+        with generator.lock:  # Kept until the clock skew of the rollbacks' instant times has passed.
             config = current_config(storage, client.config)
             self = cls(storage, config, operation, options, lock, generator)
             self.stats_reader = stats_reader
             active = ActiveTimeline.load(storage, Layout.of(config.properties))
             refuse_pending_restore(active)
-            # nobody else would clear away log compactions that died, if only services run on the table
+            # If only services run on the table, no other action removes failed log compactions.
             failed = [i for i in self._rollbacks.failed_writes(active, policy, options) if _is_other_log(i, instant)]
             self._rollbacks.check(active, failed)
             entry = _pending(active, action, instant)
@@ -128,16 +129,16 @@ class PlannedTransaction(Transaction):
         self._claim.begin()
 
     def _tidy(self, metadata: CommitMetadata) -> None:
-        """Nothing yet: another attempt bears the same instant, and only under the lock is it sure that what has markers
-        is not of one that took over from this."""
+        """Do nothing yet: another attempt has the same instant, and only under the lock is it certain that files with
+        markers do not belong to one that took over."""
 
     def _check_alive(self, active: ActiveTimeline, expected: State) -> None:
         self._refuse_if_superseded(active)
         super()._check_alive(active, expected)
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
-        """Find a conflict. Writes concurrent with a compaction belong to the slice after it, so they are none. A log
-        compaction comes too late when its logs are being compacted, a clustering when its file groups were changed."""
+        """Find a conflict. Writes concurrent with a compaction belong to the slice after it, so they do not conflict. A
+        log compaction conflicts if its logs are being compacted, a clustering if its file groups were changed."""
         _check_files(self.storage, self._entry, metadata.stats)
         reconcile(self.storage, self.instant, metadata)
         late_files.delete_of_attempts(active, self.instant, metadata.named_files())
@@ -148,8 +149,8 @@ class PlannedTransaction(Transaction):
         return find_later_compaction(touched_groups(metadata), self.instant, active)
 
     def _undo(self, active: ActiveTimeline) -> None:
-        """Undo what was begun; the plan of a compaction or clustering stays. Ends while the lock is held: whoever
-        comes next may take up the plan under the same instant."""
+        """Roll back this attempt; the plan of a compaction or clustering remains. Ends under the lock, because the next
+        process may take over the plan under the same instant."""
         if self._is_superseded(active):
             self._gate.close()
             if self._heartbeat is not None:
@@ -165,18 +166,18 @@ class PlannedTransaction(Transaction):
 
     def _refuse_if_superseded(self, active: ActiveTimeline) -> None:
         if self._is_superseded(active):
-            raise ConflictError(f"{self._entry} is not this attempt's any more: {_TAKEN_FOR_DEAD}")
+            raise ConflictError(f"{self._entry} no longer belongs to this attempt: {_TAKEN_FOR_DEAD}")
 
     def _is_superseded(self, active: ActiveTimeline) -> bool:
-        """True if the instant is another attempt's: it has claimed it or, not being of this library, rolled this
-        attempt back."""
+        """Return True if the instant belongs to another attempt, which has claimed it or, in another program, rolled
+        back this attempt."""
         if not self._claim.is_mine():
             return True
         return find_rollback(active, self.timeline, self.instant) is not None
 
     def is_overtaken(self, groups: pa.Table) -> bool:
-        """Return True if a compaction that was planned later works on one of the file groups (partition, file_id), so
-        that there is no use in compacting their logs."""
+        """Return True if a later compaction plan includes one of the file groups (partition, file_id), so that
+        compacting their logs is useless."""
         return find_later_compaction(groups, self.instant, self._active) is not None
 
 
@@ -185,16 +186,17 @@ def _is_other_log(pending: Instant, instant: str) -> bool:
 
 
 def _pending(active: ActiveTimeline, action: str, instant: str) -> Instant | None:
-    found = active.timeline.find(instant, action)
-    return found if found is not None and found.action == action and not found.is_completed else None
+    pending = active.timeline.find(instant, action)
+    return pending if pending is not None and pending.action == action and not pending.is_completed else None
 
 
 def _check_files(storage: Storage, entry: Instant, stats: pa.Table) -> None:
-    """Somebody may have taken this attempt for dead, deleted its files and begun another one under the same instant."""
+    """Check that no other process has considered this attempt dead, deleted its files and started another one under the
+    same instant."""
     paths = stats["path"].drop_null().to_pylist()
     with ThreadPoolExecutor(_CHECK_THREADS) as pool:
         there = pa.array(list(pool.map(storage.exists, paths)), pa.bool_())
     if pc.all(there, min_count=0).as_py():
         return
     gone = paths[there.to_pylist().index(False)]
-    raise ConflictError(f"{gone!r}, a file of this attempt at {entry}, is gone: {_TAKEN_FOR_DEAD}")
+    raise ConflictError(f"{gone!r}, a file of this attempt at {entry}, no longer exists: {_TAKEN_FOR_DEAD}")

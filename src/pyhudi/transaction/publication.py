@@ -1,4 +1,4 @@
-"""Publication of a write: one file on the timeline, and a look afterwards whether another writer rolls it back."""
+"""Publication of a write: one file in the timeline, followed by a check for a concurrent rollback."""
 
 from __future__ import annotations
 
@@ -19,51 +19,52 @@ _log = logging.getLogger(__name__)
 def publish_instant(
     active: ActiveTimeline, entry: Instant, content: bytes, completion: str | None, begun_on: Timeline
 ) -> Instant:
-    """Complete an inflight instant. The table's lock is held.
+    """Complete an inflight instant. The caller holds the lock of the table.
 
     Args:
         active: The active timeline.
         entry: The instant.
-        content: The commit metadata, encoded.
+        content: The encoded commit metadata.
         completion: The completion time; None in timeline layout 1.
-        begun_on: The timeline that the write was announced on.
+        begun_on: The timeline when the requested file was created.
 
     Returns:
         The completed instant.
 
     Raises:
-        ConflictError: somebody else completed the instant.
-        CommitStateUnknownError: the storage gave no answer, or another writer began to roll the write back just then.
+        ConflictError: Another process completed the instant.
+        CommitStateUnknownError: The storage did not respond, or another writer started to roll back the write
+            concurrently.
     """
     try:
         done = active.complete(entry, content, completion)
     except UnansweredError as failure:
-        raise _unknown(active, entry, f"the storage gave no answer ({failure})") from failure
+        raise _unknown(active, entry, f"the storage did not respond ({failure})") from failure
     except AlreadyExistsError as failure:
-        raise ConflictError(f"{entry} was completed by somebody else; run the write again") from failure
+        raise ConflictError(f"{entry} was completed by another process; run the write again") from failure
     _check_published(active, entry, begun_on)
     return done
 
 
 def _check_published(active: ActiveTimeline, entry: Instant, begun_on: Timeline) -> None:
-    """Check whether another process, unaware that the write is published, began to roll it back."""
+    """Check that no other process, unaware of the publication, has started to roll back the write."""
     try:
         rollback = find_rollback(active.reload(), begun_on, entry.requested)
     except Exception as failure:
-        _log.warning("looking again for a rollback of %s: %s", entry, failure)
-        try:  # the lock tells nothing: somebody may have lost it and not know
+        _log.warning("checking again for a rollback of %s: %s", entry, failure)
+        try:  # The lock is no proof: a process may have lost it without knowing.
             rollback = find_rollback(active.reload(), begun_on, entry.requested)
         except Exception as again:
-            raise _unknown(active, entry, f"whether it is rolled back cannot be read ({again})") from again
+            raise _unknown(active, entry, f"the check for a rollback failed ({again})") from again
     if rollback is not None:
-        why = f"another writer, which took this one for dead, began to roll it back ({rollback})"
+        why = f"another writer, which considered this one dead, started to roll it back ({rollback})"
         raise _unknown(active, entry, why)
 
 
 def _unknown(active: ActiveTimeline, entry: Instant, why: str) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"whether {entry.action} {entry.requested} of {active.storage.root} is committed is not known: {why}. Nothing "
-        "of it was taken back. Look at the timeline before you run the write again: if the instant is completed, the "
-        "write is done; as long as it is pending, the next writer (of several ones: as soon as its heartbeat has "
-        "aged) rolls it back, and then it can be run again"
+        f"it is unknown whether {entry.action} {entry.requested} of {active.storage.root} is committed: {why}. "
+        "Nothing was rolled back. Check the timeline before you run the write again: if the instant is "
+        "completed, the write is committed; if it is pending, the next writer rolls it back (with concurrent "
+        "writers: as soon as its heartbeat has expired), and then it can be run again"
     )

@@ -1,7 +1,7 @@
-"""Version of the table's schema that a commit records, in tables that keep a history of their schemas.
+"""Schema version recorded by a commit, in tables with a schema history.
 
-Every write says in its commit metadata (``latest_schema``) which version its files are of, and leaves the whole history
-in ``.hoodie/.schema``, as Apache Hudi's `BaseHoodieWriteClient.saveInternalSchema` does.
+Every write records in its commit metadata (``latest_schema``) the version of its files, and stores the whole history in
+``.hoodie/.schema``, like Apache Hudi's `BaseHoodieWriteClient.saveInternalSchema`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pyhudi.timeline.instant import Instant
 
 ALTER_SCHEMA = "ALTER_SCHEMA"
-"""The operation of a commit that changes columns and writes no rows."""
+"""Operation of a commit that changes columns and writes no rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedSchema:
-    """The metadata of a commit, and the history that it leaves (None: nothing is to be written)."""
+    """Metadata of a commit, and the history to store with it (None: nothing)."""
 
     metadata: CommitMetadata
     history: SchemaHistory | None = None
@@ -41,22 +41,26 @@ def record_schema(
     found: tuple[Instant, CommitMetadata] | None,
     altered: SchemaHistory | None = None,
 ) -> RecordedSchema | Conflicted:
-    """Return the metadata with the version of the schema, where the table keeps a history or begins one.
+    """Return the metadata with the schema version, if the table has or starts a history.
 
-    ``planned_on`` are the columns (Avro JSON) that the write was planned on (None: the table had none). ``active`` is
-    the timeline just loaded under the table's lock, and ``found`` the newest write that recorded columns. ``altered``:
-    the history with the version that this commit is to bring. Table services say themselves which version was in force
-    at their instant.
+    ``planned_on`` are the columns (Avro JSON) with which the write was planned (None: there were none). ``active`` is
+    the timeline just loaded under the lock of the table, and ``found`` the newest write that recorded columns.
+    ``altered``: the history with the version that this commit adds. Table services record themselves which version
+    applied at their instant.
     """
     kept = None if found is None else found[1].extra.get(LATEST_SCHEMA)
     if not (kept or altered):
         return RecordedSchema(metadata)
     if found is not None and planned_on != found[1].schema_json:
-        return Conflicted(instant, found[0], f"{found[0].action} {found[0].requested} has changed the table's columns")
+        return Conflicted(
+            instant, found[0], f"{found[0].action} {found[0].requested} has changed the columns of the table"
+        )
     if altered is not None:
         later = _later_write(active, instant)
         if later is not None:
-            return Conflicted(instant, later, f"{later.action} {later.requested} was begun after it, on other columns")
+            return Conflicted(
+                instant, later, f"{later.action} {later.requested} was started after it, with other columns"
+            )
         return RecordedSchema(_with_version(metadata, altered.versions[-1]), altered)
     history = SchemaHistory.load(active)
     if history is None:
@@ -75,5 +79,5 @@ def _with_version(metadata: CommitMetadata, version: InternalSchema) -> CommitMe
 
 
 def _later_write(active: ActiveTimeline, instant: str) -> Instant | None:
-    """A write that was begun after an instant: its files have the columns that there were before."""
+    """Return a write that was started after an instant: its files have the previous columns."""
     return next((one for one in active.timeline.writes() if one.requested > instant), None)

@@ -1,4 +1,4 @@
-"""Hand-over of a write to another process: one begins it, another commits it or rolls it back."""
+"""Transfer of a write between processes: one starts it, another commits it or rolls it back."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class SuspendedTransaction:
     """State of an inflight write, to be pickled.
 
     Args:
-        storage: The table's.
-        config: The table's configuration since the write began.
+        storage: Storage of the table.
+        config: Configuration of the table since the start of the write.
         operation: Operation type, such as ``BULK_INSERT``.
         options: Options of the write.
         entry: The inflight instant.
-        timeline: The timeline when the write was announced: what completed later may be a conflict.
+        timeline: The timeline when the requested file was created; later completions may conflict.
         active: The same with its files.
     """
 
@@ -43,17 +43,17 @@ class SuspendedTransaction:
 
 
 class ResumableTransaction(Transaction):
-    """A write whose process may be another one when it ends. It has no heartbeat, which only a living process could
-    give, so failed writes have to be rolled back eagerly (`hoodie.clean.failed.writes.policy`)."""
+    """A write that may be ended by another process. It has no heartbeat, which only a running process can refresh, so
+    failed writes must be rolled back eagerly (`hoodie.clean.failed.writes.policy`)."""
 
     def suspend(self) -> SuspendedTransaction:
-        """Leave the inflight write to whoever resumes it; this object is done with.
+        """Leave the inflight write to the process that resumes it. This object must not be used afterwards.
 
         Raises:
-            TransactionError: it is not inflight, or gives signs of life, which would end.
+            TransactionError: The write is not inflight, or has a heartbeat, which would end.
         """
         if self._heartbeat is not None or self._entry.state is not State.INFLIGHT or self._finished:
-            raise TransactionError(f"{self._entry} cannot be handed over: it must be inflight, without a heartbeat")
+            raise TransactionError(f"{self._entry} cannot be suspended: it must be inflight, without a heartbeat")
         self._finished = True
         return SuspendedTransaction(
             self.storage, self.config, self.operation, dict(self.options), self._entry, self.timeline, self._active
@@ -61,8 +61,8 @@ class ResumableTransaction(Transaction):
 
     @classmethod
     def resume(cls, state: SuspendedTransaction) -> Self:
-        """Go on with a write. It may have been committed or rolled back since: then `abort` only tidies up, and
-        `commit` fails."""
+        """Resume a write. It may have been committed or rolled back since: then `abort` only cleans up, and `commit`
+        fails."""
         lock = make_lock_provider(state.storage, state.options)
         generator = InstantGenerator(state.storage, state.options, state.config.timezone, lock=lock)
         self = cls(state.storage, state.config, state.operation, state.options, lock, generator)

@@ -1,13 +1,13 @@
-"""Transaction of one write, from its announcement to its publication.
+"""Transaction of one write, from its start to its publication.
 
-``Transaction.begin`` clears away what dead writers left and announces an instant. ``to_inflight`` says what is going to
-be done; then data files and markers are written. ``commit`` deletes files that retried tasks left over, looks for
-writers that were faster, tells the metadata table, and publishes the instant by creating one file. ``abort`` rolls the
-write back. A writer may die anywhere in between: the next ``begin`` rolls it back.
+``Transaction.begin`` rolls back failed writes and creates a requested instant. ``to_inflight`` records the workload
+profile; then data files and markers are written. ``commit`` deletes files left behind by retried tasks, checks for
+conflicts, updates the metadata table, and publishes the instant by creating one file. ``abort`` rolls back the write. A
+writer may be killed at any point: the next ``begin`` rolls it back.
 
-A writer that was taken for dead may wake up, also without the lock that it had. So whoever rolls a write back says so
-on the timeline first and then looks whether it was published, and who publishes looks before and after whether it is
-rolled back: one of them sees the other.
+A writer that was considered dead may resume, even after it has lost its lock. Therefore a rollback is first recorded in
+the timeline and then checks whether the write was published, and a publication checks before and after whether the
+write is being rolled back: at least one of them detects the other.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ _log = logging.getLogger(__name__)
 
 
 class Transaction:
-    """A write under way on one table. Not thread-safe.
+    """A running write on one table. Not thread-safe.
 
-    ``instant`` is its requested time; ``timeline`` is what was on the timeline when it was announced: the write must be
-    planned on that, because only what completed later is looked at for conflicts. ``config`` is the table's
-    configuration from now on. ``stats_reader`` reads the table's files if indexes have to be built of them. Use it in a
-    ``with`` block and it is aborted unless it was committed.
+    ``instant`` is its requested time. ``timeline`` is the timeline at its start: the write must be planned on it,
+    because only later completions are checked for conflicts. ``config`` is the table's configuration from now on.
+    ``stats_reader`` reads the files of the table if indexes have to be built. In a ``with`` block the write is aborted
+    unless it was committed.
     """
 
     def __init__(
@@ -119,16 +119,16 @@ class Transaction:
         *,
         instant: str | None = None,
     ) -> Self:
-        """Announce a write.
+        """Start a write.
 
         ``action`` is commit, deltacommit or replacecommit, ``operation`` an operation type such as ``UPSERT``.
-        ``instant``: the requested time of a write that always has the same, as a bootstrap has.
+        ``instant``: the fixed requested time of some writes, such as a bootstrap.
 
         Raises:
-            TransactionError: a restore is pending.
-            UnsupportedTableError: the table cannot be written, or a failed write cannot be rolled back here. Nothing
-                has been changed then.
-            LockError: the table's lock could not be taken.
+            TransactionError: A restore is pending.
+            UnsupportedTableError: The table cannot be written, or a failed write cannot be rolled back by pyhudi.
+                Nothing has been changed then.
+            LockError: The lock of the table could not be acquired.
         """
         storage = client.storage
         lock = make_lock_provider(storage, options)
@@ -144,7 +144,7 @@ class Transaction:
         return self
 
     def _begin(self, slot: Slot, action: str, instant: str | None) -> None:
-        """Clear away what others left, and announce the write; the lock is held."""
+        """Roll back failed writes, and create the requested instant. The lock is held."""
         storage, options = self.storage, self.options
         policy = failed_writes_policy(options)
         config = self.config = current_config(storage, self.config)
@@ -153,10 +153,11 @@ class Transaction:
         refuse_pending_restore(active)
         failed = self._rollbacks.failed_writes(active, policy, options)
         self._rollbacks.check(active, failed)
-        # before the first change to the timeline: a metadata table must not outlive what it describes
+        # Before the first change of the timeline, because a metadata table must not survive the table that it
+        # describes.
         self.config = without_disabled(storage, config, self.typed_options)
         self._rollbacks.clean_up(active, failed, options)
-        if instant is not None:  # that may have been begun before: those attempts are rolled back by now
+        if instant is not None:  # This instant may have been used before; those attempts are rolled back by now.
             active = active.reload()
         self.timeline, self._active = active.timeline, active
         requested = instant or slot.take(newest(active))
@@ -167,13 +168,13 @@ class Transaction:
         self._entry = active.create_requested(action, requested, content)
 
     def _stop_heartbeat(self) -> None:
-        """Stop the heartbeat, so that others may roll the write back."""
+        """Stop the heartbeat, so that other writers may roll back the write."""
         if self._heartbeat is not None:
             stop_heartbeat(self._heartbeat)
 
     @property
     def instant(self) -> str:
-        """The requested time, which names the write's files."""
+        """Requested time, which is part of the names of the write's files."""
         return self._entry.requested
 
     @property
@@ -182,7 +183,7 @@ class Transaction:
 
     @property
     def lock(self) -> DeferredReleaseLock:
-        """The table's lock."""
+        """Lock of the table."""
         return self._generator.lock
 
     @property
@@ -195,30 +196,31 @@ class Transaction:
 
     @property
     def markers(self) -> Markers:
-        """Markers, by which every data file of the write is announced before it is begun."""
+        """Markers, one of which is created before each data file of the write."""
         return Markers(self.storage, self.instant)
 
     @property
     def active(self) -> ActiveTimeline:
-        """`timeline` with its files, of that moment: what the write is to be planned on."""
+        """`timeline` with its files: the basis for planning the write."""
         return self._active
 
     def to_inflight(self, metadata: CommitMetadata | None = None) -> None:
-        """Announce that data files are going to be written; ``metadata`` is the workload profile (None: an empty file).
+        """Move the write to inflight before data files are written; ``metadata`` is the workload profile (None: an
+        empty file).
 
         Raises:
-            ConflictError: another writer took this one for dead and rolled it back.
-            LockError: the table's lock could not be taken.
+            ConflictError: Another writer considered this one dead and rolled it back.
+            LockError: The lock of the table could not be acquired.
         """
         content = b"" if metadata is None else metadata.encode(self.config.version, self.action)
         with self.lock:
-            self._gate.open()  # whoever announces a rollback after the look closes it
+            self._gate.open()  # A process that plans a rollback after this check closes it.
             self._check_alive(self._active.reload(), State.REQUESTED)
             self._entry = self._active.to_inflight(self._entry, content)
             self._begun()
 
     def _begun(self) -> None:
-        """Called when the inflight file has been created; the lock is held."""
+        """Called after the inflight file has been created, under the lock."""
 
     def commit(
         self,
@@ -233,28 +235,28 @@ class Transaction:
     ) -> Committed | Conflicted:
         """Publish the write, or roll it back because another writer changed the same file groups first.
 
-        The metadata table learns of it first; ``index`` is what the writer itself has done for partitions of it.
-        ``exclusively`` is done with the completed instant before any other writer may begin or commit; every write of
-        others that is pending, or was completed since this one began, is then a conflict. ``agree_on_columns``: the
-        table's columns (Avro JSON) that the write was planned on, ``planned_on``, may have been changed since
-        (`pyhudi.transaction.conflicts.schema_conflicts`). ``reads``: what the write depends on, a change of which is a
-        conflict, too. ``altered``: the history of the table's schemas with the version that the commit brings.
+        The metadata table is updated first; ``index`` are the changes that the writer itself has written to some of its
+        partitions. ``exclusively`` is called with the completed instant before any other writer may start or commit;
+        then every write of others that is pending, or was completed since this one started, is a conflict.
+        ``agree_on_columns``: the table's columns (Avro JSON) with which the write was planned, ``planned_on``, may have
+        changed since (`pyhudi.transaction.conflicts.schema_conflicts`). ``reads``: data on which the write depends,
+        whose change is a conflict, too. ``altered``: the schema history with the version that the commit adds.
 
-        Once the write is published nothing is raised: what goes wrong then is logged, and is among the warnings of the
-        result. (Except what ``exclusively`` raises.)
+        After the publication nothing is raised: failures are logged, and included in the warnings of the result (except
+        those of ``exclusively``).
 
         Raises:
-            ConflictError: another writer took this one for dead and rolled it back.
-            CommitStateUnknownError: the storage gave no answer to the publication, or another writer began to roll the
-                write back just then. It is left as it is: pending, or committed as soon as its file appears.
-            LockError: the table's lock could not be taken, or was lost; the write is still pending.
+            ConflictError: Another writer considered this one dead and rolled it back.
+            CommitStateUnknownError: The storage did not respond to the publication, or another writer started to roll
+                back the write concurrently. It remains pending, or committed as soon as its file appears.
+            LockError: The lock of the table could not be acquired, or was lost; the write is still pending.
         """
         if self._finished or self._entry.state is not State.INFLIGHT:
             raise TransactionError(f"{self._entry} cannot be committed: it must be inflight")
         clock = [self._start, time.perf_counter()]
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
-        self._gate.close()  # from now on tasks that were given up add nothing
+        self._gate.close()  # From now on abandoned tasks add no files.
         self._tidy(metadata)
         warnings: list[str] = []
         try:
@@ -284,7 +286,7 @@ class Transaction:
         return Committed(self._entry, tuple(warnings), millis)
 
     def _decide(self, request: CommitRequest) -> Conflicted | None:
-        """Publish the write under the lock, or say what stands against that."""
+        """Publish the write under the lock, or return the conflict."""
         with self._generator.reserve() as slot:
             active = self._active.reload()
             self._check_alive(active, State.INFLIGHT)
@@ -302,15 +304,15 @@ class Transaction:
             content = metadata.encode(self.config.version, self.action)
             metadata_context = metadata_write_context(self.storage, self.typed_options, active, slot, self.stats_reader)
             if request.exclusively is None:
-                told = request.index or IndexDelta()
-                self.config = apply_commit(metadata_context, self.config, self.instant, metadata, told)
+                index = request.index or IndexDelta()
+                self.config = apply_commit(metadata_context, self.config, self.instant, metadata, index)
             else:
-                # what comes after it is another table
+                # It will be followed by another table.
                 self.config = detach_metadata_table(self.storage, self.config)
             completion = slot.take(newest(active)) if active.layout.version >= 2 else None
-            if active.timeline.start is None:  # it is the start from now on, and what is older counts
+            if active.timeline.start is None:  # It is the new start of the timeline, and older files become visible.
                 late_files.delete_before(active, self.instant)
-            if self._heartbeat is not None:  # else whoever begins next rolls this write back at once
+            if self._heartbeat is not None:  # Otherwise the next writer would roll back this write immediately.
                 self._intent.set()
             if recorded.history is not None:
                 persist_history(active, self.instant, completion, recorded.history)
@@ -324,33 +326,33 @@ class Transaction:
         return None
 
     def _after(self, failure: BaseException) -> str:
-        """Log what went wrong after the write was published."""
-        text = f"{self._published} is committed, but what comes after that failed: {failure}"
+        """Log a failure after the write was published."""
+        text = f"{self._published} is committed, but later work failed: {failure}"
         _log.warning("%s", text)
         return text
 
     def build_metadata_table(self, metadata: CommitMetadata) -> None:
-        """Build the metadata table of the table that this write has made out of another one. The write is committed.
-        The caller holds the table's lock."""
+        """Build the metadata table of the table that this committed write has created from another one. The caller
+        holds the lock of the table."""
         build_metadata_table(self.storage, self.typed_options, self._generator, metadata, self.stats_reader)
 
     def _tidy(self, metadata: CommitMetadata) -> None:
-        """Delete what retried tasks left over; before the lock is taken, as this may be many files."""
+        """Delete files left behind by retried tasks, before the lock is acquired, because there may be many."""
         reconcile(self.storage, self.instant, metadata)
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
-        beside = allows_updates(self.typed_options)
+        allows = allows_updates(self.typed_options)
         version = self.config.version
-        return find_conflict(metadata, self.instant, self.timeline, active, version, beside_clustering=beside)
+        return find_conflict(metadata, self.instant, self.timeline, active, version, beside_clustering=allows)
 
     def _leave_pending(self) -> None:
-        """Leave the write pending for the next writer to resolve. The heartbeat ages from now on."""
+        """Leave the write pending for the next writer to resolve. From now on the heartbeat expires."""
         if self._heartbeat is not None:
             self._heartbeat.abandon()
         self._finished = True
 
     def abort(self) -> None:
-        """Roll the write back, by a rollback action; nothing when it is committed or aborted already."""
+        """Roll back the write by a rollback action. Does nothing if it is committed or aborted."""
         if self._finished:
             return
         with self.lock:
@@ -359,23 +361,24 @@ class Transaction:
             self._finish()
 
     def _undo(self, active: ActiveTimeline) -> None:
-        """Roll back what is on the timeline of this write; the lock is held."""
-        found = active.timeline.find(self.instant, self.action)
-        if found is not None and not found.is_completed:
-            self._rollbacks.roll_back(active, found)
-        elif found is None:  # what came after the rollback by somebody else, which has deleted the markers
+        """Roll back the instant of this write in the timeline. The lock is held."""
+        current = active.timeline.find(self.instant, self.action)
+        if current is not None and not current.is_completed:
+            self._rollbacks.roll_back(active, current)
+        elif current is None:  # Files created after the rollback by another process, which has deleted the markers.
             self._gate.close()
             reconcile(self.storage, self.instant, CommitMetadata(self.operation))
 
     def _check_alive(self, active: ActiveTimeline, expected: State) -> None:
-        """Refuse to go on with a write that another writer rolled back, or has begun to, or that a restore undoes."""
+        """Refuse to continue a write that another writer has rolled back or started to, or that a restore rolls
+        back."""
         refuse_pending_restore(active)
         if self._heartbeat is not None:
             self._heartbeat.check()
         refuse_if_rolled_back(self._entry, expected, self.timeline, active)
 
     def _finish(self) -> list[str]:
-        """Remove markers and signs of life; returns what went wrong with that."""
+        """Remove markers and heartbeat. Return warnings for failures."""
         warnings = clean_up(self._entry, self._last_steps())
         self._finished = True
         return warnings
@@ -400,5 +403,5 @@ class Transaction:
         try:
             self.abort()
         except Exception as failure:
-            _log.warning("%s is left to the next writer to roll back: %s", self._entry, failure)
+            _log.warning("%s is left for the next writer to roll back: %s", self._entry, failure)
             self._stop_heartbeat()

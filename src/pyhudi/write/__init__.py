@@ -1,5 +1,6 @@
-"""Writes inside a task, without an engine. Takes Arrow batches and a write context and gives data files and their
-write statuses.
+"""Writes inside a task, independent of an engine.
+
+Takes Arrow batches and a write context and returns data files and their write statuses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings of the change logs that go with base files that are written anew."""
+"""Settings of the change logs of rewritten base files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyhudi.format.log import LogOptions, LogSchema
 
 @dataclass(frozen=True, slots=True)
 class ChangeLogSettings:
-    """Settings of a write's change logs: the mode of supplemental logging, the schema of their blocks
-    (`pyhudi.format.log.change_schema.change_schema`), and limits of sizes."""
+    """Settings of a write's change logs: mode of supplemental logging, schema of their blocks
+    (`pyhudi.format.log.change_schema.change_schema`), and size limits."""
 
     mode: CdcMode
     schema: LogSchema

@@ -1,4 +1,4 @@
-"""Writes copies of stored rows into new file groups: what a clustering's tasks do."""
+"""Writing of stored rows into new file groups, in the tasks of a clustering."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pyhudi.write.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat
 
 _COPIED = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
-"""Meta columns of a row that stay what they are; the others are those of its file."""
+"""Meta columns of a row that are kept; the others are those of its file."""
 
 
 def copied_columns(context: WriteContext) -> list[str]:
-    """The columns that rows to be copied must have: some meta columns, and all of the table's own."""
+    """Return the required columns of rows to copy: some meta columns, and all of the table's own."""
     return [*_COPIED, *context.schema.names]
 
 
 def write_copies(
     context: WriteContext, task: TaskId, partition: str, unit: int, batches: Iterable[pa.RecordBatch]
 ) -> list[Stat]:
-    """Write rows of one partition, in their order, into new file groups; return the stats of the files.
+    """Write rows of one partition, in order, to new file groups. Return the stats of the files.
 
-    Rows keep commit time, sequence number and record key. ``unit`` tells apart what one task writes in several calls.
+    Rows keep commit time, sequence number and record key. ``unit`` distinguishes several calls of one task.
     """
     ids = task_file_ids(f"{context.instant}/{unit}", task, partition)
     return _write(context, task, partition, ((batch, {"": None}) for batch in batches), lambda _: ids)
@@ -39,8 +39,8 @@ def write_copies_to(
     partition: str,
     routed: Iterable[tuple[pa.RecordBatch, Mapping[str, pa.Array]]],
 ) -> list[Stat]:
-    """Write rows of one partition, in their order, into new file groups of given ids, a file each; return the stats of
-    the files. ``routed`` has rows, and which of them (int64) go to each file group."""
+    """Write rows of one partition, in order, to new file groups with given ids, one file each. Return the stats of the
+    files. ``routed`` are rows with masks of destinations: the row numbers (int64) for each file group."""
     return _write(context, task, partition, routed, lambda file_id: iter((file_id,)))
 
 
@@ -51,15 +51,15 @@ def _write(
     routed: Iterable[tuple[pa.RecordBatch, Mapping[str, pa.Array | None]]],
     ids: Callable[[str], Iterator[str]],
 ) -> list[Stat]:
-    """Write rows to one or several places at a time. ``routed``: rows, and which of them (None: all) go to each place;
-    ``ids``: the file groups that are opened for a place."""
+    """Write rows to one or several destinations. ``routed``: rows, and the row numbers (None: all) for each
+    destination; ``ids``: the file groups that are created for a destination."""
     schema = pa.schema([*(pa.field(name, pa.string()) for name in _COPIED), *context.schema])
     handles: dict[str, CreateHandle] = {}
     repeating: frozenset[str] | None = None
     try:
         for batch, parts in routed:
             rows = conform(batch.select(schema.names), schema)
-            if repeating is None:  # a file's columns stay what they are at its first rows
+            if repeating is None:  # The columns of a file are determined by its first rows.
                 repeating = dictionary_columns(rows, context.schema.names)
             for place, chosen in parts.items():
                 if place not in handles:

@@ -1,4 +1,4 @@
-"""Log settings for the tasks of a merge-on-read write: how log files are written, and which file slices get them."""
+"""Log settings for the tasks of a merge-on-read write: format of log files, and the file slices that get them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ LOG_SLICES_SCHEMA = pa.schema(
         ("log_names", pa.list_(pa.string())),
     ]
 )
-"""File slices that get log files: the instant of the slice, and the names of the log files that it has so far."""
+"""File slices that get log files: the base instant of the slice, and the names of its existing log files."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
     """Settings of a write's log files.
 
-    ``positions``: blocks say at which rows of the base file their records are. ``partial``: records have these columns
-    only, and leave all others of the table as they are. ``slices`` (LOG_SLICES_SCHEMA) are the
-    file slices that get log files; what is written to other file groups goes to base files. ``changes``: the table logs
-    its changes, so the commit names the base file and the other log files of each slice, which queries of changes need.
+    ``positions``: blocks store the positions of their records in the base file. ``partial``: records have only these
+    columns and keep the values of all others. ``slices`` (LOG_SLICES_SCHEMA) are the file slices that get log files;
+    rows of other file groups are written to base files. ``changes``: the table logs changes, so the commit lists the
+    base file and the other log files of each slice, which change data queries need.
     """
 
     schema: LogSchema
@@ -43,20 +43,21 @@ class LogSettings:
 
     @property
     def named_by_slice(self) -> bool:
-        """True if log files bear the instant of their slice (version 6) rather than that of the write."""
+        """True if names of log files contain the instant of their slice (version 6) rather than that of the write."""
         return self.schema.table_version < 8
 
     @property
     def names_slice(self) -> bool:
-        """True if the commit names all files of the slices that get log files."""
+        """True if the commit lists all files of the slices that get log files."""
         return self.named_by_slice or self.changes
 
 
 def appended_groups(workload: Workload) -> pa.Table:
-    """The file groups (COUNTS_SCHEMA) whose updates and deletes go to log files: those that get no new records.
+    """Return the file groups (COUNTS_SCHEMA) whose updates and deletes are written to log files: those without new
+    records.
 
-    New records go to base files, because an index that looks into base files alone would not find them otherwise; a
-    base file that takes some is written anew, and then its updates go with it, as in the original.
+    New records are written to base files, because an index that reads only base files would not find them otherwise. A
+    base file that receives some is rewritten together with its updates, as in Apache Hudi.
     """
     updates = workload.updates
     return updates.filter(pc.invert(in_groups(updates, workload.buckets)))
@@ -65,26 +66,26 @@ def appended_groups(workload: Workload) -> pa.Table:
 def log_slices(
     groups: pa.Table, slices: pa.Table, pending: pa.Table, *, named_by_slice: bool, with_names: bool = False
 ) -> pa.Table:
-    """The slices (LOG_SLICES_SCHEMA) that log files of file groups belong to.
+    """Return the slices (LOG_SLICES_SCHEMA) to which log files of file groups belong.
 
     ``slices`` has SLICE_SCHEMA; ``pending`` (partition, file_id, instant) are the slices that pending compactions have
-    opened. Only in tables of version 6 (``named_by_slice``) have log files to be named by them; ``with_names``: what
-    the slices have is to be named in later versions, too.
+    opened. They affect names of log files only in tables of version 6 (``named_by_slice``). ``with_names``: include the
+    existing log files of slices in later versions, too.
     """
     at = pc.index_in(group_keys(groups), value_set=group_keys(slices))
-    found = slices.take(at)
-    instants = found["base_instant"].combine_chunks()
+    matched = slices.take(at)
+    instants = matched["base_instant"].combine_chunks()
     if not named_by_slice:
-        logs = found["log_paths"].combine_chunks()
-        return _table(found, instants, _names_of(logs, None) if with_names else pa.nulls(len(logs), logs.type))
+        logs = matched["log_paths"].combine_chunks()
+        return _table(matched, instants, _names_of(logs, None) if with_names else pa.nulls(len(logs), logs.type))
     opened = pending.group_by(["partition", "file_id"]).aggregate([("instant", "max")])
-    later = opened["instant_max"].combine_chunks().take(pc.index_in(group_keys(found), value_set=group_keys(opened)))
+    later = opened["instant_max"].combine_chunks().take(pc.index_in(group_keys(matched), value_set=group_keys(opened)))
     instants = pc.if_else(pc.fill_null(pc.greater(later, instants), False), later, instants)
-    return _table(found, instants, _names_of(found["log_paths"].combine_chunks(), instants))
+    return _table(matched, instants, _names_of(matched["log_paths"].combine_chunks(), instants))
 
 
 def _names_of(paths: pa.ListArray, instants: pa.Array | None) -> pa.ListArray:
-    """Names of the log files in each list of paths, or of those that bear the instant."""
+    """Return the names of the log files in each list of paths, or of those with the instant."""
     parents = pc.list_parent_indices(paths)
     _, names = split_paths(paths.flatten())
     if instants is None:

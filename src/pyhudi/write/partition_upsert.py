@@ -1,7 +1,7 @@
-"""Upserts of rows routed by partition: a task looks up itself where the keys of its partition are.
+"""Upserts of rows routed by partition: a task itself looks up the keys of its partition.
 
-So the rows are sent once, with nothing looked up, joined or counted by file group before. The price is that one task
-has all rows of a partition and reads all its keys, which is worth it for partitions of moderate size only.
+Rows are shuffled once, without a lookup, join or count by file group before. One task has all rows of a partition and
+reads all its keys, so this is efficient only for partitions of moderate size.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ BASES_SCHEMA = pa.schema(
 class PartitionLookup:
     """Settings of the key lookup inside a partition.
 
-    ``bases`` (BASES_SCHEMA) are the base files of the partitions that are written to, ``small`` (SMALL_FILES_SCHEMA)
-    those that may take more records. ``sizing``, ``record_size`` (bytes) and ``fill_ratio`` say how new records are
-    spread over files (`plan_workload`); ``dedupe`` how rows of one key are merged before (None: they are not).
+    ``bases`` (BASES_SCHEMA) are the base files of the partitions that are written, ``small`` (SMALL_FILES_SCHEMA) those
+    that may receive new records. ``sizing``, ``record_size`` (bytes) and ``fill_ratio`` determine the distribution of
+    new records over files (`plan_workload`); ``dedupe`` merges rows with the same key first (None: they are not
+    merged).
     """
 
     bases: pa.Table
@@ -50,7 +51,7 @@ class PartitionLookup:
     dedupe: SortedDeduplicator | None
 
     def of(self, partition: str) -> PartitionLookup:
-        """The same for one partition."""
+        """Return the settings for one partition."""
         bases, small = (
             t.filter(pc.equal(t["partition"], partition)).combine_chunks() for t in (self.bases, self.small)
         )
@@ -60,17 +61,17 @@ class PartitionLookup:
 def partition_upsert_task(
     batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, lookup: PartitionLookup
 ) -> bytes:
-    """Write rows that are sorted by partition, with empty file ids and no positions.
+    """Write rows that are sorted by partition, with empty file ids and without positions.
 
-    Memory: the buffer of *context* for a partition's rows, from there on a temporary file; the keys of a partition's
-    rows and of one base file at a time.
+    Memory: the buffer of *context* for a partition's rows, which are spilled beyond it; the keys of a partition's rows
+    and of one base file at a time.
     """
     writer = GroupWriter(context, task)
     rows = GroupedRows(batches)
     for partition in rows.groups():
-        with SpillableRows(context.buffer_size) as held:
-            buffer_rows(rows, partition, lookup.dedupe, held)
-            for key, placed, filled in _placed(partition.partition, held, context, lookup):
+        with SpillableRows(context.buffer_size) as buffered:
+            buffer_rows(rows, partition, lookup.dedupe, buffered)
+            for key, placed, filled in _placed(partition.partition, buffered, context, lookup):
                 writer.write(key, placed, append=not filled)
     return encode_stats(writer.stats)
 
@@ -78,19 +79,19 @@ def partition_upsert_task(
 def _placed(
     partition: str, held: SpillableRows, context: WriteContext, lookup: PartitionLookup
 ) -> Iterator[tuple[GroupKey, LocatedRows, bool]]:
-    """The file groups of one partition that are written, with their rows, and whether new records are among them."""
+    """Yield the file groups of one partition to write, with their rows, and whether new records are among them."""
     if not held.num_rows:
         return
-    here = lookup.of(partition)
+    settings = lookup.of(partition)
     keys = KeyIndex.of(held.column(RECORD_KEY))
     new = ~pc.fill_null(held.column(DELETE), False).to_numpy()
-    found: list[tuple[Index, Index]] = []
-    for path in here.bases["base_path"].to_pylist():
-        found.append(keys.match(base_keys(context.storage, path, context.invalid_text)))
-        new[found[-1][1]] = False
+    matches: list[tuple[Index, Index]] = []
+    for path in settings.bases["base_path"].to_pylist():
+        matches.append(keys.match(base_keys(context.storage, path, context.invalid_text)))
+        new[matches[-1][1]] = False
     fresh = np.flatnonzero(new).astype(np.int64)
-    work = _workload(partition, here, np.array([len(p) for p, _ in found], dtype=np.int64), len(fresh), context)
-    base_of = pc.index_in(group_keys(work.groups), value_set=group_keys(here.bases)).to_pylist()
+    work = _workload(partition, settings, np.array([len(p) for p, _ in matches], dtype=np.int64), len(fresh), context)
+    base_of = pc.index_in(group_keys(work.groups), value_set=group_keys(settings.bases)).to_pylist()
     bucket_of = pc.index_in(group_keys(work.groups), value_set=group_keys(work.buckets)).to_pylist()
     rows = work.buckets["rows"].to_numpy()
     ends = np.cumsum(rows)
@@ -98,19 +99,19 @@ def _placed(
     for base, bucket, file_id, path in zip(
         base_of, bucket_of, work.groups["file_id"].to_pylist(), work.groups["base_path"].to_pylist(), strict=True
     ):
-        positions, numbers = (none, none) if base is None else found[base]
+        positions, numbers = (none, none) if base is None else matches[base]
         mine = none if bucket is None else fresh[ends[bucket] - rows[bucket] : ends[bucket]]
         opened = file_id if path else _opened(context.instant, partition, bucket)
         yield GroupKey(partition, opened, path), LocatedRows(held, positions, numbers, mine), bucket is not None
 
 
 def _opened(instant: str, partition: str, number: int) -> str:
-    """The id of a new file group: every attempt of a task gives the same."""
+    """Return the id of a new file group, which is the same for every attempt of a task."""
     return new_file_id(file_prefix_of(f"{instant}/{partition}/{number}"), 0)
 
 
 def _workload(partition: str, here: PartitionLookup, updates: Index, new: int, context: WriteContext) -> Workload:
-    """Workload of one partition; ``updates`` are numbers of rows by base file."""
+    """Return the workload of one partition; ``updates`` are numbers of rows by base file."""
     some = pa.array(np.flatnonzero(updates))
     bases = here.bases.take(some)
     counts = pa.table(

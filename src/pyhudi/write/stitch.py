@@ -1,4 +1,4 @@
-"""Stitches base files together without decoding them: what a clustering's tasks do where no row has to move."""
+"""Concatenation of base files without decoding, in the tasks of a clustering that does not reorder rows."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _log = logging.getLogger(__name__)
 
 
 def stitch_files(context: WriteContext, task: TaskId, partition: str, unit: int, paths: Sequence[str]) -> Stat | None:
-    """Write the row groups of Parquet base files of one partition, in their order, into one new file; return its stat.
+    """Write the row groups of Parquet base files of one partition, in order, to one new file. Return its stat.
 
-    Returns None, and leaves no file, if they cannot be joined as they are: a file has other columns than the table has
-    now, or another physical schema, or its bloom filter has another size than those of the others. ``unit`` tells apart
-    what one task writes in several calls.
+    Returns None, and leaves no file, if they cannot be concatenated: a file has other columns than the current ones of
+    the table, or another physical schema, or its bloom filter has another size than those of the others. ``unit``
+    distinguishes several calls of one task.
 
     Raises:
-        FormatError: a file is damaged.
-        NotFoundError: a file is gone.
-        TransactionError: the write is over; the new file has been taken back.
+        FormatError: A file is corrupt.
+        NotFoundError: A file no longer exists.
+        TransactionError: The write has ended; the new file has been deleted.
     """
     started = time.monotonic()
     renamed = any(context.file_names(path) for path in paths)
@@ -61,7 +61,7 @@ def stitch_files(context: WriteContext, task: TaskId, partition: str, unit: int,
         copier = RowGroupCopier(sink, constants, max(bloom.num_entries, bloom.dynamic_max))
         copied = _copy(context, copier, paths)
         if copied is None:
-            gone = InterruptedError("the base file is not wanted any more")
+            gone = InterruptedError("the base file is discarded")
             stack.__exit__(type(gone), gone, None)
     marked.check()
     if copied is None:
@@ -82,10 +82,12 @@ def _copy(context: WriteContext, copier: RowGroupCopier, paths: Sequence[str]) -
 
 
 def _differs(context: WriteContext, path: str) -> str | None:
-    """Return why a file does not have the columns of the table as they are now; None if it has."""
+    """Return the reason why a file does not have the current columns of the table; None if it has."""
     with context.storage.open_input(path) as source:
-        found = parquet.read_schema(parquet.open_file(source, pre_buffer=False))
-    return None if _plain(found) == _plain(context.file_schema) else "the table's columns have changed since"
+        schema_in_file = parquet.read_schema(parquet.open_file(source, pre_buffer=False))
+    return (
+        None if _plain(schema_in_file) == _plain(context.file_schema) else "the columns of the table have changed since"
+    )
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
@@ -93,4 +95,4 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 
 
 def _refused(path: str, reason: str) -> None:
-    _log.info("files are rewritten, since %s cannot be copied: %s", path, reason)
+    _log.info("files are rewritten, because %s cannot be copied: %s", path, reason)

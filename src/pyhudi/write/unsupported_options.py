@@ -1,7 +1,7 @@
-"""Options of a write that Apache Hudi acts on and this release does not: refused, or said to have no effect.
+"""Write options of Apache Hudi that pyhudi does not support: refused, or ignored with a warning.
 
-Refused is what would leave other data, or let a write pass that was to be checked. What happens beside or after a
-write, or only arranges rows otherwise, is warned of.
+Options are refused if ignoring them would change the data, or skip a requested validation. Options for work besides or
+after a write, or for the arrangement of rows, are ignored with a warning.
 """
 
 from __future__ import annotations
@@ -18,69 +18,72 @@ _OFF = ("", "false")
 _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
     options.PARQUET_TIMESTAMP_TYPE.key: (
         ("timestamp_micros",),
-        "timestamps are written in microseconds, as Apache Hudi does in all operations but bulk_insert; leave the "
-        "option out, and cut the column with date_trunc('MILLISECOND', …) if its digits are not wanted",
+        "timestamps are written in microseconds, as Apache Hudi does in all operations except bulk_insert; leave "
+        "the option out, and truncate the column with date_trunc('MILLISECOND', …) if needed",
     ),
-    options.ALLOW_OPERATION_FIELD.key: (_OFF, "the change operation of records is not kept; leave the option out"),
-    options.WRITE_SCHEMA.key: (("",), "the columns of the DataFrame are what is written; select and cast them instead"),
+    options.ALLOW_OPERATION_FIELD.key: (_OFF, "change operations of records are not stored; leave the option out"),
+    options.WRITE_SCHEMA.key: (("",), "the columns of the DataFrame are written; select and cast them instead"),
     "hoodie.precommit.validators": (
         ("",),
-        "validators are Java classes, which cannot run here; check the DataFrame before it is written",
+        "validators are Java classes, which pyhudi cannot run; validate the DataFrame before the write",
     ),
     "hoodie.prewrite.validators": (
         ("",),
-        "validators are Java classes, which cannot run here; check the DataFrame before it is written",
+        "validators are Java classes, which pyhudi cannot run; validate the DataFrame before the write",
     ),
     "hoodie.index.class": (
         ("",),
-        f"an index class of your own cannot run here; name one of the known indexes in {options.INDEX_TYPE.key}",
+        f"custom index classes are not supported; use one of the built-in indexes in {options.INDEX_TYPE.key}",
     ),
     options.CONCURRENCY_MODE.key: (
         ("single_writer", "optimistic_concurrency_control"),
-        "it needs merge-on-read tables with a bucket index, which are not written here; use "
+        "it requires merge-on-read tables with a bucket index, for which it is not supported; use "
         "OPTIMISTIC_CONCURRENCY_CONTROL",
     ),
 }
-"""Key → values that change nothing, and what to say of any other."""
+"""Key → values without effect, and the reason to refuse any other."""
 
-_NOT_RUN = "it is not run after a write; run it with Apache Hudi, or leave the option out"
-_NOT_SYNCED = "no catalog is told of the write; run the sync tool after it"
-_SOURCES_STAY = "the files that a table was bootstrapped of are never deleted; delete them when nothing reads them"
+_NOT_RUN = "it is not executed after a write; run it with Apache Hudi, or leave the option out"
+_NOT_SYNCED = "the write is not synced to a catalog; run the sync tool afterwards"
+_SOURCES_STAY = "the source files of a bootstrapped table are never deleted; delete them when nothing reads them"
 _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
     "hoodie.datasource.meta.sync.enable": (_OFF, _NOT_SYNCED),
     "hoodie.datasource.hive_sync.enable": (_OFF, _NOT_SYNCED),
     options.CLUSTERING_ASYNC.key: (
         _OFF,
-        "plan it by services.schedule_clustering() and run it by services.run_clustering()",
+        "plan it with services.schedule_clustering() and run it with services.run_clustering()",
     ),
     "hoodie.clean.delete.bootstrap.base.file": (_OFF, _SOURCES_STAY),
     "hoodie.cleaner.delete.bootstrap.base.file": (_OFF, _SOURCES_STAY),
-    "hoodie.write.commit.callback.on": (_OFF, "nobody is called back; the result of the write says what it did"),
+    "hoodie.write.commit.callback.on": (_OFF, "no callback is called; use the result of the write"),
     "hoodie.bulkinsert.user.defined.partitioner.class": (
         ("",),
-        f"partitioners are Java classes, which cannot run here; see {options.BULKINSERT_SORT_MODE.key} and "
+        f"partitioners are Java classes, which pyhudi cannot run; see {options.BULKINSERT_SORT_MODE.key} and "
         f"{options.BULKINSERT_SORT_COLUMNS.key}",
     ),
     options.NUM_RETRIES_ON_CONFLICT.key: (
         ("0",),
-        "a write that lost to another one raises ConflictError; try it again",
+        "a write with a conflict raises ConflictError; run it again",
     ),
     options.CONFLICT_RESOLUTION_STRATEGY.key: (
         (options.CONFLICT_RESOLUTION_STRATEGY.default.lower(),),
-        "writes of the same file group are in each other's way, as with the default strategy",
+        "writes of the same file group conflict, as with the default strategy",
     ),
-    options.FAIL_ON_DUPLICATE_DATA_FILES.key: (_OFF, "leftovers of repeated tasks are deleted before the commit"),
-    options.PAYLOAD_EVENT_TIME_FIELD.key: (("",), "commits hold no event times"),
+    options.FAIL_ON_DUPLICATE_DATA_FILES.key: (
+        _OFF,
+        "files left behind by retried tasks are deleted before the commit",
+    ),
+    options.PAYLOAD_EVENT_TIME_FIELD.key: (("",), "commits contain no event times"),
 }
 
 
 def check_unsupported_options(opts: Options) -> None:
     """Check the options of a write for unsupported ones.
 
-    Warns OptionWithoutEffectWarning for what will not happen.
+    Warns OptionWithoutEffectWarning for ignored options.
 
     Raises:
-        ConfigError: the write could not be done as the options want it; says what to do instead.
+        ConfigError: An option cannot be ignored. The message has an alternative.
     """
     allows_updates(opts)
     check_metrics_options(opts)

@@ -1,4 +1,4 @@
-"""Checks that refuse unsupported writes before anything is touched."""
+"""Checks that refuse unsupported writes before anything is changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyhudi.write.write_settings import partial_columns
 FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
 """Operations that write new versions of existing base files, or log files."""
 _PARTITIONED_INDEXES = 9
-"""The first table version whose record index may be partitioned."""
+"""First table version that supports a partitioned record index."""
 KNOWN_INDEXES = frozenset(
     {
         IndexType.SIMPLE,
@@ -36,58 +36,59 @@ KNOWN_INDEXES = frozenset(
         IndexType.RECORD_LEVEL_INDEX,
     }
 )
-"""Indexes for key lookup. In a table without a record index keys are looked up in its files, as in the original."""
+"""Indexes for key lookup. In a table without a record index, keys are looked up in its files, as in Apache Hudi."""
 _GLOBAL_RECORD_INDEXES = frozenset({IndexType.RECORD_INDEX, IndexType.GLOBAL_RECORD_LEVEL_INDEX})
 
 
 def check_writable(
     config: TableConfig, merging: MergeSettings, operation: Operation, opts: Options, *, placed: bool = False
 ) -> None:
-    """Refuse a write that could not be done as Apache Hudi does it. ``placed``: rows say which records of the table
-    they are, by their places or by the keys that they were read with.
+    """Refuse a write that cannot be done like in Apache Hudi. ``placed``: rows contain the locations of their records
+    in the table, or the keys with which they were read.
 
     Raises:
-        UnsupportedTableError: names the feature, and what can be done instead.
+        UnsupportedTableError: The message has the feature and an alternative.
     """
     name = operation.value
     config.check_readable()
     config.check_writable()
     if operation in (Operation.UPSERT, Operation.DELETE):
-        MergeRules.of_table(merging)  # the merger that the table asks for is there
+        MergeRules.of_table(merging)  # Check that the merger of the table is registered.
     index = opts.get_typed(options.INDEX_TYPE)
     _check_index(index, operation)
     check_record_index(config, opts)
     copies = config.table_type is TableType.COPY_ON_WRITE and not config.populate_meta_fields
     if index is IndexType.BUCKET and copies and operation in FILLING:
         raise UnsupportedTableError(
-            f"{options.INDEX_TYPE.key}=BUCKET: base files without keys (hoodie.populate.meta.fields=false) cannot be "
-            "merged with rows that are told by their keys alone; make the table MERGE_ON_READ, or with meta fields"
+            f"{options.INDEX_TYPE.key}=BUCKET: base files without keys (hoodie.populate.meta.fields=false) cannot "
+            "be merged with rows that are identified by key; create the table as MERGE_ON_READ, or with meta "
+            "fields"
         )
     if not config.record_keys and not placed and operation in (Operation.UPSERT, Operation.DELETE):
         raise ConfigError(
-            f"{name} needs record keys, and table {config.name!r} generates its own; give rows that were read from it, "
-            f"with their columns {RECORD_KEY} and {PARTITION_PATH}, or use insert, bulk_insert, UPDATE, DELETE or "
-            f"MERGE; a new table can have {options.RECORDKEY_FIELD.key}"
+            f"{name} requires record keys, but table {config.name!r} generates its own; pass rows that were read "
+            f"from it, with their columns {RECORD_KEY} and {PARTITION_PATH}, or use insert, bulk_insert, UPDATE, "
+            f"DELETE or MERGE; a new table can have {options.RECORDKEY_FIELD.key}"
         )
 
 
 def check_record_index(config: TableConfig, opts: Options) -> None:
-    """Refuse to have a record index that tables of that version cannot have.
+    """Refuse a record index that the table version does not support.
 
     Raises:
-        UnsupportedTableError: the options ask for one that knows keys by partition.
+        UnsupportedTableError: The options request a partitioned record index.
     """
     if opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE) and config.version < _PARTITIONED_INDEXES:
         raise UnsupportedTableError(
-            f"{options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE.key}=true: tables of version {config.version} "
-            "cannot have a record index that knows keys by partition, which came with Apache Hudi 1.1; use "
+            f"{options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE.key}=true: tables of version {config.version} do "
+            "not support a partitioned record index, which was added in Apache Hudi 1.1; use "
             f"{options.METADATA_GLOBAL_RECORD_INDEX_ENABLE.key}, or a table of version {_PARTITIONED_INDEXES}"
         )
 
 
 def warn_of_old_partitions(config: TableConfig, operation: Operation, opts: Options) -> None:
-    """Warn that a write leaves records in their old partitions and drops the incoming values, unless the options say
-    what is wanted."""
+    """Warn that a write leaves records in their old partitions and ignores the incoming partition values, unless the
+    option is set explicitly."""
     wanted = options.RECORD_INDEX_UPDATE_PARTITION_PATH
     index = opts.get_typed(options.INDEX_TYPE)
     if index not in _GLOBAL_RECORD_INDEXES or operation is not Operation.UPSERT or not config.is_partitioned:
@@ -95,19 +96,20 @@ def warn_of_old_partitions(config: TableConfig, operation: Operation, opts: Opti
     if not opts.is_set(wanted):
         fields = ", ".join(field.name for field in config.partition_fields)
         warn(
-            f"with {options.INDEX_TYPE.key}={index} a record whose key is in another partition is updated there, and "
-            f"its incoming {fields} is dropped; set {wanted.key} to true to move it, to false to have it so",
+            f"with {options.INDEX_TYPE.key}={index} a record whose key is in another partition is updated there, "
+            f"and its incoming {fields} is ignored; set {wanted.key} to true to move it, or to false to disable "
+            "this warning",
             PartitionValueWarning,
         )
 
 
 def check_partial(config: TableConfig, operation: Operation, opts: Options, names: Iterable[str]) -> None:
-    """Refuse updates of some columns that could not be written, or whose columns ``names`` are not those announced.
+    """Refuse partial updates that are not supported, or whose columns ``names`` differ from the declared ones.
 
     Raises:
-        ConfigError: they go with upserts of merge-on-read tables from version 8 on, only with an index that leaves
-            records in their partitions, and only with the columns that say which version of a record wins.
-        SchemaMismatchError: the input has other columns.
+        ConfigError: Partial updates require an upsert of a merge-on-read table from version 8 on, an index that keeps
+            records in their partitions, and the ordering columns.
+        SchemaMismatchError: The input has other columns.
     """
     changed = partial_columns(opts)
     if not changed:
@@ -115,20 +117,20 @@ def check_partial(config: TableConfig, operation: Operation, opts: Options, name
     key = options.PARTIAL_UPDATE_SCHEMA.key
     if config.table_type is not TableType.MERGE_ON_READ or config.version < 8 or operation is not Operation.UPSERT:
         raise ConfigError(
-            f"{key}: only upserts of merge-on-read tables of version 8 or later can leave columns as they are, this is "
-            f"{operation.value} of a {config.table_type} table of version {config.version}; give all columns"
+            f"{key}: partial updates require an upsert of a merge-on-read table of version 8 or later, but this "
+            f"is {operation.value} of a {config.table_type} table of version {config.version}; pass all columns"
         )
     if opts.get_typed(options.INDEX_TYPE).is_global:
         raise ConfigError(
             f"{key}: with {options.INDEX_TYPE.key}={opts.text(options.INDEX_TYPE)} a record may move to another "
-            "partition, where all its columns are needed; give all columns, or take the index SIMPLE or BLOOM"
+            "partition, which requires all its columns; pass all columns, or use the index SIMPLE or BLOOM"
         )
     ordered = config.merging.mode is MergeMode.EVENT_TIME_ORDERING
     tops = {name if name in changed else name.split(".")[0] for name in config.merging.ordering_fields if ordered}
     if missing := sorted(tops - changed):
         raise ConfigError(
-            f"{key} lacks {', '.join(missing)}, by which records are ordered: without it every version that is stored "
-            "would win over the update; add it"
+            f"{key} lacks the ordering column {', '.join(missing)}, without which every stored version would win "
+            "against the update; add it"
         )
     other = sorted(changed.symmetric_difference(names))
     if other:
@@ -141,8 +143,8 @@ def _check_index(index: IndexType, operation: Operation) -> None:
     known = (*KNOWN_INDEXES, IndexType.BUCKET)
     if index in (IndexType.INMEMORY, IndexType.FLINK_STATE) and operation in FILLING:
         raise UnsupportedTableError(
-            f"{options.INDEX_TYPE.key}={index}: this index lives in the memory of one writer and forgets all keys when "
-            f"that ends, so that they would be written twice; use one of {', '.join(sorted(known))}"
+            f"{options.INDEX_TYPE.key}={index}: this index exists only in the memory of one writer and would be "
+            f"lost when it ends, so that keys would be duplicated; use one of {', '.join(sorted(known))}"
         )
     if index not in known and operation in (Operation.UPSERT, Operation.DELETE):
         raise UnsupportedTableError(
@@ -151,20 +153,20 @@ def _check_index(index: IndexType, operation: Operation) -> None:
 
 
 def check_table_exists(uri: str, operation: Operation) -> None:
-    """Refuse operations that have nothing to work on; called when there is no table.
+    """Refuse operations that require an existing table; called if there is none.
 
     Raises:
-        NotAHudiTableError: the operation deletes.
+        NotAHudiTableError: The operation deletes.
     """
     if operation in DELETING:
-        raise NotAHudiTableError(f"there is no Hudi table at {uri!r}, so {operation.value} has nothing to work on")
+        raise NotAHudiTableError(f"there is no Hudi table at {uri!r}, which {operation.value} requires")
 
 
 def check_log_free(log_slices: int) -> None:
-    """Refuse merging base files whose newer versions are in log files; copy-on-write tables have none.
+    """Refuse to merge base files whose newer versions are in log files, which copy-on-write tables do not have.
 
     Raises:
-        UnsupportedTableError: there are such file slices.
+        UnsupportedTableError: There are such file slices.
     """
     if log_slices:
         raise UnsupportedTableError(

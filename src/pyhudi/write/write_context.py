@@ -1,4 +1,4 @@
-"""Context of write tasks: made once by the driver, sent to every task, never changed."""
+"""Context of write tasks: created once by the driver, sent to every task, immutable."""
 
 from __future__ import annotations
 
@@ -25,23 +25,18 @@ from pyhudi.write.rows.keyed_rows import KeyedWrite
 class WriteContext:
     """Context of one write for its tasks.
 
-    ``schema`` has the table's own columns as the files hold them from this write on (without partition columns where
-    the table keeps those out of its files); ``avro_schema`` is the footer's text for a file of `file_schema`.
-    ``rules`` say how incoming rows merge with those of base files. ``hard_deletes`` makes every delete win, whatever
-    its ordering value (deletes by key). ``bloom`` is ``None`` where files carry no filter.
-    ``attempt`` tells attempts at one instant apart, where a plan may be carried out more than once.
-    ``logs`` is None unless updates and deletes go to log files (merge-on-read tables).
-    ``changes``: what becomes of changes of base files (None: they are not logged).
-    ``keyed``: rows come without their places in base files, which are found by key (None: with them).
-    ``partition_metadata_format`` is ``None`` for the usual text form. ``buffer_size`` bounds what a task keeps in
-    memory for all its open files. Sizes are bytes.
-    ``indexed`` are the columns (dotted names are leaves) whose least and greatest values in each file go into the
-    metadata table; None: none.
-    ``new_apart``: new records behind those of a base file that is written anew get row groups of their own, so that
-    who wants to know them need not read the others.
-    ``invalid_text``: what becomes of text that is not UTF-8 in base files that are written anew.
-    ``names_at`` gives, for an instant, the names that its files have for columns that were renamed since (None: the
-    table keeps no history of its schemas).
+    ``schema`` has the table's own columns as stored in files from this write on (without partition columns if the table
+    omits them); ``avro_schema`` is the footer text for a file of `file_schema`. ``rules`` determine how incoming rows
+    merge with those of base files. ``hard_deletes``: deletes win regardless of ordering values (deletes by key).
+    ``bloom`` is ``None`` if files have no filter. ``attempt`` distinguishes attempts at one instant, because a plan may
+    be executed several times. ``logs`` is None unless updates and deletes are written to log files (merge-on-read
+    tables). ``changes``: settings of change logs (None: changes are not logged). ``keyed``: rows have no positions in
+    base files and are matched by key (None: with positions). ``partition_metadata_format`` is ``None`` for the usual
+    text form. ``buffer_size`` limits the memory of a task for all its open files. Sizes are in bytes. ``indexed`` are
+    the columns (dotted names are leaves) whose minimum and maximum in each file are stored in the metadata table; None:
+    none. ``new_apart``: new records in a rewritten base file get separate row groups, so that they can be read alone.
+    ``invalid_text``: treatment of text that is not valid UTF-8 in rewritten base files. ``names_at`` returns, for an
+    instant, the names in its files of columns that were renamed since (None: the table has no schema history).
     """
 
     storage: Storage
@@ -69,16 +64,16 @@ class WriteContext:
     names_at: ColumnNamesByInstant | None = None
 
     def file_names(self, path: str) -> FileNames:
-        """Names of columns in a base file, where they are others than the table's."""
+        """Return the names of columns in a base file that differ from the table's."""
         return {} if self.names_at is None else self.names_at(instant_of(path))
 
     @property
     def file_schema(self) -> pa.Schema:
-        """The columns of a base file, meta columns first."""
+        """Columns of a base file, meta columns first."""
         return add_meta_columns(self.schema)
 
     def with_log_slices(self, slices: pa.Table) -> WriteContext:
-        """The same for a write whose log files belong to these slices (LOG_SLICES_SCHEMA)."""
+        """Return the context for a write whose log files belong to these slices (LOG_SLICES_SCHEMA)."""
         return self if self.logs is None else replace(self, logs=replace(self.logs, slices=slices))
 
 
@@ -92,5 +87,5 @@ class TaskId:
 
     @property
     def token(self) -> str:
-        """The write token in the names of this attempt's files."""
+        """Write token in the names of this attempt's files."""
         return write_token(self.partition, self.stage, self.attempt)

@@ -1,4 +1,4 @@
-"""The write operations, and what each of them means for files and timeline."""
+"""Write operations and their effect on files and timeline."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ from pyhudi.timeline.instant import Action
 
 PREPPED = "_prepped"
 REPLACING = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION})
-"""Operations that take file groups out of view, as a replacecommit."""
+"""Operations that replace file groups, with a replacecommit."""
 DELETING = frozenset({Operation.DELETE, Operation.DELETE_PARTITION})
-"""Operations that make sense only on a table that exists."""
+"""Operations that require an existing table."""
 
 
 def action_of(operation: Operation, table_type: TableType) -> str:
-    """The timeline action under which an operation is committed."""
+    """Return the timeline action with which an operation is committed."""
     if operation in REPLACING:
         return Action.REPLACE_COMMIT
     return Action.DELTA_COMMIT if table_type is TableType.MERGE_ON_READ else Action.COMMIT
 
 
 def type_name(operation: Operation) -> str:
-    """The operation as commit metadata spells it."""
+    """Return the operation as in commit metadata."""
     return operation.value.upper()
 
 
 def check_operation(operation: Operation) -> None:
-    """Refuse operations that no data frame can be written with.
+    """Refuse operations that are not supported for DataFrames.
 
     Raises:
-        InvalidOptionError: the operation takes records that know their file groups.
+        InvalidOptionError: The operation requires records with file groups.
     """
     name = operation.value
     if not name.endswith(PREPPED):
         return
     usable = ", ".join(op.value for op in Operation if not op.value.endswith(PREPPED))
-    usable += f" ({name} takes records that already know their file groups, which a data frame cannot say: "
+    usable += f" ({name} requires records with file groups, which a DataFrame does not have: "
     usable += f"use {name.removesuffix(PREPPED)})"
     raise InvalidOptionError("hoodie.datasource.write.operation", name, usable)
 
 
 def match_partitions(wanted: str, partitions: Sequence[str]) -> list[str]:
-    """Resolve a comma list of partition paths in which ``*`` stands for any text, slashes included.
+    """Resolve a comma-separated list of partition paths in which ``*`` matches any text, including slashes.
 
-    Paths without ``*`` are kept as they are, whether they exist or not. Sorted, each once.
+    Paths without ``*`` are kept, whether they exist or not. Sorted, without duplicates.
     """
-    found: set[str] = set()
+    matched: set[str] = set()
     for entry in (part.strip() for part in wanted.split(",")):
         if not entry:
             continue
         if "*" not in entry:
-            found.add(entry.strip("/"))
+            matched.add(entry.strip("/"))
             continue
         pattern = re.compile(".*".join(re.escape(piece) for piece in entry.split("*")), re.DOTALL)
-        found.update(p for p in partitions if pattern.fullmatch(p))
-    return sorted(found)
+        matched.update(p for p in partitions if pattern.fullmatch(p))
+    return sorted(matched)
 
 
 def replaced_groups(slices: pa.Table, partitions: Iterable[str] | None) -> pa.Table:
-    """The file groups (REPLACED_SCHEMA) that go out of view when these partitions (None: all) are replaced.
+    """Return the file groups (REPLACED_SCHEMA) that are replaced when these partitions (None: all) are overwritten.
 
-    ``slices`` has the columns partition and file_id of all visible groups. A partition without any keeps a row
-    without file id, because the replacecommit names it all the same.
+    ``slices`` has the columns partition and file_id of all visible groups. A partition without any has a row without
+    file id, because the replacecommit lists it, too.
     """
     groups = slices.select(["partition", "file_id"])
     if partitions is None:
@@ -82,7 +82,7 @@ def replaced_groups(slices: pa.Table, partitions: Iterable[str] | None) -> pa.Ta
 
 
 def replaced_files(slices: pa.Table, replaced: pa.Table | None) -> pa.Table:
-    """The base files and log files (partition, path) of file groups that go out of view."""
+    """Return the base files and log files (partition, path) of replaced file groups."""
     gone = slices.slice(0, 0) if replaced is None else slices.filter(in_groups(slices, replaced))
     gone = gone.select(["partition", "base_path", "log_paths"]).combine_chunks()
     base = gone.filter(pc.is_valid(gone["base_path"])).select(["partition", "base_path"])

@@ -17,14 +17,14 @@ class WriteResult(WrittenFiles):
 
     Attributes:
         uri: URI of the table.
-        operation: Operation as commit metadata names it.
-        instant: Requested time; None when nothing was committed: a write with save mode ``ignore`` to a table that
-            exists, or an empty one that was told not to commit.
+        operation: Operation as in commit metadata.
+        instant: Requested time; None if nothing was committed: a write with save mode ``ignore`` to an existing table,
+            or an empty one that does not commit.
         completion: Completion time; None in tables of version 6.
         created_table: True if the write created the table.
         stats: One row per written file (WRITE_STAT_SCHEMA).
         replaced: File groups that the write replaced (REPLACED_SCHEMA).
-        warnings: Failures after the commit, which stands.
+        warnings: Failures after the commit, which remains valid.
         millis: Milliseconds by phase: ``write``, ``commit``, ``metadata_services``.
     """
 
@@ -50,7 +50,7 @@ class WriteResult(WrittenFiles):
 
     @property
     def num_deletes(self) -> int:
-        """Number of records that were deleted one by one (those of replaced file groups are not counted)."""
+        """Number of records that were deleted individually (without those of replaced file groups)."""
         return total(self.stats, "numDeletes")
 
     def __repr__(self) -> str:
@@ -64,16 +64,16 @@ class WriteResult(WrittenFiles):
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """The outcome of an UPDATE, DELETE or MERGE.
+    """Result of an UPDATE, DELETE or MERGE.
 
     Args:
-        write: The one commit that was made.
-        rows_matched: Rows of the table that a clause or the condition chose.
-        rows_updated: Rows that got new values; where records are ordered by event time, also those whose stored
-            version is newer and stays.
+        write: The commit.
+        rows_matched: Rows of the table that matched a clause or the condition.
+        rows_updated: Rows that got new values; if records are ordered by event time, including those whose stored
+            version is newer and was kept.
         rows_inserted: New rows.
-        rows_deleted: Rows that are gone.
-        retries: How often another writer was faster.
+        rows_deleted: Deleted rows.
+        retries: Number of retries after conflicts.
     """
 
     write: WriteResult
@@ -85,7 +85,7 @@ class ChangeResult:
 
     @property
     def instant(self) -> str | None:
-        """Requested time of the commit; None when nothing was to be done."""
+        """Requested time of the commit; None if there was nothing to do."""
         return self.write.instant
 
     @property

@@ -29,12 +29,12 @@ from pyhudi.write.write_operations import REPLACING
 
 
 def max_file_size(opts: Options, file_format: FileFormat) -> int:
-    """Bytes at which a base file is full."""
+    """Return the maximum size of a base file in bytes."""
     return opts.get_typed(options.ORC_MAX_FILE_SIZE if file_format is FileFormat.ORC else options.PARQUET_MAX_FILE_SIZE)
 
 
 def sizing(opts: Options, file_format: FileFormat) -> Sizing:
-    """Return the settings by which new records are spread over files."""
+    """Return the settings for the distribution of new records over files."""
     return Sizing(
         max_file_size=max_file_size(opts, file_format),
         small_file_limit=opts.get_typed(options.PARQUET_SMALL_FILE_LIMIT),
@@ -49,10 +49,10 @@ def parquet_options(opts: Options) -> ParquetOptions:
     """Return the settings of Parquet files.
 
     Raises:
-        ConfigError: a codec that cannot be written, or a level that it does not have.
+        ConfigError: The codec is not supported, or does not have the level.
     """
     codec, level = opts.get_typed(options.PARQUET_CODEC), opts.get_typed(options.PARQUET_CODEC_LEVEL)
-    found = ParquetOptions(
+    parquet = ParquetOptions(
         codec=codec.value,
         level=level,
         block_size=opts.get_typed(options.PARQUET_BLOCK_SIZE),
@@ -61,7 +61,7 @@ def parquet_options(opts: Options) -> ParquetOptions:
     )
     if level is not None:
         _check_level(codec, level)
-    return found
+    return parquet
 
 
 def _check_level(codec: ParquetCodec, level: int) -> None:
@@ -74,7 +74,7 @@ def _check_level(codec: ParquetCodec, level: int) -> None:
 
 
 def bloom_options(opts: Options) -> BloomOptions | None:
-    """Return the settings of bloom filters; None if files carry none."""
+    """Return the settings of bloom filters; None if files have none."""
     if not opts.get_typed(options.BLOOM_ENABLED):
         return None
     fpp = opts.get_typed(options.BLOOM_FPP)
@@ -89,10 +89,10 @@ def bloom_options(opts: Options) -> BloomOptions | None:
 
 
 def partial_columns(opts: Options) -> frozenset[str]:
-    """The columns that an upsert changes; none: all.
+    """Return the columns of partial updates; none: all.
 
     Raises:
-        InvalidOptionError: the option is no Avro schema.
+        InvalidOptionError: The option is not an Avro schema.
     """
     text = opts.get_typed(options.PARTIAL_UPDATE_SCHEMA)
     if not text:
@@ -109,13 +109,13 @@ def log_settings(
     """Return the settings of log files; ``schema`` has the table's own columns.
 
     Raises:
-        ConfigError: blocks of a format that Apache Hudi could not read, or deletes that cannot be written.
+        ConfigError: Apache Hudi cannot read blocks of this format, or deletes cannot be written.
     """
     block_format = opts.get_typed(options.LOG_BLOCK_FORMAT)
     if block_format is LogBlockFormat.HFILE and config.version >= 8:
         raise ConfigError(
-            f"{options.LOG_BLOCK_FORMAT.key}={block_format}: Apache Hudi 1.x cannot read such records; take avro or "
-            "parquet"
+            f"{options.LOG_BLOCK_FORMAT.key}={block_format}: Apache Hudi 1.x cannot read such records; use avro "
+            "or parquet"
         )
     partial = None
     if changed := partial_columns(opts):
@@ -125,7 +125,7 @@ def log_settings(
     if len(kinds) > 1 and config.version < 9:
         raise ConfigError(
             f"the table orders records by {', '.join(merging.ordering_fields)}, but deletes in a table of version "
-            f"{config.version} carry one value only; upgrade the table to version 9"
+            f"{config.version} support only one value; upgrade the table to version 9"
         )
     return LogSettings(
         LogSchema(avro_schema, pa.schema([(name, kind) for name, kind in kinds if kind is not None]), config.version),
@@ -142,7 +142,7 @@ def log_settings(
 
 
 def _change_log(config: TableConfig, opts: Options, avro_schema: str) -> ChangeLogSettings | None:
-    """Settings of change logs, where the table has them."""
+    """Return the settings of change logs, if the table has them."""
     if not config.cdc_enabled:
         return None
     schema = LogSchema(change_schema(config.cdc_mode, avro_schema), pa.schema([]), config.version)
@@ -161,17 +161,17 @@ def write_context(
     instant: str,
     schema: pa.Schema,
 ) -> WriteContext:
-    """Return the context of the tasks of a write; ``schema`` has the table's own columns as they stand in the files.
+    """Return the context for the tasks of a write; ``schema`` has the table's own columns as stored in files.
 
     Raises:
-        ConfigError: options of the files are wrong.
-        UnsupportedTableError: the write merges rows by a merger that is not registered.
+        ConfigError: Options of the files are invalid.
+        UnsupportedTableError: The merger of the table is not registered.
     """
     orc_codec = opts.get_typed(options.ORC_CODEC)
     merges = operation in (Operation.UPSERT, Operation.DELETE)
     avro_schema = to_avro(add_meta_columns(schema), config.name)
     logs = None
-    # with the bucket index new records of a bucket go to its log files, too
+    # With the bucket index, new records of a bucket are written to its log files, too.
     appends = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET and operation not in REPLACING
     if (merges or appends) and config.table_type is TableType.MERGE_ON_READ:
         logs = log_settings(config, merging, opts, schema, avro_schema)
@@ -199,7 +199,7 @@ def write_context(
 
 
 def _indexed(schema: pa.Schema, config: TableConfig, opts: Options) -> pa.Schema | None:
-    """The columns whose bounds the metadata table wants."""
+    """Return the columns whose bounds the metadata table stores."""
     if not is_enabled(opts) or COLUMN_STATS not in {*enabled_partitions(config, opts), *config.metadata_partitions}:
         return None
     return indexed_columns(schema, config, opts)

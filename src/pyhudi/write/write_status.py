@@ -1,4 +1,4 @@
-"""Write statuses: what each written file holds, as rows of commit metadata, in the form in which tasks return them."""
+"""Write statuses: descriptions of written files, as rows of commit metadata, and their encoding in task results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, WRITE_STAT_SCHEMA, w
 _ORDER = ["partitionPath", "path"]
 
 Stat = dict[str, Any]
-"""One write stat under Hudi's own names, and beside them what the metadata table wants to know: BOUNDS (one row of
+"""A write stat with Hudi's field names, and in addition BOUNDS for the metadata table (one row of
 `pyhudi.format.base_file.column_bounds.bounds_type`)."""
 
 
@@ -35,8 +35,9 @@ def file_stat(
     previous: tuple[str, str] | None = None,
     change_files: Mapping[str, int] | None = None,
 ) -> Stat:
-    """The stat of a finished base file; ``started`` is ``time.monotonic()`` at its begin, ``previous`` the instant and
-    name of the base file that it replaces, ``change_files`` the files of its change log with their sizes."""
+    """Return the stat of a finished base file. ``started`` is ``time.monotonic()`` at its start, ``previous`` the
+    instant and name of the base file that it replaces, ``change_files`` the files of its change log with their
+    sizes."""
     millis = int((time.monotonic() - started) * 1000)
     merged = previous is not None
     return {
@@ -72,11 +73,11 @@ def log_stat(
     log_names: Sequence[str],
     bounds: pa.StructArray | None = None,
 ) -> Stat:
-    """The stat of a finished log file.
+    """Return the stat of a finished log file.
 
-    ``previous`` is the instant that the log files of the slice bear; ``base_name`` and ``log_names`` are what the
-    original says of the slice: the base file and all log files in tables of version 6, no base file and the new log
-    file alone from version 8 on.
+    ``previous`` is the instant in the names of the slice's log files. ``base_name`` and ``log_names`` describe the
+    slice as in Apache Hudi: the base file and all log files in tables of version 6, no base file and only the new log
+    file from version 8 on.
     """
     return {
         "fileId": file_id,
@@ -102,7 +103,7 @@ def log_stat(
 
 
 def encode_stats(stats: Sequence[Stat]) -> bytes:
-    """Pack stats for the way from a task to the driver."""
+    """Encode stats for the transfer from a task to the driver."""
     table = write_stats(stats)
     known = next((stat[BOUNDS] for stat in stats if stat.get(BOUNDS) is not None), None)
     if known is not None:
@@ -116,9 +117,10 @@ def encode_stats(stats: Sequence[Stat]) -> bytes:
 
 
 def decode_stats(parts: Iterable[bytes]) -> pa.Table:
-    """Join what the tasks of a write returned, sorted by partition and path so that retries give the same metadata.
+    """Combine the results of the tasks of a write, sorted by partition and path so that retries yield the same
+    metadata.
 
-    The table has WRITE_STAT_SCHEMA, and the column BOUNDS if the write gathers those.
+    The table has WRITE_STAT_SCHEMA, and the column BOUNDS if the write collects them.
     """
     tables = []
     for part in parts:
@@ -126,7 +128,7 @@ def decode_stats(parts: Iterable[bytes]) -> pa.Table:
             tables.append(stream.read_all())
     if not tables:
         return WRITE_STAT_SCHEMA.empty_table()
-    # tasks without files know nothing of the further columns
+    # Tasks without files lack the additional columns.
     joined = pa.concat_tables(tables, promote_options="default")
     order = pc.sort_indices(joined.select(_ORDER), sort_keys=[(name, "ascending") for name in _ORDER])
     return joined.take(order)

@@ -1,4 +1,4 @@
-"""Work of one write task: takes Arrow batches, writes files, returns their stats. Without Spark."""
+"""Write tasks, independent of Spark: take Arrow batches, write files, return their stats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyhudi.write.write_status import Stat, encode_stats
 def bulk_insert_task(
     batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, *, sorted_input: bool = False
 ) -> bytes:
-    """Write rows as they come into new file groups of their partitions."""
+    """Write rows in input order to new file groups of their partitions."""
     stats = BulkWriter(context, task, sorted_input=sorted_input).run(batches)
     return encode_stats(stats)
 
@@ -33,21 +33,21 @@ def upsert_task(batches: Iterable[pa.RecordBatch], context: WriteContext, task: 
     writer = GroupWriter(context, task)
     how = context.keyed
     for key in rows.groups():
-        # log files need no places
+        # Log files need no positions.
         merged = key.base_path is not None and not writer.appends(key)
         if how is None or (how.dedupe is None and not merged):
             writer.write(key, rows)
             continue
-        with SpillableRows(context.buffer_size) as held:
-            buffer_rows(rows, key, how.dedupe, held)
+        with SpillableRows(context.buffer_size) as buffered:
+            buffer_rows(rows, key, how.dedupe, buffered)
             searched = key.base_path if merged and how.match else None
             keys = None if searched is None else base_keys(context.storage, searched, context.invalid_text)
-            writer.write(key, KeyedRows(held, keys))
+            writer.write(key, KeyedRows(buffered, keys))
     return encode_stats(writer.stats)
 
 
 class GroupWriter:
-    """Writes the rows of file groups, and collects the stats of the files."""
+    """Writes the rows of file groups and collects the stats of the files."""
 
     def __init__(self, context: WriteContext, task: TaskId) -> None:
         self.stats: list[Stat] = []
@@ -58,11 +58,11 @@ class GroupWriter:
         self._append = None if context.logs is None else AppendHandle(context, task, self._layout, context.logs)
 
     def appends(self, key: GroupKey) -> bool:
-        """Return True if the rows of a group may go to log files."""
+        """Return True if the rows of a group may be written to log files."""
         return self._append is not None and self._append.takes(key)
 
     def write(self, key: GroupKey, rows: GroupRows, *, append: bool = True) -> None:
-        """Write a group's rows to log files if that may be and is wanted (*append*), else into its next base file."""
+        """Write a group's rows to log files if possible and requested (*append*), otherwise to its next base file."""
         if append and self._append is not None and self._append.takes(key):
             self.stats.extend(self._append.run(key, rows))
         elif key.base_path is None:

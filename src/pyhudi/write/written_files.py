@@ -20,7 +20,7 @@ class WrittenFiles:
 
     @property
     def num_rows(self) -> int:
-        """Number of records in the written files, unchanged ones included."""
+        """Number of records in the written files, including unchanged ones."""
         return total(self.stats, "numWrites")
 
     @property

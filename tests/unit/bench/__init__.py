@@ -1,1 +1,1 @@
-"""The benchmark's page: which runs it shows, and what it says about them."""
+"""Tests of the benchmark report: which runs it includes, and its text."""

@@ -1,4 +1,4 @@
-"""Runs of the benchmark as it stores them, made by hand."""
+"""Results of benchmark runs, created directly in their stored form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ VERSIONS = {"3.5": "3.5.9", "4": "4.3.0"}
 
 
 def a_run(name: str, day: str, times: Times | None = None, series: str = "3.5") -> Run:
-    """A run; ``times`` has the seconds of each engine's work, of which the first is a warm-up where there are more."""
+    """Return a run; ``times`` has the seconds of each engine's operations, the first of which is a warm-up if there are
+    several."""
     engines: list[dict[str, Any]] = [
         {
             "engine": engine,
@@ -43,6 +44,7 @@ def a_run(name: str, day: str, times: Times | None = None, series: str = "3.5") 
 
 
 def everything(name: str, day: str, series: str = "3.5", ours: float = 1.0, theirs: float = 2.0) -> Run:
-    """A whole run, in which all that is ours takes the same time, and so does all that is theirs."""
+    """Return a complete run in which all operations of pyhudi take the same time, and so do all of the other
+    engines."""
     times = {engine: {work: [ours if engine == "ours" else theirs] for work in WORK} for engine in ENGINES[series]}
     return a_run(name, day, times, series)

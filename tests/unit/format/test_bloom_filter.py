@@ -161,7 +161,7 @@ def test_parse_refuses_what_is_no_filter() -> None:
     text = BloomFilter.build(pa.array(["a"]), 10).serialize()
     with pytest.raises(FormatError, match="unknown bloom filter type"):
         BloomFilter.parse(text, "CUCKOO")
-    with pytest.raises(FormatError, match="not base64"):
+    with pytest.raises(FormatError, match="not valid base64"):
         BloomFilter.parse(text[:-1] + "%", DYNAMIC)
     with pytest.raises(FormatError):
         BloomFilter.parse(text, SIMPLE)

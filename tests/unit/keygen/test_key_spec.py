@@ -116,12 +116,12 @@ def test_timestamp_parameters_come_from_options_or_the_table() -> None:
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"hoodie.keygen.timebased.timestamp.type": ""}, r"needs hoodie\.keygen\.timebased\.timestamp\.type"),
-        ({"hoodie.keygen.timebased.timestamp.type": "X"}, "'X'; allowed: UNIX_TIMESTAMP"),
+        ({"hoodie.keygen.timebased.timestamp.type": ""}, r"requires hoodie\.keygen\.timebased\.timestamp\.type"),
+        ({"hoodie.keygen.timebased.timestamp.type": "X"}, r"'X' of option .*allowed: UNIX_TIMESTAMP"),
         ({"hoodie.keygen.timebased.output.dateformat": ""}, r"output\.dateformat"),
         ({"hoodie.keygen.timebased.timestamp.type": "DATE_STRING"}, r"input\.dateformat"),
-        ({"hoodie.keygen.timebased.output.dateformat": "yyyy/QQ"}, "'Q', which means nothing"),
-        ({"hoodie.keygen.timebased.output.dateformat": "yyyy 'x"}, "never closed"),
+        ({"hoodie.keygen.timebased.output.dateformat": "yyyy/QQ"}, "unknown letter 'Q'"),
+        ({"hoodie.keygen.timebased.output.dateformat": "yyyy 'x"}, "unclosed quote"),
         (
             {
                 "hoodie.keygen.timebased.timestamp.type": "SCALAR",

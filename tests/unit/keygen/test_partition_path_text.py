@@ -52,12 +52,12 @@ def test_levels():
 @pytest.mark.parametrize("value", ["..", ".", "a/../b", "a//b", "/a", "a/", ".hoodie", ".hoodie/x"])
 def test_values_that_are_no_folders(value: str):
     rows = pa.RecordBatch.from_pydict({"p": ["fine", value]})
-    with pytest.raises(RecordKeyError, match="cannot be a folder"):
+    with pytest.raises(RecordKeyError, match="is not a valid folder"):
         partition_paths(rows, spec("p"))
 
 
 def test_what_is_refused():
-    with pytest.raises(RecordKeyError, match="no field 'q'"):
+    with pytest.raises(RecordKeyError, match=r"field 'q' .*does not exist"):
         partition_paths(ROWS, spec("q"))
     formatted = replace(spec("d"), partition_fields=(PartitionField("d", PartitionKind.TIMESTAMP),))
     with pytest.raises(UnsupportedTableError, match="'d' holds formatted times"):

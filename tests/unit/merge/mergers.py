@@ -1,4 +1,4 @@
-"""Mergers of users, good and bad."""
+"""Custom mergers, correct and incorrect ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyhudi import RecordMerger, Records, choose, newer_by_ordering
 
 
 class ByOrdering(RecordMerger):
-    """What EVENT_TIME_ORDERING does, but that a delete without ordering value has the value 0."""
+    """Merges as EVENT_TIME_ORDERING, except that a delete without ordering value has the value 0."""
 
     strategy_id = "11111111-0000-0000-0000-000000000001"
     columns = ()
@@ -19,7 +19,7 @@ class ByOrdering(RecordMerger):
 
 
 class First(RecordMerger):
-    """What was written first stays."""
+    """Keeps the version that was written first."""
 
     strategy_id = "11111111-0000-0000-0000-000000000002"
     columns = ()
@@ -29,7 +29,7 @@ class First(RecordMerger):
 
 
 class Total(RecordMerger):
-    """Adds up the column ``n``; what is deleted stays deleted."""
+    """Adds up the column ``n``; deleted records stay deleted."""
 
     strategy_id = "11111111-0000-0000-0000-000000000003"
     columns = ("n",)
@@ -44,7 +44,7 @@ class Total(RecordMerger):
 
     @staticmethod
     def _latest(rows: pa.RecordBatch, dead: pa.BooleanArray, older: Records, newer: Records) -> Records:
-        # of deletes only the ordering value counts: that of the last delete
+        # only the ordering value of the last delete counts
         source = choose(older, newer, newer.is_delete)
         ordering = tuple(
             pc.if_else(dead, kept, mine) for kept, mine in zip(source.ordering, newer.ordering, strict=True)
@@ -53,7 +53,8 @@ class Total(RecordMerger):
 
 
 class Resurrecting(Total):
-    """A total that starts anew behind a delete: what (delete, row) makes does not tell of the delete any more."""
+    """A total that restarts after a delete: the merge of (delete, row) does not include the delete, so it is not
+    associative."""
 
     def merge(self, older: Records, newer: Records) -> Records:
         before = pc.if_else(older.is_delete, 0, pc.fill_null(older.rows.column("n"), 0))

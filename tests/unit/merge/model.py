@@ -1,4 +1,5 @@
-"""What merging must give, one record at a time: the rules of ``docs/format/core.md``, section 7, as loops."""
+"""Reference implementation of merging, one record at a time: the rules of ``docs/format/core.md``, section 7, as
+loops."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Version:
-    """One version of a record. ``ordering`` None: a delete by key. ``absent`` names columns that it leaves out."""
+    """One version of a record. ``ordering`` None: a delete by key. ``absent`` names columns that it omits."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     ordering: Any = 0
@@ -23,14 +24,14 @@ class Version:
 
 @dataclass(frozen=True)
 class ModelRules:
-    """``by_ordering``: event time. ``unchanged``: the value that stands for "unchanged" (``...``: none does)."""
+    """``by_ordering``: event time. ``unchanged``: the value that marks a column as unchanged (``...``: none does)."""
 
     by_ordering: bool = False
     unchanged: Any = ...
 
 
 def merge(older: Version, newer: Version, rules: ModelRules) -> Version:
-    """The version that two versions make."""
+    """Return the merge of two versions."""
     if newer.natural:
         return older if older.natural else newer
     if older.natural:
@@ -41,7 +42,7 @@ def merge(older: Version, newer: Version, rules: ModelRules) -> Version:
 
 
 def fold(versions: Iterable[Version], rules: ModelRules) -> Version:
-    """The version that several make, given oldest first."""
+    """Return the merge of several versions, given oldest first."""
     result: Version | None = None
     for version in versions:
         result = version if result is None else merge(result, version, rules)
@@ -50,7 +51,7 @@ def fold(versions: Iterable[Version], rules: ModelRules) -> Version:
 
 
 def merge_base(base: Version | None, later: Version, rules: ModelRules) -> Version | None:
-    """What a base row becomes (None: there is none); None where the record is gone."""
+    """Return the base row (None if there is none) after later versions; None if the record is deleted."""
     result = later if base is None else merge(base, later, rules)
     return None if result.delete else result
 

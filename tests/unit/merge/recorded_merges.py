@@ -1,6 +1,6 @@
-"""What Apache Hudi 1.2.0 answered, for every payload class and both table types (recorded in ``data/answers.json``).
+"""Results of Apache Hudi 1.2.0 for every payload class and both table types (recorded in ``data/answers.json``).
 
-Each of the scenarios is one record: a base row, two upserts, a delete by key and a third upsert, any of which may be
+Each scenario is one record: a base row, two upserts, a delete by key and a third upsert, any of which may be
 missing; upserts have one or two rows ``[ordering, a, b]``, or ``["x", ordering]`` for a flagged delete. Tables ``v9_…``
 were written and read by 1.2.0, ``v8_…`` written by 1.0.2 and ``v6_…`` by 0.15.0 and read by 1.2.0.
 """
@@ -24,11 +24,11 @@ FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "v8_mor_pg": ("the same", ALL_STEPS),
     "v8_mor_event": ("of two deletes 1.2.0 keeps the first", ("d", "u2", "u3")),
 }
-"""Tables whose answers we do not give, at which steps, and why."""
+"""Tables whose results pyhudi deliberately does not reproduce, at which steps, and why."""
 
 
 def schema_of(kind: str) -> pa.Schema:
-    """The columns of the tables of a payload class."""
+    """Return the columns of the tables of a payload class."""
     ordering = {
         "pg": [("_event_lsn", pa.int64())],
         "my": [("_event_bin_file", pa.string()), ("_event_pos", pa.int64()), ("_event_seq", pa.string())],
@@ -47,7 +47,7 @@ def schema_of(kind: str) -> pa.Schema:
 
 
 def batch_of(kind: str, rows: list[tuple[str, Any]]) -> pa.RecordBatch:
-    """Rows of a write."""
+    """Return the rows of a write."""
     schema = schema_of(kind)
     marks: dict[str, tuple[Any, Any]] = {"dms": ("D", "U"), "pg": ("d", "u"), "my": ("d", "u")}
     found = []
@@ -65,5 +65,5 @@ def batch_of(kind: str, rows: list[tuple[str, Any]]) -> pa.RecordBatch:
 
 
 def several(rows: Any) -> list[Any]:
-    """The rows of a step, which may be one."""
+    """Return the rows of a step, which may be a single row."""
     return rows if isinstance(rows[0], list) else [rows]

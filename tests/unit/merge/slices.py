@@ -1,4 +1,4 @@
-"""File slices on disk: a base file made by pyarrow and log files made by our writer, without a table around them."""
+"""File slices on disk: a base file written by pyarrow and log files written by pyhudi, without a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 
 def at(n: int) -> str:
-    """The n-th instant."""
+    """Return the n-th instant."""
     return f"202601010000{n:05d}"
 
 
@@ -54,11 +54,11 @@ class Slice:
 
     @property
     def whole_schema(self) -> pa.Schema:
-        """With meta columns."""
+        """Return the schema with meta columns."""
         return add_meta_columns(self.schema)
 
     def base(self, n: int, rows: Sequence[Row]) -> None:
-        """Start a new slice with a base file of that instant; rows may have a commit time of their own."""
+        """Start a new slice with a base file of that instant; rows may have a different commit time."""
         self.base_instant, self.log_paths = at(n), []
         self.base_path = f"{FILE_ID}_0-0-0_{at(n)}.{self.extension}"
         table = self._table(rows, n, self.whole_schema)
@@ -113,17 +113,17 @@ class Slice:
             self.log_paths += [file.name for file in writer.close()]
 
     def read(self, context: SliceContext | None = None, **changes: Any) -> list[dict[str, Any]]:
-        """The merged rows."""
+        """Return the merged rows."""
         return [row for batch in self.batches(context, **changes) for row in batch.to_pylist()]
 
     def batches(self, context: SliceContext | None = None, **changes: Any) -> list[pa.RecordBatch]:
-        """The merged rows as they come."""
+        """Yield the merged rows in batches."""
         if context is None:
             context = SliceContext(self.storage, self.whole_schema, tuple(self.schema.names))
         return list(read_slice(replace(context, **changes), self.slice))
 
     def overlaid(self, context: SliceContext | None = None, **changes: Any) -> list[dict[str, Any]]:
-        """The same rows in two halves: those of the base file that stay, and those that come from the logs."""
+        """Return the same rows in two parts: those kept from the base file, and those from the logs."""
         context = replace(context or SliceContext(self.storage, self.whole_schema, tuple(self.schema.names)), **changes)
         rows: list[dict[str, Any]] = []
         hidden = replaced_rows(context, self.slice).tolist()

@@ -1,4 +1,5 @@
-"""What the golden tables' metadata tables hold: HFiles with the table version and the partition that they belong to."""
+"""Content of the golden tables' metadata tables: HFiles with the table version and the partition that they belong
+to."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ MARK = "/.hoodie/metadata/"
 
 @dataclass(frozen=True)
 class GoldenFile:
-    """An HFile: ``data`` of a base file or a log block, ``schema`` as its reader takes it."""
+    """An HFile: ``data`` of a base file or a log block, ``schema`` as its reader requires it."""
 
     table: str
     partition: str
@@ -27,7 +28,7 @@ class GoldenFile:
 
     @property
     def version(self) -> int:
-        """The table version of the schema: what the release that wrote the file writes."""
+        """Return the table version of the schema: the version that the release of the file writes."""
         if "SecondaryIndexMetadata" not in self.schema:
             return 6
         return 9 if "valueType" in self.schema else 8
@@ -38,7 +39,7 @@ class GoldenFile:
 
 @functools.cache
 def golden_files() -> tuple[GoldenFile, ...]:
-    """All HFiles and HFile blocks of all golden metadata tables."""
+    """Return all HFiles and HFile blocks of all golden metadata tables."""
     found = []
     for table in golden.names():
         for path, data in golden.files(table, metadata_table=True):

@@ -119,7 +119,7 @@ def test_names_of_apache_hudi(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("reporter", ["GRAPHITE", "JMX", "DATADOG", "CLOUDWATCH", "M3"])
 def test_reporters_that_there_are_not(reporter: str) -> None:
-    with pytest.raises(ConfigError, match=f"{reporter} is not among .*INMEMORY.*add_listener"):
+    with pytest.raises(ConfigError, match=f"{reporter} is not supported .*INMEMORY.*add_listener"):
         check_metrics_options(Options.parse(metrics(reporter)))
     check_metrics_options(Options.parse({"hoodie.metrics.reporter.type": reporter}))
 
@@ -137,7 +137,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_labels_that_are_none() -> None:
-    with pytest.raises(ConfigError, match="'b', which is no label"):
+    with pytest.raises(ConfigError, match="invalid label 'b'"):
         check_metrics_options(
             Options.parse(metrics("PROMETHEUS", **{"hoodie.metrics.pushgateway.report.labels": "a:1,b"}))
         )

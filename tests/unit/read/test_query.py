@@ -76,7 +76,7 @@ def test_the_range_is_open_at_its_start_and_closed_at_its_end():
 
 def test_the_version_whose_rules_hold_can_be_given():
     assert not query(type="incremental", begin="0", **{READ + "incr.table.version": "6"}).by_completion
-    with pytest.raises(ConfigError, match="keeps no completion times"):
+    with pytest.raises(ConfigError, match="stores no completion times"):
         query(6, type="incremental", begin="0", **{READ + "incr.table.version": "8"})
     with pytest.raises(InvalidOptionError, match=r"7.*6, 8, 9"):
         query(type="incremental", begin="0", **{READ + "incr.table.version": "7"})
@@ -145,7 +145,7 @@ def test_queries_by_argument():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"end": "2026-11-21"}, "needs begin"),
+        ({"end": "2026-11-21"}, "requires begin"),
         ({"begin": "earliest", "as_of": "2026-11-21"}, "takes no as_of"),
         ({"begin": "earliest", "read_optimized": True}, "takes no read_optimized"),
     ],

@@ -82,7 +82,7 @@ def test_columns_are_projected_in_the_order_asked_for(years):
     assert rows == [{"v": 2, "id": "k2003-2"}]
     with pytest.raises(QueryError, match="no column 'w'; the table has _hoodie_commit_time"):
         planned(years, columns=["w"])
-    with pytest.raises(QueryError, match="asked for twice"):
+    with pytest.raises(QueryError, match="requested twice"):
         planned(years, columns=["v", "v"])
 
 
@@ -242,7 +242,7 @@ def test_sql_without_spark(tmp_path):
     table.write(10, {(p, f"f{p}"): [{"id": p, "p": p, "v": i}] for i, p in enumerate("abc")})
     assert result(table, filter="(p = 'a' or v >= 2) and id is not null", columns=["id"]) == [{"id": "a"}, {"id": "c"}]
     for refused in ("length(p) = 1", "p = 'nowhere' and length(p) = 1", "v = '1'", "nothing = 3"):
-        with pytest.raises(QueryError, match="only Spark understands all of the filter"):
+        with pytest.raises(QueryError, match="requires Spark"):
             result(table, filter=refused)
 
 
@@ -372,13 +372,13 @@ def test_the_table_around_a_path(years):
 def test_a_path_inside_a_table_that_is_no_part_of_it(years, sub):
     with pytest.raises(NotAHudiTableError, match=rf"no partition .* in the table above it at '{years.root}'"):
         locate_table(f"{years.root}/{sub}")
-    with pytest.raises(NotAHudiTableError, match=rf"lies in the table at '{years.root}'"):
+    with pytest.raises(NotAHudiTableError, match=rf"is inside the table at '{years.root}'"):
         HudiTable.for_path(f"{years.root}/{sub}")
 
 
 @pytest.mark.parametrize("sub", ["year=2003", "new", "new/er", ".hoodie/x"])
 def test_no_table_is_made_inside_another_one(years, sub):
-    with pytest.raises(TableExistsError, match=rf"which lies in the Hudi table at '{years.root}'"):
+    with pytest.raises(TableExistsError, match=rf"which is inside the Hudi table at '{years.root}'"):
         HudiTable.create(f"{years.root}/{sub}", {"hoodie.table.name": "t"})
     assert not (years.root / sub / ".hoodie").exists()
     HudiTable.create(f"{years.root}-2", {"hoodie.table.name": "t"})

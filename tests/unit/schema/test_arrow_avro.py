@@ -104,7 +104,7 @@ def test_comments_and_defaults_are_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "not JSON"),
+        ("{", "not valid JSON"),
         ('"string"', "not an Avro record"),
         ('{"type":"record","name":"t"}', "not valid Avro"),
         ('{"type":"record","name":"t","fields":[{"name":"a","type":"nope"}]}', "unknown type 'nope' at 'a'"),
@@ -134,9 +134,9 @@ def test_types_without_a_place_in_tables_name_column_and_cure() -> None:
         table_schema(pa.schema([("d", pa.decimal256(40, 2))]))
     with pytest.raises(SchemaError, match="'m' is a map with keys of type int32"):
         table_schema(pa.schema([("m", pa.map_(pa.int32(), pa.int32()))]))
-    with pytest.raises(SchemaError, match=r"column name 'a b' in 's' cannot be used.*rename"):
+    with pytest.raises(SchemaError, match=r"column name 'a b' in 's'.*rename"):
         table_schema(pa.schema([("s", pa.struct([("a b", pa.int32())]))]))
-    with pytest.raises(SchemaError, match=r"more than once: \['a'\]"):
+    with pytest.raises(SchemaError, match=r"duplicates: \['a'\]"):
         table_schema(pa.schema([("a", pa.int32()), ("a", pa.int64())]))
 
 
@@ -277,5 +277,5 @@ def test_defaults_are_values_of_the_column(avro: Any, default: Any, expected: An
 def test_a_default_of_another_type_is_named() -> None:
     fields = [{"name": "c", "type": "int", "default": "seven"}]
     field = from_avro(json.dumps({"type": "record", "name": "r", "fields": fields})).field("c")
-    with pytest.raises(SchemaError, match="default \"seven\" of column 'c' is no int32"):
+    with pytest.raises(SchemaError, match="default \"seven\" of column 'c' is not a valid int32"):
         default_value(field)

@@ -260,7 +260,7 @@ def test_conform() -> None:
     assert conform(batch, schema).to_pylist() == [{"a": "x", "new": None, "b": 2}]
     assert conform(batch, schema).schema == schema
     strict = pa.schema([pa.field("a", pa.string(), nullable=False), pa.field("new", pa.int32(), nullable=False)])
-    with pytest.raises(SchemaMismatchError, match=r"'new' must not be null.*1 of 1 rows"):
+    with pytest.raises(SchemaMismatchError, match=r"'new' of this table is not nullable.*1 of 1 rows"):
         conform(batch, strict)
 
 

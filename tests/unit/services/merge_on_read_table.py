@@ -1,4 +1,4 @@
-"""Merge-on-read tables for tests of services: delta commits made of one log file for each file group, by real
+"""Merge-on-read tables for tests of services: delta commits of one log file for each file group, written by real
 transactions. Two file groups without partitions, or one in each of two partitions."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Row = Mapping[str, Any]
 @dataclass
 class MorTable:
     """A table in ``root``: one file group in each of the partitions ``a`` and ``b``; ``id`` is the key, ``o`` the
-    ordering field (where the merge mode looks at one)."""
+    ordering field (if the merge mode uses one)."""
 
     root: Path
     version: int = 9
@@ -72,7 +72,7 @@ class MorTable:
         return HudiTable.for_path(str(self.root), self.options)
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """The snapshot by key."""
+        """Return the snapshot by key."""
         found = self.table.scan(columns=list(SCHEMA.names)).to_arrow().to_pylist()
         assert len({row["id"] for row in found}) == len(found)
         return {row["id"]: row for row in found}
@@ -80,13 +80,13 @@ class MorTable:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def load(self, rows: Sequence[Row], file_ids: Mapping[str, str] = FILE_IDS) -> str:
-        """A delta commit of base files alone, as bulk_insert makes it."""
+        """Write a delta commit with base files only, like bulk_insert."""
         tx = self.begin("BULK_INSERT")
         stats = [self._base(tx, p, file_ids[p], [r for r in rows if r["p"] == p]) for p in file_ids]
         return self.commit(tx, "BULK_INSERT", stats)
 
     def delta(self, rows: Sequence[Row] = (), deletes: Sequence[tuple[str, str, int | None]] = ()) -> str:
-        """A delta commit of log files; deletes are (key, partition, ordering value or None)."""
+        """Write a delta commit of log files; deletes are (key, partition, ordering value or None)."""
         tx = self.begin()
         return self.commit(tx, "UPSERT", self.write_logs(tx, rows, deletes))
 
@@ -104,7 +104,7 @@ class MorTable:
     def write_logs(
         self, tx: Transaction, rows: Sequence[Row], deletes: Sequence[tuple[str, str, int | None]] = ()
     ) -> list[dict[str, Any]]:
-        """Write the log files of a delta commit; returns their stats."""
+        """Write the log files of a delta commit; return their stats."""
         found = []
         for partition in FILE_IDS:
             here = [row for row in rows if row["p"] == partition]
@@ -170,7 +170,7 @@ class MorTable:
 
 
 def row(key: str, partition: str, o: int, v: str | None) -> dict[str, Any]:
-    """A row of the table."""
+    """Return a row of the table."""
     return {"id": key, "p": partition, "o": o, "v": v}
 
 

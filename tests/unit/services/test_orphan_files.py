@@ -84,7 +84,7 @@ def test_chosen_files_must_be_orphans(tmp_path: Path) -> None:
     mor, names = made(tmp_path / "t", 9)
     opts = Options.parse(ARCHIVING)
     base = next(mor.root.glob(f"b/{FILE_IDS['b']}_*.parquet")).relative_to(mor.root)
-    with pytest.raises(QueryError, match=r"no file that the timeline does not know.*roll the write back"):
+    with pytest.raises(QueryError, match=r"not an orphan file.*roll back the write"):
         delete_orphan_files(mor.client, opts, paths=[str(base), names["log"]], dry_run=False)
     assert (mor.root / names["log"]).exists()
     done = delete_orphan_files(mor.client, opts, paths=[names["log"]], dry_run=False)

@@ -121,7 +121,7 @@ def test_a_table_that_cannot_be_opened_gets_its_properties(mor: MorTable) -> Non
     whole = parse_properties(path.read_bytes())
     for damaged, error in ((None, NotAHudiTableError), (b"hoodie.table.na", CorruptTableError)):
         path.unlink() if damaged is None else path.write_bytes(damaged)
-        with pytest.raises(error, match=r"write it anew by pyhudi\.overwrite_properties"):
+        with pytest.raises(error, match=r"recreate it with pyhudi\.overwrite_properties"):
             pyhudi.HudiTable.for_path(str(mor.root))
         found = pyhudi.overwrite_properties(mor.root, whole, dry_run=True)
         assert not path.exists() or path.read_bytes() == damaged

@@ -162,9 +162,9 @@ def test_what_is_cleaned_does_not_come_back(mor: MorTable, seen: list[tuple[str,
         mor.table.services.compact()
     assert mor.table.services.clean()
     rows, before = mor.rows(), mor.client.active_timeline().timeline
-    with pytest.raises(TransactionError, match="cannot be restored"):
+    with pytest.raises(TransactionError, match="cannot restore"):
         mor.table.services.restore(seen[0][0])
-    with pytest.raises(TransactionError, match=r"savepoint .* cannot be created"):
+    with pytest.raises(TransactionError, match=r"cannot create a savepoint"):
         mor.table.services.savepoint(seen[0][0])
     assert mor.rows() == rows
     assert mor.client.active_timeline().timeline == before

@@ -69,7 +69,7 @@ def test_broken_java_home_is_named(bare: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_old_java_on_path_is_named(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(make_java(bare / "path", "1.8.0_402").parent))
-    with pytest.raises(SetupError, match="version 8, Spark needs 17"):
+    with pytest.raises(SetupError, match="version 8, Spark requires 17"):
         java_runtime.ensure_java()
 
 

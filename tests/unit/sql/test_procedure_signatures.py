@@ -31,7 +31,7 @@ def test_arguments_are_bound():
         (Call("show_commits", ("t", 1, 2)), "takes 2 arguments"),
         (Call("show_commits", ("t",), {"limt": 1}), "did you mean 'limit'"),
         (Call("show_commits", ("t",), {"table": "u"}), "twice"),
-        (Call("show_commits", (), {"limit": 1}), "needs the argument 'table'"),
+        (Call("show_commits", (), {"limit": 1}), "requires the argument 'table'"),
         (Call("show_commits", ("t", "many")), "of type integer, not 'many'"),
     ],
 )

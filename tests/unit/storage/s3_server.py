@@ -1,7 +1,8 @@
-"""A real S3-compatible server on the loopback, for tests.
+"""A real S3-compatible server on the loopback interface, for tests.
 
-moto's server honours ``If-None-Match: *`` and ``If-Match`` on puts, but looks and puts in two steps, so two requests
-at the same moment may both succeed, which S3 rules out. Its puts are therefore done one after the other here; the
+moto's server supports ``If-None-Match: *`` and ``If-Match`` on puts, but checks and puts in two steps, so two
+concurrent
+requests may both succeed, which S3 rules out. Its puts are therefore serialised here; the
 clients, the protocol and the conditions are the real ones.
 """
 
@@ -18,7 +19,7 @@ from uuid import uuid4
 
 
 class S3Server:
-    """A running server; ``options`` are what :func:`pyhudi.storage.open_storage` needs to reach it."""
+    """A running server; ``options`` are those that :func:`pyhudi.storage.open_storage` requires to connect to it."""
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
@@ -31,12 +32,12 @@ class S3Server:
         }
 
     def request(self, method: str, path: str, data: bytes = b"") -> bytes:
-        """One plain request, past the object library."""
+        """Send one plain request, without the object store client."""
         with urllib.request.urlopen(urllib.request.Request(self.endpoint + path, data, method=method)) as answer:
             return bytes(answer.read())
 
     def boto(self) -> Any:
-        """Amazon's own client."""
+        """Return Amazon's own client."""
         import boto3
 
         return boto3.client(
@@ -48,7 +49,7 @@ class S3Server:
         )
 
     def fill(self, bucket: str, keys: Iterable[str]) -> None:
-        """Many small objects at once, without requests."""
+        """Create many small objects at once, without requests."""
         from moto.core import DEFAULT_ACCOUNT_ID
         from moto.s3.models import s3_backends
 
@@ -57,7 +58,7 @@ class S3Server:
 
     @contextmanager
     def losing_answers(self, *numbers: int) -> Iterator[None]:
-        """Let puts with these numbers (from 1) take effect and answer that the server has failed."""
+        """Let puts with these numbers (from 1) take effect and respond with a server error."""
         from moto.s3 import responses
 
         put, count = responses.S3Response.put_object, itertools.count(1)
@@ -75,7 +76,7 @@ class S3Server:
             responses.S3Response.put_object = put
 
     def new_bucket(self) -> str:
-        """The name of a new, empty bucket."""
+        """Return the name of a new, empty bucket."""
         name = f"bucket-{uuid4().hex[:12]}"
         self.request("PUT", f"/{name}")
         return name

@@ -1,4 +1,5 @@
-"""What every storage backend must do. A backend's tests subclass :class:`StorageTests` and give it a ``storage``."""
+"""Common tests of storage backends. The tests of a backend subclass :class:`StorageTests` and provide a ``storage``
+fixture."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ AWKWARD = [
 
 
 def race(count: int, work: Callable[[int], str]) -> list[str]:
-    """Run ``work`` in many threads that begin at the same moment; their answers."""
+    """Run ``work`` in many threads that start at the same time; return the results."""
     gate = threading.Barrier(count)
 
     def run(number: int) -> str:
@@ -43,7 +44,7 @@ def race(count: int, work: Callable[[int], str]) -> list[str]:
 
 
 def write_and_fail(storage: Storage, path: str, data: bytes) -> None:
-    """Stream and meet an error on the way."""
+    """Write to a stream and fail before the end."""
     with storage.open_output(path) as out:
         out.write(data)
         raise ZeroDivisionError

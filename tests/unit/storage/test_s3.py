@@ -199,10 +199,10 @@ def test_what_keeps_one_out_is_said(s3: S3Server) -> None:
     with pytest.raises(StorageError, match=r"needs pyhudi\.storage\.allow_http=true"):
         open_storage("s3://b/t", plain).read("f")
     nobody = reason_of(OSError("Error performing PUT http://169.254.169.254/latest/api/token"))
-    assert "token; there are no credentials: give them by options (pyhudi.storage.access_key_id" in nobody
+    assert "token; no credentials: set them by options (pyhudi.storage.access_key_id" in nobody
     assert reason_of(OSError("no way\n\nDebug source:\nhttp://metadata.google.internal")) == "no way"
     refused = type("PermissionDeniedError", (Exception,), {})("no")
-    assert reason_of(refused).startswith("no; the credentials do not allow it: ")
+    assert reason_of(refused).startswith("no; access denied with these credentials: ")
 
 
 def test_azure_and_google_addresses() -> None:

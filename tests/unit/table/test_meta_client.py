@@ -115,7 +115,7 @@ class TestOpenErrors:
     def test_broken_properties(self, tmp_path: Path) -> None:
         client = TableMetaClient.create(tmp_path / "t", config())
         client.storage.write(PATH, client.storage.read(PATH)[:100])
-        with pytest.raises(CorruptTableError, match="cut off"):
+        with pytest.raises(CorruptTableError, match="truncated"):
             TableMetaClient.open(tmp_path / "t")
 
     def test_leftover_backup(self, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_same_folders_as_the_original(release: str, tmp_path: Path) -> None:
 
 
 def test_a_table_needs_a_name() -> None:
-    with pytest.raises(ConfigError, match=r"needs a name: set hoodie\.table\.name"):
+    with pytest.raises(ConfigError, match=r"requires a name: set hoodie\.table\.name"):
         TableConfig.for_new_table(Options.parse({}))
 
 
@@ -116,9 +116,7 @@ def test_base_formats_that_cannot_be_written(chosen: str) -> None:
 
 
 def test_mode_and_strategy_must_agree() -> None:
-    with pytest.raises(
-        ConfigError, match=r"COMMIT_TIME_ORDERING does not go with .*eeb8d96f.*means EVENT_TIME_ORDERING"
-    ):
+    with pytest.raises(ConfigError, match=r"COMMIT_TIME_ORDERING contradicts .*eeb8d96f.*means EVENT_TIME_ORDERING"):
         TableConfig.for_new_table(
             Options.parse(
                 {
@@ -136,7 +134,7 @@ def test_a_key_generator_type_without_effect_is_told() -> None:
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "part",
     }
-    with pytest.warns(UserWarning, match=r"type=complex has no effect.*mean SIMPLE; name a class"):
+    with pytest.warns(UserWarning, match=r"type=complex has no effect.*imply SIMPLE; set hoodie"):
         config = TableConfig.for_new_table(
             Options.parse({**given, "hoodie.datasource.write.keygenerator.type": "complex"})
         )

@@ -76,7 +76,7 @@ def test_tables_of_orc_files_get_the_text(storage: Storage) -> None:
 )
 def test_broken_files_are_told(storage: Storage, name: str, data: bytes) -> None:
     storage.write(f"a/b/{name}", data)
-    with pytest.raises(CorruptTableError, match=r"is no partition metadata.*partitionDepth=2 into it"):
+    with pytest.raises(CorruptTableError, match=r"is not valid partition metadata.*partitionDepth=2 into it"):
         read_partition_metadata(storage, "a/b")
 
 

@@ -81,8 +81,8 @@ def test_by_the_write_that_made_it(mor: MorTable, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "no partition ever expires"),
-        ({PREFIX + "strategy.days.retain": "0"}, "no partition ever expires"),
+        ({}, "no partition would ever expire"),
+        ({PREFIX + "strategy.days.retain": "0"}, "no partition would ever expire"),
         ({**DAYS, PREFIX + "strategy.class": "Mine"}, "KeepByTimeStrategy, KeepByCreationTimeStrategy"),
         ({**DAYS, PREFIX + "management.strategy.type": "KEEP"}, "KEEP_BY_CREATION_TIME"),
     ],

@@ -26,7 +26,7 @@ class TimelineFile:
 
 
 def timeline_files(table: str) -> Iterator[TimelineFile]:
-    """All files of the active timelines of a golden table."""
+    """Return all files of the active timelines of a golden table."""
     with zipfile.ZipFile(TABLES / f"{table}.zip") as archive:
         for entry in archive.namelist():
             folder, _, name = entry.rpartition("/")

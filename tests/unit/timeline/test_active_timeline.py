@@ -78,7 +78,7 @@ def test_a_transition_is_made_once(active: ActiveTimeline):
 def test_completing_twice_is_refused(active: ActiveTimeline):
     inflight = active.to_inflight(active.create_requested("commit", T1))
     active.complete(inflight, b"x", T2)
-    with pytest.raises(TimelineError, match="completed already"):
+    with pytest.raises(TimelineError, match="already completed"):
         active.reload().complete(inflight, b"x", T3)
 
 
@@ -105,7 +105,7 @@ def test_deleting_the_pending_files_leaves_a_completed_one(active: ActiveTimelin
 
 
 def test_an_unknown_action_writes_nothing(active: ActiveTimeline):
-    with pytest.raises(TimelineError, match="no name"):
+    with pytest.raises(TimelineError, match="not a valid name"):
         active.create_requested("dance", T1)
     assert not active.reload().timeline
 
@@ -117,7 +117,7 @@ def test_a_broken_completed_file(storage: Storage, layout: Layout, content: byte
     active = ActiveTimeline.load(storage, layout)
     instant = active.timeline.last
     assert instant is not None
-    with pytest.raises(CorruptInstantError, match="half-written") as caught:
+    with pytest.raises(CorruptInstantError, match="a killed writer") as caught:
         active.commit_metadata(instant)
     assert name in str(caught.value)
     assert "rolls it back" in str(caught.value)

@@ -91,7 +91,7 @@ def test_a_line_that_was_being_written_announced_nothing(storage: Storage, marke
     ("name", "data", "message"),
     [
         ("MARKERS.type", b"CARRIER_PIGEON", "CARRIER_PIGEON"),
-        ("MARKERS0", b"p/a.parquet\n", "no marker"),
+        ("MARKERS0", b"p/a.parquet\n", "invalid line"),
         ("MARKERS0", b"p/\xff.marker.CREATE\n", "UTF-8"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What every lock provider must do. A provider's tests subclass :class:`LockProviderTests`."""
+"""Common tests of lock providers. The tests of a provider subclass :class:`LockProviderTests`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LockProviderTests:
         one, other = owners(), owners()
         with one:
             begun = time.monotonic()
-            with pytest.raises(LockError, match=r"lock .*could not be taken within"), other:
+            with pytest.raises(LockError, match=r"lock .*could not be acquired within"), other:
                 pass
             assert time.monotonic() - begun >= 0.2
         assert "waiting for" in caplog.text

@@ -1,7 +1,8 @@
-"""Actors that work on one table in an order that a seed decides: each operation on the storage is a point where one may
-be paused, killed, or answered wrongly.
+"""Simulation of concurrent actors on one table in an order that a seed determines: at each storage operation an actor
+may
+be paused or killed, or get a wrong response.
 
-Everything is in this process's memory and nothing waits for a clock, so a second has room for dozens of schedules.
+Everything is in the memory of this process and nothing waits for a real clock, so dozens of schedules run in a second.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
 
 
 class MemoryStorage:
-    """Files in a dict. ``late`` are requests that were given up by who sent them and have not arrived yet."""
+    """Files in a dict. ``late`` are requests whose sender has given up and that have not arrived yet."""
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[bytes, int, int]] = {}
@@ -61,7 +62,7 @@ class MemoryStorage:
 
     def create(self, path: str, data: bytes) -> None:
         if path in self.files:
-            raise AlreadyExistsError(f"file {path!r} exists already")
+            raise AlreadyExistsError(f"file {path!r} exists")
         self.write(path, data)
 
     def replace(self, path: str, data: bytes, version: str | None) -> str:
@@ -121,7 +122,7 @@ class MemoryStorage:
         self.write(path, sink.getvalue())
 
     def arrive(self) -> None:
-        """One late request arrives; it may be refused, and nobody hears of that."""
+        """Execute one late request; it may be rejected without effect."""
         path, data, version = self.late.pop(0)
         with contextlib.suppress(PreconditionFailedError):
             self.replace(path, data, version)
@@ -129,14 +130,14 @@ class MemoryStorage:
 
 CHANGES = ("write", "create", "replace", "delete", "delete_many", "delete_tree", "open_output")
 FAULTS = ("killed before", "killed after", "refused", "unanswered", "lost answer", "sent twice", "late")
-"""``refused``: not done, and said so. ``unanswered``: not done, no answer. ``lost answer``: done, no answer. ``sent
-twice``: done, and a create or replacement is answered that it came too late. ``late``: no answer, and it is done
-later, if the file is then as it was."""
+"""``refused``: not executed, with an error. ``unanswered``: not executed, no response. ``lost answer``: executed, no
+response. ``sent twice``: executed, and a create or replacement gets the response that it came too late. ``late``: no
+response, and executed later, if the file is unchanged then."""
 
 
 @dataclass
 class Actor:
-    """A process. ``fault`` strikes at its operation of that number, counted from 1."""
+    """A process. ``fault`` occurs at its operation with that number, counted from 1."""
 
     name: str
     world: World
@@ -162,7 +163,7 @@ class Actor:
 
 
 class World:
-    """Runs actors one at a time, and changes from one to another as the seed says."""
+    """Runs actors one at a time, and switches between them as the seed determines."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -180,18 +181,18 @@ class World:
         self._over = threading.Semaphore(0)
 
     def run(self) -> None:
-        """All actors until they are done or dead."""
+        """Run all actors until they are done or dead."""
         threads = [threading.Thread(target=actor.run, daemon=True) for actor in self.actors]
         for thread in threads:
             thread.start()
         self.random.choice(self.actors).turn.release()
-        if not self._over.acquire(timeout=600):  # a loaded machine may stand still for a minute
+        if not self._over.acquire(timeout=600):  # a loaded machine may stall for a minute
             raise AssertionError("the actors wait for each other")
         for thread in threads:
             thread.join()
 
     def step(self, actor: Actor) -> None:
-        """An actor is about to do something: another one may go first."""
+        """Announce the next operation of an actor: another actor may run first."""
         if self.storage.late and self.random.random() < 0.05:
             self.storage.arrive()
         if self.random.random() < self.restless:
@@ -200,14 +201,15 @@ class World:
             self._renew(actor)
 
     def _renew(self, actor: Actor) -> None:
-        """What the thread does that keeps a lease, which no error ends."""
+        """Renew the lease as the background thread does, which continues after errors."""
         for lease in self.leases:
             if lease._actor is actor and lease.held and not lease.is_busy:
                 with contextlib.suppress(StorageError, LockError):
                     lease.renew()
 
     def pause(self, actor: Actor) -> None:
-        """Let another one go on, if there is one that can; an actor may sleep for so long that it seems dead."""
+        """Let another runnable actor continue, if there is one; an actor may pause for so long that it is considered
+        dead."""
         if self.ages and self.random.random() < 0.5:
             age_heartbeats(self.storage)
         ready = self._ready(actor)
@@ -216,7 +218,7 @@ class World:
             actor.turn.acquire()
 
     def hand_over(self, actor: Actor) -> None:
-        """An actor is done."""
+        """Continue with another actor because this one is done."""
         ready = self._ready(actor)
         (self.random.choice(ready).turn if ready else self._over).release()
 
@@ -228,20 +230,20 @@ class World:
         ]
 
     def may_steal(self) -> bool:
-        """Whether the lease of who has the lock may run out now. It is looked at right before the publication, so not
-        there."""
+        """Return whether the lease of the lock holder may expire now. It must not right before the publication, because
+        the holder checks it there."""
         return self.steals and self.holder is not None and not self.holder.publishes
 
 
 def age_heartbeats(storage: MemoryStorage) -> None:
-    """Make all writers seem dead."""
+    """Make all writers look dead."""
     for path, (data, _, version) in list(storage.files.items()):
         if path.startswith(".hoodie/.heartbeat/"):
             storage.files[path] = (data, 0, version)
 
 
 class SimulatedLock(LockProvider):
-    """The table's lock: gone with the process that has it, and, in a world that ``steals``, a lease that runs out."""
+    """The table lock: released when its process dies, and, in a world that ``steals``, a lease that expires."""
 
     def __init__(self, actor: Actor) -> None:
         super().__init__()
@@ -284,7 +286,7 @@ class SimulatedLock(LockProvider):
 
 
 class SimulatedLockFile(FileSystemBasedLockProvider):
-    """The lock that is a file, with all that may happen to it; who waits lets others go on."""
+    """The lock provider based on a file; while it waits, other actors run."""
 
     def __init__(self, actor: Actor) -> None:
         super().__init__(ActorStorage(actor))  # type: ignore[arg-type]
@@ -300,8 +302,11 @@ class SimulatedLockFile(FileSystemBasedLockProvider):
 
 
 class SimulatedLease(StorageBasedLockProvider):
-    """The lock that is a lease. The world has its own clock: it stands still but when a lease runs out, of which nobody
-    else has the lock, or, in a world that ``steals``, anybody. Renewals come at any operation of who has it."""
+    """The lock provider based on a lease.
+
+    The world has its own clock, which only advances while an actor waits: past the lease of a dead holder, or, in a
+    world that ``steals``, of any holder. Renewals happen at operations of the holder.
+    """
 
     def __init__(self, actor: Actor) -> None:
         super().__init__(ActorStorage(actor), clock=lambda: actor.world.clock_ms)  # type: ignore[arg-type]
@@ -314,7 +319,7 @@ class SimulatedLease(StorageBasedLockProvider):
 
     @property
     def is_busy(self) -> bool:
-        """True while it is asking the storage for something."""
+        """Return True while it has a storage request in progress."""
         return self._guard.locked()
 
     def ensure_held(self) -> None:
@@ -339,18 +344,18 @@ class SimulatedLease(StorageBasedLockProvider):
 
 
 def make_lock(actor: Actor) -> LockProvider:
-    """The lock of the world that the actor lives in."""
+    """Return the lock of the actor's world."""
     kinds = {"process": SimulatedLock, "file": SimulatedLockFile, "lease": SimulatedLease}
     return kinds[actor.world.lock_kind](actor)
 
 
 def is_of_the_dead(world: World, says: str) -> bool:
-    """Whether the process that a lock file names has ended."""
+    """Return whether the process that a lock file names has ended."""
     return any(owner in says and (actor.dead or actor.done) for owner, actor in world.owners.items())
 
 
 class ActorStorage:
-    """The storage as one actor sees it."""
+    """The storage as seen by one actor."""
 
     def __init__(self, actor: Actor) -> None:
         self.actor = actor
@@ -379,7 +384,7 @@ class ActorStorage:
     def _call(self, name: str, operation: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         actor = self.actor
         if actor.dead:
-            raise Killed(f"{name} of a dead process")
+            raise Killed(f"{name} after the process was killed")
         actor.world.step(actor)
         what = args[0] if args and isinstance(args[0], str) else ""
         actor.operations.append(f"{name} {what}")
@@ -409,7 +414,7 @@ class ActorStorage:
             case "sent twice":
                 operation()
                 if name == "create":
-                    raise AlreadyExistsError(f"{path!r} exists already")
+                    raise AlreadyExistsError(f"{path!r} exists")
                 if name == "replace":
                     raise PreconditionFailedError(f"{path!r} was changed")
             case "late" if name in ("create", "replace"):

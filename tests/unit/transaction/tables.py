@@ -1,4 +1,4 @@
-"""Small tables for transaction tests: real timeline, markers and config, data files that are only names."""
+"""Small tables for transaction tests: real timeline, markers and config, data files without content."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ METADATA_TABLE = {
 
 
 def make_table(storage: Storage, version: int, properties: Mapping[str, str] | None = None) -> None:
-    """An empty table with just the properties that transactions look at."""
+    """Create an empty table with only the properties that transactions use."""
     lines = {
         "hoodie.table.name": "t",
         "hoodie.table.type": "COPY_ON_WRITE",
@@ -52,14 +52,14 @@ def make_table(storage: Storage, version: int, properties: Mapping[str, str] | N
 
 
 def add_metadata_table(storage: Storage) -> None:
-    """Declare a metadata table and put files where one has them."""
+    """Declare a metadata table and create files where it would have some."""
     TableConfig.load(storage).updated(storage, set={"hoodie.table.metadata.partitions": "column_stats,files"})
     for path, data in METADATA_TABLE.items():
         storage.write(path, data)
 
 
 def client(storage: Storage) -> Any:
-    """What transactions and archival need of a meta client."""
+    """Return the parts of a meta client that transactions and archival use."""
     return SimpleNamespace(storage=storage, config=TableConfig.load(storage), active_timeline=lambda: active(storage))
 
 
@@ -69,7 +69,7 @@ def active(storage: Storage) -> ActiveTimeline:
 
 @dataclass
 class Write:
-    """A write of some files, as the writer above would do it."""
+    """A write of some files, as the writer layer would execute it."""
 
     partitions: tuple[str, ...] = ("a", "b")
     action: str = "commit"
@@ -85,7 +85,7 @@ class Write:
         return Transaction.begin(client(storage), self.action, self.operation, self.options)
 
     def write_files(self, tx: Transaction) -> CommitMetadata:
-        """Inflight, then markers and data files; returns the metadata to commit."""
+        """Create the inflight instant, markers and data files; return the metadata to commit."""
         tx.to_inflight(CommitMetadata(self.operation, write_stats([{"partitionPath": "a", "numInserts": 1}])))
         rows = []
         for n, partition in enumerate(self.partitions):
@@ -111,20 +111,20 @@ class Write:
         return outcome
 
     def leave(self, storage: Storage) -> Transaction:
-        """Do all but commit, as a writer that dies."""
+        """Do everything but the commit, like a writer that is killed."""
         tx = self.begin(storage)
         self.write_files(tx)
         return tx
 
 
 def data_files(storage: Storage) -> set[str]:
-    """Paths of all files outside of ``.hoodie``."""
+    """Return the paths of all files outside of ``.hoodie``."""
     return {path for path in storage.list("", recursive=True)["path"].to_pylist() if not path.startswith(".hoodie/")}
 
 
 def check_clean(storage: Storage, *, besides: Collection[str] = ()) -> None:
-    """Nothing is pending, no file is there that no commit names, none is missing, and no traces of work are left.
-    ``besides`` are files that no commit names and that are to be there."""
+    """Check that nothing is pending, that the existing files are exactly those in commits, and that no temporary files
+    are left. ``besides`` are files that exist although no commit names them."""
     now = active(storage)
     assert not now.timeline.pending(), [str(i) for i in now.timeline.pending()]
     named: set[str] = set()

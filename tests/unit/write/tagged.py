@@ -1,4 +1,4 @@
-"""The rows that come to a write task, for the tests of this folder."""
+"""Rows as they come to a write task, for the tests of this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Typed constants for every option that has a meaning here: ``options.RECORDKEY_FIELD``, ``options.OPERATION``, …"""
+"""Typed constants for every option that has an effect in pyhudi: ``options.RECORDKEY_FIELD``, ``options.OPERATION``,
+…"""
 
 from __future__ import annotations
 

@@ -5,82 +5,108 @@ from __future__ import annotations
 from pyhudi.config.enums import CleanPolicy, CleanTrigger
 from pyhudi.config.option import choice, flag, integer, maybe_text, names
 
-AUTO_CLEAN = flag("hoodie.clean.automatic", True, "Whether a write cleans old file versions after its commit.")
+AUTO_CLEAN = flag("hoodie.clean.automatic", True, "If true, a write cleans old file versions after its commit.")
 CLEAN_POLICY = choice(
-    "hoodie.clean.policy", CleanPolicy.KEEP_LATEST_COMMITS, "Which old file versions are kept.", any_case=False
+    "hoodie.clean.policy",
+    CleanPolicy.KEEP_LATEST_COMMITS,
+    "Policy that selects the old file versions to retain.",
+    any_case=False,
 )
-CLEAN_COMMITS_RETAINED = integer("hoodie.clean.commits.retained", 10, "Commits whose files are kept.", least=1)
-CLEAN_FILE_VERSIONS_RETAINED = integer("hoodie.clean.fileversions.retained", 3, "File versions that are kept.", least=1)
-CLEAN_HOURS_RETAINED = integer("hoodie.clean.hours.retained", 24, "Hours for which old files are kept.")
+CLEAN_COMMITS_RETAINED = integer(
+    "hoodie.clean.commits.retained", 10, "Number of commits whose files are retained.", least=1
+)
+CLEAN_FILE_VERSIONS_RETAINED = integer(
+    "hoodie.clean.fileversions.retained", 3, "Number of file versions that are retained.", least=1
+)
+CLEAN_HOURS_RETAINED = integer("hoodie.clean.hours.retained", 24, "Number of hours for which old files are retained.")
 CLEAN_TRIGGER_STRATEGY = choice(
-    "hoodie.clean.trigger.strategy", CleanTrigger.NUM_COMMITS, "When cleaning is due.", any_case=False
+    "hoodie.clean.trigger.strategy", CleanTrigger.NUM_COMMITS, "Trigger of cleaning.", any_case=False
 )
 CLEAN_TRIGGER_MAX_COMMITS = integer(
-    "hoodie.clean.trigger.max.commits", 1, "Commits since the last clean from which cleaning is due.", least=1
+    "hoodie.clean.trigger.max.commits",
+    1,
+    "Number of commits since the last clean after which cleaning is due.",
+    least=1,
 )
 CLEAN_MAX_COMMITS_TO_CLEAN = integer(
     "hoodie.clean.max.commits.to.clean",
     9_223_372_036_854_775_807,
-    "Commits by which one clean may move on the earliest commit that is retained.",
+    "Maximum number of commits by which one clean may advance the earliest retained commit.",
     least=1,
 )
 CLEAN_ASYNC = flag(
     "hoodie.clean.async.enabled",
     False,
-    "Whether a write cleans while it is at work, and waits for it after its commit, instead of cleaning then.",
+    "If true, a write starts cleaning concurrently and waits for it after its commit, instead of cleaning after "
+    "the commit.",
 )
-CLEAN_PARALLELISM = integer("hoodie.clean.parallelism", 200, "Threads that delete files, 16 at most.", least=1)
+CLEAN_PARALLELISM = integer(
+    "hoodie.clean.parallelism", 200, "Number of threads that delete files, at most 16.", least=1
+)
 CLEAN_PARTITION_REGEX = maybe_text(
     "hoodie.clean.partition.filter.regex",
-    "Regular expression of the partition paths that are cleaned; all if not given.",
+    "Regular expression for the paths of the partitions that are cleaned. By default, all are.",
 )
 CLEAN_PARTITIONS = names(
-    "hoodie.clean.partition.filter.selected", "Partition paths that are cleaned; all if not given."
+    "hoodie.clean.partition.filter.selected", "Paths of the partitions that are cleaned. By default, all are."
 )
 CLEAN_EMPTY_INTERVAL_HOURS = integer(
     "hoodie.write.empty.clean.interval.hours",
     -1,
-    "Hours after the last clean from which one without files is put on the timeline, so that the next one looks at "
-    "fewer writes; below 0: never.",
+    "Number of hours after the last clean after which an empty clean is written to the timeline, so that the next "
+    "plan examines fewer writes. Negative: never.",
     least=-1,
 )
 CLEAN_MULTIPLE_ENABLED = flag(
-    "hoodie.clean.multiple.enabled", False, "Whether cleaning is planned while another one is pending."
+    "hoodie.clean.multiple.enabled", False, "If true, cleaning is planned even if another clean is pending."
 )
 CLEAN_INCREMENTAL = flag(
-    "hoodie.clean.incremental.enabled", True, "Whether cleaning looks only at partitions changed since the last one."
+    "hoodie.clean.incremental.enabled", True, "If true, cleaning examines only partitions changed since the last clean."
 )
-AUTO_ARCHIVE = flag("hoodie.archive.automatic", True, "Whether a write archives old instants after its commit.")
-KEEP_MIN_COMMITS = integer("hoodie.keep.min.commits", 20, "Instants that archiving leaves active.", least=1)
-KEEP_MAX_COMMITS = integer("hoodie.keep.max.commits", 30, "Active instants from which archiving starts.", least=1)
+AUTO_ARCHIVE = flag("hoodie.archive.automatic", True, "If true, a write archives old instants after its commit.")
+KEEP_MIN_COMMITS = integer(
+    "hoodie.keep.min.commits", 20, "Minimum number of instants that archival leaves in the active timeline.", least=1
+)
+KEEP_MAX_COMMITS = integer(
+    "hoodie.keep.max.commits", 30, "Number of active instants above which archival starts.", least=1
+)
 ARCHIVE_ASYNC = flag(
     "hoodie.archive.async",
     False,
-    "Whether a write archives while it is at work, and waits for it after its commit, instead of archiving then.",
+    "If true, a write starts archival concurrently and waits for it after its commit, instead of archiving after "
+    "the commit.",
 )
 ARCHIVE_BEYOND_SAVEPOINT = flag(
     "hoodie.archive.beyond.savepoint",
     False,
-    "Whether instants after the first savepoint are archived, saved ones aside.",
+    "If true, instants after the first savepoint are archived, except those with a savepoint.",
 )
 ARCHIVE_BLOCK_ON_CLEAN = flag(
     "hoodie.archive.block.on.latest.clean.ectr",
     False,
-    "Whether instants from the earliest one that the last clean has retained stay active.",
+    "If true, instants since the earliest commit retained by the last clean stay in the active timeline.",
 )
-ARCHIVE_BATCH = integer("hoodie.commits.archival.batch", 10, "Records of a block of an archive file.", least=1)
+ARCHIVE_BATCH = integer(
+    "hoodie.commits.archival.batch", 10, "Number of records in a block of an archive file.", least=1
+)
 TIMELINE_COMPACTION_BATCH = integer(
-    "hoodie.timeline.compaction.batch.size", 10, "Files of a level of the archived timeline that are merged.", least=2
+    "hoodie.timeline.compaction.batch.size",
+    10,
+    "Number of files of one level of the archived timeline that are merged.",
+    least=2,
 )
 ARCHIVE_MERGE = flag(
-    "hoodie.archive.merge.enable", False, "Whether small archive files of a table of version 6 are merged."
+    "hoodie.archive.merge.enable", False, "If true, small archive files of tables of version 6 are merged."
 )
 ARCHIVE_MERGE_BATCH = integer(
-    "hoodie.archive.merge.files.batch.size", 10, "Small archive files that are merged into one.", least=2
+    "hoodie.archive.merge.files.batch.size", 10, "Number of small archive files that are merged into one.", least=2
 )
 ARCHIVE_MERGE_SMALL_LIMIT = integer(
-    "hoodie.archive.merge.small.file.limit.bytes", 20 * 1024**2, "Archive files of fewer bytes are small.", least=1
+    "hoodie.archive.merge.small.file.limit.bytes",
+    20 * 1024**2,
+    "Size in bytes below which an archive file is small.",
+    least=1,
 )
 FAIL_ON_ARCHIVING = flag(
-    "hoodie.fail.on.timeline.archiving", True, "Whether an error of archiving after a commit is raised."
+    "hoodie.fail.on.timeline.archiving", True, "If true, an error in archival after a commit is raised."
 )

@@ -1,4 +1,4 @@
-"""Options of clustering: when it is planned, what it takes on, and how rows are laid out."""
+"""Options of clustering: trigger, plan and layout."""
 
 from __future__ import annotations
 
@@ -9,75 +9,90 @@ _CLUSTERING = "hoodie.clustering."
 _PLAN = _CLUSTERING + "plan.strategy."
 _LAYOUT = "hoodie.layout.optimize."
 
-CLUSTERING_INLINE = flag(_CLUSTERING + "inline", False, "Whether a write runs clustering after its commit, when due.")
+CLUSTERING_INLINE = flag(
+    _CLUSTERING + "inline", False, "If true, a write runs clustering after its commit if it is due."
+)
 CLUSTERING_INLINE_MAX_COMMITS = integer(
-    _CLUSTERING + "inline.max.commits", 4, "Commits since the last clustering from which inline clustering is due."
+    _CLUSTERING + "inline.max.commits",
+    4,
+    "Number of commits since the last clustering after which inline clustering is due.",
 )
 CLUSTERING_SCHEDULE_INLINE = flag(
     _CLUSTERING + "schedule.inline",
     False,
-    "Whether a write plans clustering after its commit, when due, for another process to run.",
+    "If true, a write plans clustering after its commit if it is due; another process executes it.",
 )
 CLUSTERING_ASYNC = flag(
-    _CLUSTERING + "async.enabled", False, "Whether clustering is planned for, and run by, another process."
+    _CLUSTERING + "async.enabled",
+    False,
+    "If true, clustering is planned for asynchronous execution by another process.",
 )
 CLUSTERING_ASYNC_MAX_COMMITS = integer(
-    _CLUSTERING + "async.max.commits", 4, "Commits since the last clustering from which planned clustering is due."
+    _CLUSTERING + "async.max.commits",
+    4,
+    "Number of commits since the last clustering after which asynchronous clustering is due.",
 )
 CLUSTERING_PLAN_STRATEGY = text(
     _PLAN + "class",
     "org.apache.hudi.client.clustering.plan.strategy.SparkSizeBasedClusteringPlanStrategy",
-    "How file groups are chosen and grouped, by Apache Hudi's class name, with or without package. "
-    "`SparkStreamCopyClusteringPlanStrategy` has row groups of Parquet files copied as they are, instead of rows "
-    "rewritten, where that can be: small row groups stay small.",
+    "Plan strategy, which selects and groups file groups, by Apache Hudi's class name, with or without package. "
+    "`SparkStreamCopyClusteringPlanStrategy` copies row groups of Parquet files without decoding them where "
+    "possible; small row groups stay small.",
 )
 CLUSTERING_EXECUTION_STRATEGY = text(
     _CLUSTERING + "execution.strategy.class",
     "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy",
-    "How a group of files is rewritten, by Apache Hudi's class name, with or without package.",
+    "Execution strategy, which rewrites a group of files, by Apache Hudi's class name, with or without package.",
 )
 CLUSTERING_UPDATES_STRATEGY = text(
     _CLUSTERING + "updates.strategy",
     "org.apache.hudi.client.clustering.update.strategy.SparkRejectUpdateStrategy",
-    "What becomes of writes that change file groups of a pending clustering, by Apache Hudi's class name: "
+    "Treatment of writes to file groups of a pending clustering, by Apache Hudi's class name: "
     "`SparkRejectUpdateStrategy` refuses them.",
 )
 CLUSTERING_TARGET_FILE_BYTES = integer(
-    _PLAN + "target.file.max.bytes", 1024**3, "Size at which a clustered file is full.", least=1
+    _PLAN + "target.file.max.bytes", 1024**3, "Target size in bytes of a clustered file.", least=1
 )
 CLUSTERING_SMALL_FILE_LIMIT = integer(
-    _PLAN + "small.file.limit", 300 * 1024**2, "Base files smaller than this are clustered."
+    _PLAN + "small.file.limit", 300 * 1024**2, "Size in bytes below which base files are clustered."
 )
 CLUSTERING_GROUP_BYTES = integer(
-    _PLAN + "max.bytes.per.group", 2 * 1024**3, "Bytes of base files that are clustered together.", least=1
+    _PLAN + "max.bytes.per.group",
+    2 * 1024**3,
+    "Maximum size in bytes of the base files of one clustering group.",
+    least=1,
 )
-CLUSTERING_MAX_GROUPS = integer(_PLAN + "max.num.groups", 30, "Groups that one plan has.", least=1)
+CLUSTERING_MAX_GROUPS = integer(_PLAN + "max.num.groups", 30, "Maximum number of groups of a plan.", least=1)
 CLUSTERING_SINGLE_GROUP = flag(
-    _PLAN + "single.group.clustering.enabled", True, "Whether a file that is left over alone is clustered, too."
+    _PLAN + "single.group.clustering.enabled", True, "If true, a group of a single file is clustered, too."
 )
-CLUSTERING_SORT_COLUMNS = names(_PLAN + "sort.columns", "Columns that clustered rows are sorted by.")
+CLUSTERING_SORT_COLUMNS = names(_PLAN + "sort.columns", "Columns by which clustered rows are sorted.")
 CLUSTERING_PARTITION_FILTER = choice(
     _CLUSTERING + "plan.partition.filter.mode",
     PartitionFilterMode.NONE,
-    "Which partitions are clustered: all, the last ones, those in a range, or another 24th of them every hour.",
+    "Selection of partitions: all, the most recent ones, those in a range, or a different 24th of them every hour.",
 )
-CLUSTERING_BEGIN_PARTITION = maybe_text(_PLAN + "cluster.begin.partition", "First path of SELECTED_PARTITIONS.")
-CLUSTERING_END_PARTITION = maybe_text(_PLAN + "cluster.end.partition", "Last path of SELECTED_PARTITIONS.")
-CLUSTERING_PARTITIONS = names(_PLAN + "partition.selected", "Partition paths that are clustered; none: all.")
+CLUSTERING_BEGIN_PARTITION = maybe_text(
+    _PLAN + "cluster.begin.partition", "First partition path of SELECTED_PARTITIONS."
+)
+CLUSTERING_END_PARTITION = maybe_text(_PLAN + "cluster.end.partition", "Last partition path of SELECTED_PARTITIONS.")
+CLUSTERING_PARTITIONS = names(
+    _PLAN + "partition.selected", "Paths of the partitions that are clustered. By default, all are."
+)
 CLUSTERING_PARTITION_REGEX = maybe_text(
-    _PLAN + "partition.regex.pattern", "Regular expression that the whole path of a clustered partition matches."
+    _PLAN + "partition.regex.pattern", "Regular expression that must match the whole path of a clustered partition."
 )
 CLUSTERING_LOOKBACK_PARTITIONS = integer(
-    _PLAN + "daybased.lookback.partitions", 2, "How many of the last partitions RECENT_DAYS takes."
+    _PLAN + "daybased.lookback.partitions", 2, "Number of most recent partitions that RECENT_DAYS selects."
 )
 CLUSTERING_SKIP_PARTITIONS = integer(
-    _PLAN + "daybased.skipfromlatest.partitions", 0, "How many of the last partitions RECENT_DAYS leaves out."
+    _PLAN + "daybased.skipfromlatest.partitions", 0, "Number of most recent partitions that RECENT_DAYS skips."
 )
 LAYOUT_STRATEGY = choice(
     _LAYOUT + "strategy",
     LayoutStrategy.LINEAR,
-    "How rows are sorted by several columns: by one after the other, or along a curve through all of them.",
+    "Order of rows with several sort columns: lexicographic, or along a space-filling curve.",
 )
 LAYOUT_SAMPLE_SIZE = integer(
-    _LAYOUT + "build.curve.sample.size", 200_000, "Rows that are looked at to lay a curve.", least=1
+    _LAYOUT + "build.curve.sample.size", 200_000, "Number of rows sampled to construct a curve.", least=1
 )

@@ -10,59 +10,65 @@ _READ = "hoodie.datasource.read."
 QUERY_TYPE = choice(
     "hoodie.datasource.query.type",
     QueryType.SNAPSHOT,
-    "What the query returns.",
-    synonyms={"realtime": QueryType.SNAPSHOT},  # its name under the older key
+    "Query type.",
+    synonyms={"realtime": QueryType.SNAPSHOT},  # Value of the older key.
 )
-AS_OF_INSTANT = maybe_text("as.of.instant", "Time travel: the table as it was at this instant, date or date and time.")
+AS_OF_INSTANT = maybe_text("as.of.instant", "Time travel: instant, date, or date and time of the snapshot to read.")
 BEGIN_INSTANTTIME = maybe_text(
     _READ + "begin.instanttime",
-    "Incremental query: changes after this instant; earliest for all.",
+    "Incremental query: return changes after this instant; earliest for all.",
     aliases=(_READ + "begin.instant.time",),
 )
 END_INSTANTTIME = maybe_text(
     _READ + "end.instanttime",
-    "Incremental query: changes up to and with this instant; the newest when not given.",
+    "Incremental query: return changes up to and including this instant. Default: the latest.",
     aliases=(_READ + "end.instant.time",),
 )
 INCREMENTAL_FORMAT = choice(
     "hoodie.datasource.query.incremental.format",
     IncrementalFormat.LATEST_STATE,
-    "What an incremental query returns: the newest state of changed records, or every change.",
+    "Incremental query: return the latest state of changed records, or every change.",
 )
 INCREMENTAL_TABLE_VERSION = maybe_text(
     _READ + "incr.table.version",
-    "Table version whose incremental semantics hold: up to 6 by requested time, 8 on by completion.",
+    "Table version whose incremental semantics apply: up to 6 by requested time, from 8 on by completion time.",
 )
-INCREMENTAL_PATH_GLOB = text(_READ + "incr.path.glob", "", "Incremental query: only files whose path matches.")
+INCREMENTAL_PATH_GLOB = text(
+    _READ + "incr.path.glob", "", "Incremental query: glob for the paths of the files to read."
+)
 INCREMENTAL_FILTERS = maybe_text(
-    _READ + "incr.filters", "Incremental query: comma-separated conditions in SQL that its rows meet."
+    _READ + "incr.filters", "Incremental query: comma-separated SQL conditions that returned rows satisfy."
 )
 INCREMENTAL_FALLBACK_FULL_SCAN = flag(
     _READ + "incr.fallback.fulltablescan.enable",
     True,
-    "Whether an incremental query over cleaned files falls back to filtering a snapshot.",
+    "If true, an incremental query over cleaned files filters a snapshot instead.",
 )
-INCREMENTAL_SKIP_COMPACT = flag(_READ + "incr.skip_compact", False, "Whether compactions are skipped.")
-INCREMENTAL_SKIP_CLUSTER = flag(_READ + "incr.skip_cluster", False, "Whether clusterings are skipped.")
+INCREMENTAL_SKIP_COMPACT = flag(_READ + "incr.skip_compact", False, "If true, an incremental query skips compactions.")
+INCREMENTAL_SKIP_CLUSTER = flag(_READ + "incr.skip_cluster", False, "If true, an incremental query skips clusterings.")
 INCREMENTAL_SCHEMA_AT_END = flag(
-    _READ + "schema.use.end.instanttime", False, "Whether the schema is that of the last instant read."
+    _READ + "schema.use.end.instanttime",
+    False,
+    "If true, an incremental query uses the schema of the last instant that it reads.",
 )
 HOLLOW_COMMIT_POLICY = choice(
     "hoodie.read.timeline.holes.resolution.policy",
     HollowPolicy.FAIL,
-    "What a query of a version 6 table does at a pending instant between completed ones.",
+    "Behaviour of a query of a version 6 table if an instant between completed ones is pending.",
     aliases=(_READ + "handle.hollow.commit",),
 )
 READ_MERGE_TYPE = choice(
     "hoodie.datasource.merge.type",
     ReadMergeType.PAYLOAD_COMBINE,
-    "Whether a query of a merge-on-read table merges log records; skip_merge is refused for such a table.",
+    "Treatment of log records in a merge-on-read table: merge them or not. skip_merge is refused for such a table.",
 )
-READ_PATHS = maybe_text(_READ + "paths", "Comma-separated paths or globs to read instead of the table's own.")
-DATA_SKIPPING_ENABLE = flag("hoodie.enable.data.skipping", True, "Whether files are pruned by statistics.")
-FILE_INDEX_ENABLE = flag("hoodie.file.index.enable", True, "Kept for compatibility; there is one way to plan here.")
+READ_PATHS = maybe_text(_READ + "paths", "Comma-separated paths or globs to read instead of the files of the table.")
+DATA_SKIPPING_ENABLE = flag("hoodie.enable.data.skipping", True, "If true, files are pruned by statistics.")
+FILE_INDEX_ENABLE = flag("hoodie.file.index.enable", True, "Kept for compatibility; pyhudi has one way to plan.")
 EXTRACT_PARTITION_VALUES_FROM_PATH = flag(
-    _READ + "extract.partition.values.from.path", False, "Whether partition columns come from the path, not the files."
+    _READ + "extract.partition.values.from.path",
+    False,
+    "If true, values of partition columns are taken from the path, not from the files.",
 )
 
 # --- merging log files ---------------------------------------------------------------------------------------------
@@ -70,18 +76,18 @@ EXTRACT_PARTITION_VALUES_FROM_PATH = flag(
 MERGE_USE_RECORD_POSITIONS = flag(
     "hoodie.merge.use.record.positions",
     True,
-    "Whether base rows are found by the positions that log blocks give, where all of a slice's blocks have them, "
-    "rather than by record key.",
+    "If true, base rows are found by the record positions in log blocks, provided that all blocks of the slice "
+    "have them, rather than by record key.",
 )
 MEMORY_MERGE_MAX_SIZE = integer(
     "hoodie.memory.merge.max.size",
     1024 * 1024 * 1024,
-    "Bytes of log records that a merge keeps in memory before it puts them on disk; local scans share them among "
-    "their threads.",
+    "Memory in bytes for the log records of a merge before they are spilled to disk. Threads of a local scan share it.",
     least=1,
 )
 MEMORY_SPILL_PATH = maybe_text(
-    "hoodie.memory.spillable.map.path", "Local folder for what does not fit; the system's temporary one when not given."
+    "hoodie.memory.spillable.map.path",
+    "Local folder for spilled records. Default: the temporary directory of the system.",
 )
 
 # --- streaming -------------------------------------------------------------------------------------------------------
@@ -89,10 +95,10 @@ MEMORY_SPILL_PATH = maybe_text(
 STREAMING_START_OFFSET = text(
     "hoodie.datasource.streaming.startOffset",
     "earliest",
-    "Where a stream begins that has no checkpoint yet: earliest, latest, or after an instant, date or date and time.",
+    "Start of a stream without a checkpoint: earliest, latest, or after an instant, date, or date and time.",
 )
 STREAMING_MAX_INSTANTS = maybe_integer(
     "pyhudi.streaming.max.instants.per.trigger",
-    "How many commits a micro-batch takes at most; all there are when not given.",
+    "Maximum number of commits per micro-batch. Default: all available ones.",
     least=1,
 )

@@ -1,3 +1,5 @@
-"""Avro encoding in columns. Takes Arrow columns and gives binary Avro records, or the other way round, for whole
-batches at a time. ``container`` reads and writes the object container files of the timeline.
+"""Columnar Avro encoding and decoding.
+
+Converts Arrow columns to binary Avro records and back, whole batches at a time. ``container`` reads and writes the
+object container files of the timeline.
 """

@@ -1,8 +1,8 @@
-"""Avro types reduced to how their bytes lie, and the way from there to a table's Arrow types.
+"""Avro types reduced to their binary layout, and the conversion of layouts to the Arrow types of tables.
 
-A *layout* is an Avro schema that says the same bytes with the plain types alone: no logical types, no enums (their
-numbers), no maps (arrays of key and value), every name different. Decoders then need to know few types only, and all of
-them give the same Arrow values, because the way from layout to table is here and is one.
+A *layout* is an Avro schema of the same bytes that has primitive types only: no logical types, no enums (their indexes
+instead), no maps (arrays of key and value), and unique names. Decoders thus need to support few types, and all of them
+yield the same Arrow values, because the conversion from layout to table is shared.
 """
 
 from __future__ import annotations
@@ -45,14 +45,17 @@ RAW_TYPES = {
     "string": pa.string(),
     "bytes": pa.binary(),
 }
-"""Arrow types that decoders give for Avro's."""
+"""Arrow types that decoders return for Avro's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One type: its ``layout`` (Avro JSON), ``raw`` (Arrow type of what a decoder gives for it) and the way from there
-    to the table's type. ``is_simple`` is false where unions of several types are inside: their branches are records in
-    the layout, and ``unwrap`` makes raw values of the pairs (name, record) that fastavro gives for them."""
+    """One type: its ``layout`` (Avro JSON), ``raw`` (Arrow type returned by decoders) and the conversion to the table's
+    type.
+
+    ``is_simple`` is false if the type contains unions of several types: their branches are records in the layout, and
+    ``unwrap`` converts the pairs (name, record) that fastavro returns for them to raw values.
+    """
 
     layout: Any
     raw: pa.DataType
@@ -63,7 +66,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout:
-    """A record's fields with their names. Those of type null have no node: they have no bytes."""
+    """Fields of a record by name. Fields of type null have no node, because they take no bytes."""
 
     fields: tuple[tuple[pa.Field, Node | None], ...]
 
@@ -73,7 +76,8 @@ class RecordLayout:
         return all(node is None or node.is_simple for _, node in self.fields)
 
     def avro(self, prefix: Any | None = None) -> dict[str, Any]:
-        """Return the layout as an Avro record; a ``prefix`` type stands in front as `PREFIX_FIELD`."""
+        """Return the layout as an Avro record. With ``prefix``, a field of this type precedes the others as
+        `PREFIX_FIELD`."""
         fields = [] if prefix is None else [{"name": PREFIX_FIELD, "type": prefix}]
         fields += [
             {"name": f"c{i}", "type": node.layout} for i, (_, node) in enumerate(self.fields) if node is not None
@@ -81,7 +85,8 @@ class RecordLayout:
         return {"type": "record", "name": "row", "fields": fields}
 
     def chosen(self, columns: Sequence[str] | None) -> list[tuple[str, pa.Field, Node | None]]:
-        """Return the named fields that there are, in that order, with what the layout calls them; None is all."""
+        """Return the existing ones of the named fields in this order, with their names in the layout; None selects
+        all."""
         every = [(f"c{i}", field, node) for i, (field, node) in enumerate(self.fields)]
         if columns is None:
             return every
@@ -94,8 +99,8 @@ def record_layout(schema: str) -> RecordLayout:
     """Return the layout of a record schema (Avro JSON).
 
     Raises:
-        FormatError: it has items without bytes, of which nobody can say how many there are.
-        SchemaError: the text is no schema of a table.
+        FormatError: The schema has items without bytes, whose number cannot be verified.
+        SchemaError: The text is not a table schema.
     """
     record = record_type(schema)
     builder = _Builder()
@@ -147,7 +152,7 @@ class _Builder:
         return Node(layout, raw, _restore_struct(list(nodes.values()), avro.arrow), False, _to_members(wrapped))
 
     def _only_branch(self, values: list[tuple[int, AvroType]]) -> Node:
-        """A union of one type: the number of the branch, which is 0, and the value."""
+        """Union of one type: the branch index, which is 0, and the value."""
         if not values:
             return Node("long", pa.int64(), lambda array: pa.nulls(len(_first_branch(array))))
         inner = self.node(values[0][1])
@@ -187,7 +192,7 @@ class _Builder:
 
     def _item(self, avro: AvroType) -> Node:
         if _has_no_bytes(avro):
-            raise FormatError("the schema has a list of items without bytes; such lists cannot be read")
+            raise FormatError("the schema has a list whose items take no bytes; such lists are not supported")
         return self.node(avro)
 
     def _record(self, avro: Record) -> Node:
@@ -207,7 +212,7 @@ def _wrapper(name: str, layout: Any) -> dict[str, Any]:
 
 def _first_branch(numbers: pa.Array) -> pa.Array:
     if pc.any(pc.not_equal(numbers, 0)).as_py():
-        raise FormatError("an Avro union of one type has a value of another one")
+        raise FormatError("a value of a single-type Avro union has an invalid branch")
     return numbers
 
 
@@ -231,7 +236,7 @@ def _enum(avro: Enum) -> Node:
         try:
             return names.take(array)
         except (pa.ArrowIndexError, IndexError) as e:
-            raise FormatError(f"an Avro enum of {len(names)} symbols has a value with another number: {e}") from e
+            raise FormatError(f"a value of an Avro enum with {len(names)} symbols is out of range: {e}") from e
 
     return Node("int", pa.int32(), restore)
 
@@ -241,10 +246,10 @@ def _restore_bytes(arrow: pa.DataType) -> Restore:
 
 
 def _restore_struct(nodes: Sequence[Node | None], arrow: pa.DataType) -> Restore:
-    """Restore structs whose children are the existing ones of ``nodes``."""
+    """Restore structs from the decoded children of ``nodes``."""
 
     def restore(array: pa.Array) -> pa.Array:
-        # what decoders put under a null is not to be looked at
+        # Values that decoders store under nulls are undefined.
         valid = array.is_valid() if array.null_count else None
         found = (_where(valid, array.field(i)) for i in range(array.type.num_fields))
         children = [pa.nulls(len(array)) if node is None else node.restore(next(found)) for node in nodes]

@@ -1,4 +1,4 @@
-"""Positions of decoders in many values of one buffer: one position for each value, all advanced together."""
+"""Positions of decoders in the values of one buffer: one position per value, advanced together."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 _PAD = 16
-"""Bytes behind the values that may be looked at before it is known that they are not a value's."""
+"""Bytes after the values that may be read before a value's end is checked."""
 _LONGEST = 10
-"""Bytes of the longest number."""
+"""Maximum length of a varint in bytes."""
 
 
 class BufferCursors:
-    """Places in ``data``; none moves behind the end of its value.
+    """Positions in ``data``, each of which stays within its value.
 
-    ``data`` has `_PAD` bytes more than the values; methods raise FormatError where a value ends too early.
+    ``data`` is `_PAD` bytes longer than the values. Methods raise FormatError if a value is too short.
     """
 
     __slots__ = ("_at", "_data", "_ends")
@@ -31,7 +31,7 @@ class BufferCursors:
 
     @classmethod
     def of(cls, values: pa.BinaryArray) -> BufferCursors:
-        """The beginnings of the values of a binary array without nulls."""
+        """Return cursors at the starts of a binary array's values, which must not be null."""
         if values.null_count:
             raise FormatError(f"{values.null_count} of {len(values)} Avro records are null")
         if not len(values):
@@ -47,7 +47,7 @@ class BufferCursors:
         return len(self._at)
 
     def positions(self) -> Ints:
-        """The places as they are."""
+        """Current positions."""
         return self._at.copy()
 
     def left(self, rows: Ints) -> Ints:
@@ -55,7 +55,7 @@ class BufferCursors:
         return self._ends[rows] - self._at[rows]
 
     def some(self, rows: Ints) -> BufferCursors:
-        """The places of some rows, to be moved by themselves."""
+        """Return independent cursors for some rows."""
         return BufferCursors(self._data, self._at[rows], self._ends[rows])
 
     def at(self, positions: Ints, rows: Ints) -> BufferCursors:
@@ -63,25 +63,25 @@ class BufferCursors:
         return BufferCursors(self._data, positions, self._ends[rows])
 
     def move(self, rows: Ints, other: BufferCursors) -> None:
-        """Set the places of some rows to where ``other`` is."""
+        """Set the positions of some rows to those of ``other``."""
         self._at[rows] = other._at
 
     def check_finished(self) -> None:
-        """Raise FormatError unless all places are at their ends."""
+        """Raise FormatError unless all positions are at their ends."""
         wrong = np.flatnonzero(self._at != self._ends)
         if len(wrong):
             over = int(self._ends[wrong[0]] - self._at[wrong[0]])
-            raise FormatError(f"an Avro record has {over} bytes after it")
+            raise FormatError(f"an Avro record has {over} trailing bytes")
 
     def skip(self, sizes: Ints) -> None:
         """Advance by the given number of bytes."""
         if len(sizes) and int(sizes.min()) < 0:
-            raise FormatError(f"a value of {sizes.min()} bytes in an Avro record")
+            raise FormatError(f"invalid size {sizes.min()} of a value in an Avro record")
         self._at += sizes
         self._check()
 
     def varints(self) -> Ints:
-        """A number of every row, in Avro's form."""
+        """Read one varint per row."""
         if not len(self._at):
             return np.empty(0, np.int64)
         part = self._data[self._at]
@@ -96,7 +96,7 @@ class BufferCursors:
         shift = 7
         while len(rows):
             if shift >= 7 * _LONGEST:
-                raise FormatError("a number in an Avro record does not end")
+                raise FormatError("a varint in an Avro record is too long")
             at = np.minimum(self._at[rows], len(self._data) - 1)
             part = self._data[at]
             raw[rows] |= (part & 0x7F).astype(np.uint64) << np.uint64(shift)
@@ -108,7 +108,7 @@ class BufferCursors:
         return result
 
     def branches(self, count: int) -> int | Ints:
-        """The branch of a union of ``count`` types that every row has; one number where it is the same in all."""
+        """Read the branch of a union of ``count`` types of every row; a single number if it is the same in all."""
         if not len(self._at):
             return 0
         part = self._data[self._at]
@@ -121,31 +121,34 @@ class BufferCursors:
             numbers = self.varints()
             most, least = int(numbers.max()), int(numbers.min())
         if least < 0 or most >= count:
-            raise FormatError(f"an Avro union of {count} types has a value of type {most if most >= count else least}")
+            raise FormatError(
+                f"an Avro union of {count} types has a value with branch {most if most >= count else least}"
+            )
         return numbers
 
     def sizes(self) -> Ints:
-        """Numbers that say how many bytes follow."""
+        """Read the sizes in bytes of the values that follow."""
         sizes = self.varints()
         if len(sizes) and int(sizes.min()) < 0:
-            raise FormatError(f"a value of {sizes.min()} bytes in an Avro record")
+            raise FormatError(f"invalid size {sizes.min()} of a value in an Avro record")
         return sizes
 
     def take_bytes(self, sizes: Ints) -> pa.BinaryArray:
-        """Take the given number of bytes of every row."""
+        """Read the given number of bytes of every row."""
         start = self._at.copy()
         self.skip(sizes)
         return gather(self._data, start, sizes)
 
     def take_plain(self, width: int) -> Bytes:
-        """The same number of bytes of every row, as a matrix."""
+        """Read the same number of bytes of every row, as a matrix."""
         start = self._at.copy()
         self.skip(np.full(len(start), width, np.int64))
-        found: Bytes = self._data[start[:, None] + np.arange(width)]
-        return found
+        taken: Bytes = self._data[start[:, None] + np.arange(width)]
+        return taken
 
     def walk(self, row: int, count: int, shape: str) -> Ints:
-        """Move a row over ``count`` items of a shape (``t``: text, ``v``: number, ``b``: byte); return their starts."""
+        """Advance a row over ``count`` items of a shape (``t``: text, ``v``: varint, ``b``: byte). Return their
+        starts."""
         first = int(self._at[row])
         end = int(self._ends[row]) - first
         data = self._data[first : first + end + _PAD].tobytes()
@@ -169,7 +172,7 @@ class BufferCursors:
                         if at >= end:
                             raise FormatError("an Avro record ends within a list")
                     if size & 1:
-                        raise FormatError("a value of less than no bytes in an Avro record")
+                        raise FormatError("a value in an Avro record has a negative size")
                     at += size >> 1
                 else:
                     while data[at] >= 0x80:

@@ -1,8 +1,7 @@
-"""Avro records of a binary array decoded in step: every field of all records at once, with numpy.
+"""Columnar decoder of Avro records in a binary array: each field of all records at once, with numpy.
 
-For records that have unions of several types, many small values, or none at all in most fields, as those of the
-metadata table. All records are read from their own place on, field after field; what a record has in a field moves its
-place only.
+It is used for records with unions of several types, with many small values, or with mostly empty fields, as those of
+the metadata table. All records are decoded together, field by field; each record has its own position.
 """
 
 from __future__ import annotations
@@ -21,18 +20,20 @@ from pyhudi.format.avro.type_tree import Array, AvroType, Fixed, Map, Primitive,
 from pyhudi.format.decimals import decimals_from_bytes
 
 Wanted = Mapping[str, Any] | None
-"""Fields to decode, by name, with the selection inside of them; None: all of it. Members of a union of several types
-are selected, too: where it has another one, none is set."""
+"""Fields to decode by name, with the selection of their nested fields; None selects all.
+
+Members of a union of several types are selected, too: if the value has a branch that is not selected, no member is set.
+"""
 
 _CHUNK = 1 << 17
-"""Records that are decoded together: what is worked on stays in the processor's caches."""
+"""Number of records that are decoded together, so that intermediate data fit into the processor's caches."""
 
 
 def decode_steps(values: pa.BinaryArray, record: Record, wanted: Wanted = None) -> pa.Table:
-    """Return the ``wanted`` fields of the records, in the Arrow types that ``record`` has for them.
+    """Return the ``wanted`` fields of the records, in the Arrow types of ``record``.
 
     Raises:
-        FormatError: a value is no such record, or has bytes after it.
+        FormatError: A value is not such a record, or has trailing bytes.
     """
     fields = [f for f in record.arrow if wanted is None or f.name in wanted]
     schema = pa.schema([pa.field(f.name, _type_of(record, f.name, wanted)) for f in fields])
@@ -51,7 +52,7 @@ def _type_of(record: Record, name: str, wanted: Wanted) -> pa.DataType:
 
 
 def _narrow(avro: AvroType, wanted: Wanted) -> pa.DataType:
-    """The Arrow type of what is wanted."""
+    """Return the Arrow type of the selected fields."""
     if wanted is None:
         return avro.arrow
     if isinstance(avro, Union) and len(avro.values) == 1:
@@ -64,17 +65,17 @@ def _narrow(avro: AvroType, wanted: Wanted) -> pa.DataType:
 
 
 def _fields(record: Record, places: BufferCursors, wanted: Wanted) -> dict[str, pa.Array]:
-    found = {}
+    columns = {}
     for name, avro in record.fields:
         if wanted is None or name in wanted:
-            found[name] = _read(avro, places, None if wanted is None else wanted[name])
+            columns[name] = _read(avro, places, None if wanted is None else wanted[name])
         else:
             skip(avro, places)
-    return found
+    return columns
 
 
 def _read(avro: AvroType, places: BufferCursors, wanted: Wanted) -> pa.Array:
-    """A value of every record."""
+    """Read one value of every record."""
     match avro:
         case Primitive():
             return _READERS[avro.name](places, avro.arrow)
@@ -95,7 +96,7 @@ def _read(avro: AvroType, places: BufferCursors, wanted: Wanted) -> pa.Array:
         case Fixed():
             taken = places.take_bytes(np.full(len(places), avro.size, np.int64))
             return decimals_from_bytes(taken, avro.arrow) if pa.types.is_decimal(avro.arrow) else taken.cast(avro.arrow)
-    raise FormatError(f"Avro values of type {avro.arrow} are not decoded in step")
+    raise FormatError(f"Avro values of type {avro.arrow} are not supported by the columnar decoder")
 
 
 def _union(avro: Union, places: BufferCursors, wanted: Wanted) -> pa.Array:
@@ -135,7 +136,7 @@ def _union(avro: Union, places: BufferCursors, wanted: Wanted) -> pa.Array:
 
 
 def _scattered(column: pa.Array, rows: Ints, count: int) -> pa.Array:
-    """The values at these rows, null elsewhere."""
+    """Return the values at these rows, null elsewhere."""
     places = np.full(count, -1, np.int64)
     places[rows] = np.arange(len(rows))
     return column.take(pa.array(places, mask=places < 0))
@@ -152,7 +153,7 @@ def _text(places: BufferCursors, arrow: pa.DataType) -> pa.Array:
     try:
         return taken.cast(arrow)
     except pa.ArrowInvalid as e:
-        raise FormatError(f"a text in an Avro record is not UTF-8: {e}") from e
+        raise FormatError(f"text in an Avro record is not valid UTF-8: {e}") from e
 
 
 def _bytes(places: BufferCursors, arrow: pa.DataType) -> pa.Array:
@@ -164,7 +165,7 @@ def _int(places: BufferCursors, arrow: pa.DataType) -> pa.Array:
     numbers = places.varints()
     if arrow.bit_width == 32:
         if len(numbers) and (int(numbers.min()) < -(1 << 31) or int(numbers.max()) >= 1 << 31):
-            raise FormatError("an int in an Avro record has more than 32 bits")
+            raise FormatError("an int in an Avro record exceeds 32 bits")
         return pa.array(numbers.astype(np.int32)).view(arrow)
     return pa.array(numbers).view(arrow)
 
@@ -172,7 +173,7 @@ def _int(places: BufferCursors, arrow: pa.DataType) -> pa.Array:
 def _boolean(places: BufferCursors, _: pa.DataType) -> pa.Array:
     flags = places.take_plain(1)[:, 0]
     if len(flags) and flags.max() > 1:
-        raise FormatError(f"a boolean in an Avro record is {flags.max()}")
+        raise FormatError(f"invalid boolean {flags.max()} in an Avro record")
     return pa.array(flags.astype(np.bool_))
 
 

@@ -1,8 +1,8 @@
-"""Avro containers and schemas of Hudi's timeline files.
+"""Avro containers and schemas of the timeline.
 
-Apache Hudi keeps one record per file, in an Avro object container whose header holds ``avro.schema`` and nothing
-else: the ``avro.codec`` entry is left out, which means "null". General Avro libraries write the entry, so the few
-header bytes are put together here and only the record itself is left to fastavro.
+Apache Hudi stores one record per file, in an Avro object container whose header holds only ``avro.schema``. The
+``avro.codec`` entry is omitted, which means "null". General Avro libraries write this entry, so the header is encoded
+here, and only the record is encoded by fastavro.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyhudi.errors import FormatError
 from pyhudi.format.varint import unsigned
 
 MAGIC = b"Obj\x01"
-"""The first four bytes of every Avro object container."""
+"""Magic number of Avro object containers."""
 
 SYNC_SIZE = 16
 
@@ -32,7 +32,7 @@ _JAVA_STRING = {"avro.java.string": "String"}
 
 
 def is_container(data: bytes) -> bool:
-    """Return True if the bytes begin like an Avro object container."""
+    """Return True if the bytes start like an Avro object container."""
     return data[:4] == MAGIC
 
 
@@ -47,15 +47,15 @@ def _schema_text(name: str) -> str:
     file = folder / f"{name}.avsc"
     if not file.is_file():
         known = ", ".join(sorted(p.name.removesuffix(".avsc") for p in folder.iterdir() if p.name.endswith(".avsc")))
-        raise FormatError(f"no Avro schema named {name!r} is part of Hudi's format; there are: {known}")
+        raise FormatError(f"no Avro schema {name!r} in Hudi's format; available: {known}")
     return file.read_text(encoding="utf-8")
 
 
 def load_schema(name: str) -> AvroSchema:
     """Return a schema of the format by file name without suffix, e.g. ``HoodieCommitMetadata.v8-v9``.
 
-    A suffix (``.v6``, ``.v8-v9``) names the table versions that use the schema; none means that all of them do.
-    The caller owns the returned dict.
+    A suffix (``.v6``, ``.v8-v9``) denotes the table versions that use the schema; without one, all do. The caller may
+    modify the returned dict.
     """
     schema: AvroSchema = json.loads(_schema_text(name))
     return schema
@@ -63,22 +63,22 @@ def load_schema(name: str) -> AvroSchema:
 
 @functools.lru_cache(maxsize=64)
 def _parsed(text: str) -> Any:
-    """Parse a schema once per text; fastavro's own parsed form is opaque."""
+    """Parse a schema, cached by its text; the parsed form is specific to fastavro."""
     try:
         return fastavro.parse_schema(json.loads(text), named_schemas={})
     except (SchemaParseException, ValueError, KeyError, TypeError) as e:
-        raise FormatError(f"not an Avro schema: {e}") from e
+        raise FormatError(f"not a valid Avro schema: {e}") from e
 
 
 def schema_json(schema: AvroSchema | str) -> str:
-    """Return the schema as compact JSON text, the form that files carry."""
+    """Return the schema as compact JSON, as stored in files."""
     return schema if isinstance(schema, str) else json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
 
 
 def with_java_strings(schema: Any) -> Any:
-    """Return the schema with the property by which Avro for Java gives its own strings to who reads the data.
+    """Return the schema with the property that makes Avro's Java readers return ``java.lang.String``.
 
-    Apache Hudi's classes have it; where it is missing from a file, its readers of archived timelines fail.
+    Apache Hudi's classes have it. Its readers of archived timelines fail for files without it.
     """
     if schema == "string":
         return {"type": "string", **_JAVA_STRING}
@@ -98,7 +98,7 @@ def encode_record(schema: AvroSchema | str, record: Mapping[str, Any]) -> bytes:
     try:
         fastavro.schemaless_writer(buffer, _parsed(schema_json(schema)), record)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as e:
-        raise FormatError(f"the record does not fit its Avro schema: {e}") from e
+        raise FormatError(f"the record does not match its Avro schema: {e}") from e
     return buffer.getvalue()
 
 
@@ -109,9 +109,9 @@ def decode_record(
     *,
     named_unions: bool = False,
 ) -> Any:
-    """Return the record that ``data`` (Avro binary, no header) holds.
+    """Return the record in ``data`` (Avro binary, no header).
 
-    With ``named_unions``, records that stand in unions of several types come as pairs of their type's name and value.
+    With ``named_unions``, records in unions of several types are returned as pairs of type name and value.
     """
     reader = None if reader_schema is None else _parsed(schema_json(reader_schema))
     buffer = io.BytesIO(data)
@@ -121,21 +121,21 @@ def decode_record(
         )
     except FormatError:
         raise
-    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
-        raise FormatError(f"Avro record of {len(data)} bytes cannot be decoded: {type(e).__name__}: {e}") from e
+    except Exception as e:  # fastavro raises arbitrary exceptions for corrupt bytes.
+        raise FormatError(f"cannot decode an Avro record of {len(data)} bytes: {type(e).__name__}: {e}") from e
     if buffer.tell() != len(data):
-        raise FormatError(f"Avro record ends after {buffer.tell()} of {len(data)} bytes")
+        raise FormatError(f"an Avro record ends after {buffer.tell()} of {len(data)} bytes")
     return record
 
 
 def write_container(schema: AvroSchema | str, records: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return an Avro object container as Apache Hudi writes its timeline files: one block, no codec entry."""
+    """Return an Avro object container as written by Apache Hudi for timeline files: one block, no codec entry."""
     text = schema_json(schema)
     return container_of(text, [encode_record(text, record) for record in records])
 
 
 def container_of(text: str, bodies: Sequence[bytes]) -> bytes:
-    """Return such a container of encoded records of the schema in ``text``."""
+    """Return a container of encoded records with the schema in ``text``."""
     key, value = b"avro.schema", text.encode()
     sync = os.urandom(SYNC_SIZE)
     out = bytearray(MAGIC)
@@ -156,7 +156,7 @@ def read_container(data: bytes, reader_schema: AvroSchema | str | None = None) -
     ``reader_schema`` resolves the records to another version of the schema, by field names and defaults.
 
     Raises:
-        FormatError: the bytes are not a complete container.
+        FormatError: The bytes are not a complete container.
     """
     if not is_container(data):
         raise FormatError(f"not an Avro container: it starts with {data[:4]!r} instead of {MAGIC!r}")
@@ -168,43 +168,43 @@ def read_container(data: bytes, reader_schema: AvroSchema | str | None = None) -
         records = list(reader)
     except FormatError:
         raise
-    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
-        raise FormatError(f"Avro container of {len(data)} bytes cannot be read: {type(e).__name__}: {e}") from e
+    except Exception as e:  # fastavro raises arbitrary exceptions for corrupt bytes.
+        raise FormatError(f"cannot read an Avro container of {len(data)} bytes: {type(e).__name__}: {e}") from e
     return schema, records
 
 
 def single_record(data: bytes) -> tuple[str, memoryview]:
-    """Return the schema (Avro JSON) and the bytes of the record of a container with one record.
+    """Return the schema (Avro JSON) and the encoded record of a container with one record.
 
     Raises:
-        FormatError: the bytes are no such container.
+        FormatError: The bytes are not such a container.
     """
     try:
         reader = fastavro.block_reader(io.BytesIO(data))
         blocks = list(reader)
         text = reader.metadata["avro.schema"]
-    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
-        raise FormatError(f"Avro container of {len(data)} bytes cannot be read: {type(e).__name__}: {e}") from e
+    except Exception as e:  # fastavro raises arbitrary exceptions for corrupt bytes.
+        raise FormatError(f"cannot read an Avro container of {len(data)} bytes: {type(e).__name__}: {e}") from e
     if len(blocks) != 1 or blocks[0].num_records != 1 or blocks[0].codec != "null":
-        raise FormatError(f"Avro container of {len(data)} bytes has not one plain record")
+        raise FormatError(f"an Avro container of {len(data)} bytes does not hold exactly one record")
     _check_bounded(json.loads(text))
     return text, memoryview(blocks[0].bytes_.getbuffer())
 
 
 def _check_bounded(schema: Any) -> None:
-    """Refuse a schema of which a few damaged bytes can hold any number of values, because each of them takes none.
+    """Refuse a schema whose values may take no bytes, because a few corrupt bytes could then encode any number of them.
 
-    A record whose ``fields`` are missing is such a type, and fastavro takes it as it is.
+    A record without ``fields`` is such a type, which fastavro accepts.
     """
     if not _takes_bytes(schema):
-        raise FormatError("the Avro schema of the container describes records without any content")
+        raise FormatError("the Avro schema of the container has records without content")
     for item in _array_items(schema):
         if not _takes_bytes(item):
-            raise FormatError(f"the Avro schema of the container has an array of values without any content: {item}")
+            raise FormatError(f"the Avro schema of the container has an array of values without content: {item}")
 
 
 def _takes_bytes(schema: Any) -> bool:
-    """True if every value of the type takes at least one byte."""
+    """Return True if every value of the type takes at least one byte."""
     if not isinstance(schema, dict):
         return bool(schema != "null")
     kind = schema.get("type")
@@ -216,7 +216,7 @@ def _takes_bytes(schema: Any) -> bool:
 
 
 def _array_items(schema: Any) -> Iterator[Any]:
-    """The item types of all arrays in a schema."""
+    """Return the item types of all arrays in a schema."""
     if isinstance(schema, list):
         for branch in schema:
             yield from _array_items(branch)

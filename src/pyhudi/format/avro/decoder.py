@@ -1,8 +1,8 @@
-"""Runs of Avro records into Arrow columns.
+"""Decoder of consecutive Avro records into Arrow columns.
 
-The fast way hands them, as an Avro container in memory, to polars (an optional package), whose decoder makes columns
-straight from the bytes. The general way is fastavro's, a Python object a value. Both read the same layout
-(`pyhudi.format.avro.binary_layout`), and from there on all is the same.
+If polars (an optional package) is installed, it decodes the records as an in-memory Avro container directly into
+columns. Otherwise fastavro decodes them with one Python object per value. Both read the same layout
+(`pyhudi.format.avro.binary_layout`), and further processing is the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def has_fast_decoder() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RecordProjection:
-    """A field to decode: the Arrow type of its raw values, and what makes them of fastavro's (None: nothing to do)."""
+    """A field to decode: the Arrow type of its raw values, and the conversion of fastavro's values to them (None: not
+    needed)."""
 
     raw: pa.DataType
     unwrap: Callable[[Any], Any] | None = None
@@ -53,13 +54,13 @@ def decode_columns(
     *,
     fast: bool = True,
 ) -> dict[str, pa.Array]:
-    """Decode ``count`` records that lie one after another.
+    """Decode ``count`` consecutive records.
 
-    ``record`` is an Avro record of plain types and ``columns`` the wanted ones of its fields. With ``fast`` false,
-    polars is not used; it must be false where the record has unions of several types.
+    ``record`` is an Avro record of primitive types, and ``columns`` are the fields to decode. With ``fast`` false,
+    polars is not used, which is required if the record has unions of several types.
 
     Raises:
-        FormatError: the bytes are no such records. Whether they end with the last record is for the caller to check.
+        FormatError: The bytes are not such records. The caller must check that they end with the last record.
     """
     polars = _polars() if fast else None
     if polars is None:
@@ -81,7 +82,7 @@ def _with_polars(
     except Exception as e:
         raise FormatError(f"{count} Avro records in {len(body)} bytes cannot be decoded: {e}") from e
     except BaseException as e:
-        # polars panics on some broken bytes, and its panics are no Exceptions
+        # polars panics on some corrupt bytes; its panics are not Exceptions.
         if type(e).__name__ != "PanicException":
             raise
         raise FormatError(f"{count} Avro records in {len(body)} bytes cannot be decoded: {e}") from None
@@ -102,7 +103,7 @@ def _with_fastavro(
         return {name: pa.array(_values(rows, name, wanted.unwrap), wanted.raw) for name, wanted in columns.items()}
     except FormatError:
         raise
-    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
+    except Exception as e:  # fastavro raises arbitrary exceptions for corrupt bytes.
         raise FormatError(
             f"{count} Avro records in {len(body)} bytes cannot be decoded: {type(e).__name__}: {e}"
         ) from e
@@ -117,5 +118,5 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _as_raw(array: pa.Array, raw: pa.DataType) -> pa.Array:
-    """The values with 32-bit offsets, which is what tables have; the bytes stay where they are."""
+    """Return the values with 32-bit offsets, as in tables; data are not copied."""
     return array if array.type == raw else array.cast(raw)

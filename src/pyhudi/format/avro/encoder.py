@@ -1,8 +1,8 @@
-"""Arrow columns into Avro records, column by column.
+"""Encoder of Arrow columns to Avro records, column by column.
 
-Each column becomes pieces of bytes, one a row; short ones (numbers, the branches of unions, lengths of texts) are laid
-side by side in a matrix whose unused bytes are then left out, long ones (texts, lists) stay Arrow arrays. Arrow's own
-join of binary arrays puts a row's pieces together.
+Each column is encoded as pieces of bytes, one per row. Short pieces (numbers, union branches, lengths) are collected in
+a matrix whose unused bytes are removed; long pieces (texts, lists) remain Arrow arrays. Arrow's join of binary arrays
+then concatenates the pieces of each row.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ def encode_records(
     *,
     prefixed: bool = False,
 ) -> pa.BinaryArray:
-    """Return ``count`` records as Avro binary, one value a record.
+    """Return ``count`` records as Avro binary, one array value per record.
 
     Args:
-        record: the type of the records (`pyhudi.format.avro.type_tree.record_type`).
-        columns: arrays by field name, of the Arrow types of the record's fields, dictionary-encoded or not.
-        count: the length of the arrays.
-        constants: fields that have the same text (or null) in every record.
-        prefixed: put the length of each record, four bytes, in front of it.
+        record: Type of the records (`pyhudi.format.avro.type_tree.record_type`).
+        columns: Arrays by field name, of the Arrow types of the record's fields, optionally dictionary-encoded.
+        count: Length of the arrays.
+        constants: Fields with the same text (or null) in every record.
+        prefixed: Precede each record by its length in four bytes.
 
     Raises:
-        FormatError: a field has neither column nor constant, a column has another type, or nulls where none can be.
+        FormatError: A field has neither column nor constant, or a column has another type, or nulls in a non-nullable
+            field.
     """
     encoder = RecordEncoder(count)
     constants = constants or {}
@@ -53,11 +54,13 @@ def encode_records(
             continue
         column = columns.get(name)
         if column is None:
-            raise FormatError(f"field {name!r} of the records is missing in the rows to write")
+            raise FormatError(f"field {name!r} of the records is missing in the input")
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         if column.type != field.type:
-            raise FormatError(f"column {name!r} has type {column.type}; the records' schema says {field.type}")
+            raise FormatError(
+                f"column {name!r} has type {column.type}, but the schema of the records requires {field.type}"
+            )
         encoder.value(avro, column, name)
     return encoder.rows.joined(prefixed=prefixed)
 
@@ -67,7 +70,7 @@ def _constant(name: str, avro: AvroType, text: str | None) -> bytes:
     names = [branch.name if isinstance(branch, Primitive) else "" for branch in branches]
     wanted = "null" if text is None else "string"
     if wanted not in names:
-        raise FormatError(f"field {name!r} cannot be {text!r}")
+        raise FormatError(f"invalid value {text!r} of field {name!r}")
     branch = encode_long(names.index(wanted)) if isinstance(avro, Union) else b""
     return branch if text is None else branch + encode_long(len(text.encode())) + text.encode()
 
@@ -76,17 +79,19 @@ _KEY = Primitive("string", pa.string())
 
 
 class RecordEncoder:
-    """Encoder that adds values of all types to the pieces of a number of rows (``rows``)."""
+    """Appends encoded values of all types to a number of rows (``rows``)."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self.rows = BinaryRowBuilder(count)
 
     def value(self, avro: AvroType, array: pa.Array, path: str) -> None:
-        """Add a value of each row."""
+        """Append one value to each row."""
         if not isinstance(avro, Union):
             if array.null_count and not is_null(avro):
-                raise FormatError(f"{array.null_count} of {len(array)} values of {path!r} are null, which none may be")
+                raise FormatError(
+                    f"{array.null_count} of {len(array)} values of the non-nullable field {path!r} are null"
+                )
             self.present(avro, array, None, path)
         elif len(avro.branches) == 2 and avro.null_branch is not None and avro.values:
             self._optional(avro.null_branch, *avro.values[0], array, path)
@@ -104,7 +109,7 @@ class RecordEncoder:
             self.present(avro, array, None, path)
 
     def _wide(self, avro: Union, array: pa.Array, path: str) -> None:
-        """A union of several types: a struct where one member at most is set, or numbers of the widest type."""
+        """A union of several types: a struct with at most one member set, or numbers of the widest type."""
         numbers = np.full(self._count, -1 if avro.null_branch is None else avro.null_branch, np.int64)
         choices = []
         for k, (branch, inner) in enumerate(avro.values):
@@ -117,13 +122,13 @@ class RecordEncoder:
             numbers[_valid(column)] = branch
             choices.append((branch, inner, column))
         if (numbers < 0).any():
-            raise FormatError(f"values of {path!r} are null, which none may be")
+            raise FormatError(f"values of the non-nullable field {path!r} are null")
         self.rows.short(*varint.encode(numbers))
         for branch, inner, column in choices:
             self._scattered(inner, column, numbers == branch, path)
 
     def present(self, avro: AvroType, array: pa.Array, valid: Mask | None, path: str) -> None:
-        """Add values of the ``valid`` rows (None: all); those of the others are null."""
+        """Append the values of the ``valid`` rows (None: all); those of other rows are null."""
         match avro:
             case Primitive("string"):
                 self._bytes(array.cast(pa.binary()), valid)
@@ -136,7 +141,7 @@ class RecordEncoder:
             case Enum():
                 numbers = pc.index_in(array, pa.array(avro.symbols, pa.string()))
                 if numbers.null_count > array.null_count:
-                    raise FormatError(f"a value of {path!r} is none of {', '.join(avro.symbols)}")
+                    raise FormatError(f"a value of {path!r} is not one of {', '.join(avro.symbols)}")
                 self._varint(_integers(numbers), valid)
             case Fixed():
                 self.rows.short(*_masked(_fixed(avro, array, path), valid))
@@ -156,7 +161,7 @@ class RecordEncoder:
                 self._items(entries.rows.joined(), sizes, valid)
 
     def _plain(self, avro: Primitive, array: pa.Array, valid: Mask | None) -> None:
-        """Values that all take the same number of bytes."""
+        """Append values with the same number of bytes each."""
         if avro.name == "boolean":
             flags = pc.fill_null(array, False).cast(pa.uint8()).to_numpy()
             self.rows.short(*_masked(flags[:, None], valid))
@@ -166,7 +171,7 @@ class RecordEncoder:
             self.rows.short(*_masked(raw.reshape(self._count, width), valid))
 
     def _scattered(self, avro: AvroType, array: pa.Array, valid: Mask, path: str) -> None:
-        """Values of some rows, encoded by themselves."""
+        """Append values of some rows, which are encoded separately."""
         some = _encoded(avro, array.filter(pa.array(valid)), path)
         self.rows.long(some.take(pa.array(np.cumsum(valid) - 1, pa.int64(), mask=~valid)))
 
@@ -179,7 +184,7 @@ class RecordEncoder:
         self.rows.long(array)
 
     def _items(self, items: pa.BinaryArray, sizes: npt.NDArray[np.int64], valid: Mask | None) -> None:
-        """Add lists of the given sizes: the number, the items, and a zero; of empty ones the zero alone."""
+        """Append lists of the given sizes: size, items, and a zero; only the zero for empty lists."""
         self._varint(sizes, sizes > 0)
         bounds = np.zeros(self._count + 1, np.int64)
         np.cumsum(sizes, out=bounds[1:])
@@ -190,14 +195,14 @@ class RecordEncoder:
 
 
 def _encoded(avro: AvroType, array: pa.Array, path: str) -> pa.BinaryArray:
-    """Values by themselves, one binary value each."""
+    """Encode values separately, one binary value each."""
     encoder = RecordEncoder(len(array))
     encoder.value(avro, array, path)
     return encoder.rows.joined()
 
 
 def _entries(maps: pa.Array) -> tuple[pa.Array, pa.Array, npt.NDArray[np.int64]]:
-    """Keys and values of all maps, and how many each map has; nulls have none."""
+    """Return keys and values of all maps, and the size of each map; null maps have none."""
     offsets = maps.offsets.to_numpy().astype(np.int64)
     sizes = np.diff(offsets)
     if maps.null_count:
@@ -205,7 +210,7 @@ def _entries(maps: pa.Array) -> tuple[pa.Array, pa.Array, npt.NDArray[np.int64]]
     count = int(sizes.sum())
     if count == offsets[-1] - offsets[0]:
         return maps.keys.slice(offsets[0], count), maps.items.slice(offsets[0], count), sizes
-    # something lies under nulls
+    # There are values under nulls.
     ends = np.cumsum(sizes)
     places = pa.array(np.repeat(offsets[:-1] - (ends - sizes), sizes) + np.arange(count))
     return maps.keys.take(places), maps.items.take(places), sizes
@@ -221,7 +226,7 @@ def _fixed(avro: Fixed, array: pa.Array, path: str) -> Bytes:
     try:
         same = array.cast(pa.binary(avro.size))
     except pa.ArrowInvalid as e:
-        raise FormatError(f"a value of {path!r} has not {avro.size} bytes: {e}") from e
+        raise FormatError(f"a value of {path!r} does not have {avro.size} bytes: {e}") from e
     count = len(same)
     raw = np.frombuffer(same.buffers()[1] or b"", np.uint8, count * avro.size, same.offset * avro.size)
     return raw.reshape(count, avro.size)
@@ -233,7 +238,7 @@ def _valid(array: pa.Array) -> Mask:
 
 
 def _integers(array: pa.Array) -> npt.NDArray[np.int64]:
-    """The stored numbers of integers, dates and times; nulls are zeros."""
+    """Return the stored numbers of integers, dates and times, with zeros for nulls."""
     stored = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     numbers = (pc.fill_null(stored, 0) if stored.null_count else stored).to_numpy()
     result: npt.NDArray[np.int64] = numbers.astype(np.int64, copy=False)

@@ -1,7 +1,7 @@
-"""Avro records of a binary array gone over in step: values are passed over, and the items of maps and lists found, for
-all records at once.
+"""Traversal of Avro records in a binary array: skips values, and locates the items of maps and lists, for all records
+at once.
 
-Only the items of long maps and lists are found one by one where few records have many of them.
+Only if few records have long maps or lists are items located one by one.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pyhudi.format.avro.type_tree import Array, AvroType, Fixed, Map, Primitive,
 Ints = npt.NDArray[np.int64]
 
 TEXT = Primitive("string", pa.string())
-"""Type of the keys of maps."""
+"""Type of map keys."""
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _FEW = 64
-"""With fewer records than this, their items are found one by one."""
+"""Number of records below which their items are located one by one."""
 
 
 def skip(avro: AvroType, places: BufferCursors) -> None:
-    """Skip a value of every record."""
+    """Skip one value of every record."""
     match avro:
         case Primitive("string" | "bytes"):
             places.skip(places.sizes())
@@ -46,11 +46,11 @@ def skip(avro: AvroType, places: BufferCursors) -> None:
         case Array():
             items_of((avro.items,), places)
         case _:
-            raise FormatError(f"Avro values of type {avro.arrow} are not decoded in step")
+            raise FormatError(f"Avro values of type {avro.arrow} are not supported by the columnar decoder")
 
 
 def pass_over(avro: AvroType, places: BufferCursors, rows: Ints | None) -> None:
-    """Skip a value of some rows (None: of all)."""
+    """Skip one value of some rows (None: of all)."""
     if rows is None:
         skip(avro, places)
     elif len(rows):
@@ -60,16 +60,16 @@ def pass_over(avro: AvroType, places: BufferCursors, rows: Ints | None) -> None:
 
 
 def rows_with(branches: int | Ints, number: int, count: int) -> Ints | None:
-    """The rows that have that branch; None: all."""
+    """Return the rows with that branch; None: all."""
     if isinstance(branches, int):
         return None if branches == number or not count else np.empty(0, np.int64)
     return np.flatnonzero(branches == number)
 
 
 def items_of(item: tuple[AvroType, ...], places: BufferCursors) -> tuple[BufferCursors, Ints]:
-    """Return the offsets at which the items of each record's list or map begin, in order, and the numbers of items.
+    """Return the start offsets of the items of each record's list or map, in order, and the numbers of items.
 
-    ``item`` are the types of an item, one after another.
+    ``item`` are the consecutive types of an item.
     """
     sizes = np.zeros(len(places), np.int64)
     found: list[Ints] = []
@@ -80,7 +80,7 @@ def items_of(item: tuple[AvroType, ...], places: BufferCursors) -> tuple[BufferC
         counts = some.varints()
         with_size = np.flatnonzero(counts < 0)
         if len(with_size):
-            # such a block says its bytes, too
+            # Such a block also has its size in bytes.
             sized = some.some(with_size)
             sized.varints()
             some.move(with_size, sized)
@@ -106,7 +106,7 @@ def _check_counts(places: BufferCursors, active: Ints, counts: Ints) -> None:
 def _walk(
     item: tuple[AvroType, ...], places: BufferCursors, active: Ints, counts: Ints, found: list[Ints], owners: list[Ints]
 ) -> None:
-    """Walk over one block of items of the ``active`` records; record the start of each item and its record."""
+    """Traverse one block of items of the ``active`` records. Record the start of each item and its record."""
     shape = _shape(item)
     while len(active):
         if shape is not None and len(active) < _FEW:
@@ -127,7 +127,7 @@ def _walk(
 
 
 def _shape(item: tuple[AvroType, ...]) -> str | None:
-    """Kinds of the values to skip: ``t`` a text, ``v`` a number, ``b`` a byte. None for anything else."""
+    """Return the kinds of the values to skip: ``t`` text, ``v`` varint, ``b`` byte. None for other types."""
     shape = ""
     for avro in item:
         match avro:

@@ -1,6 +1,6 @@
-"""A table's Avro schema as a tree, with the Arrow type beside each Avro type and named types put where they are used.
+"""Avro schema of a table as a tree, with the Arrow type of each Avro type and with named types resolved.
 
-Encoders and decoders walk this tree; which Arrow type goes with which Avro type is decided in `pyhudi.schema`.
+Encoders and decoders traverse this tree. `pyhudi.schema` defines the Arrow type of each Avro type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyhudi.schema.arrow_avro import from_avro
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """null, boolean, int, long, float, double, bytes or string, whatever the values mean."""
+    """null, boolean, int, long, float, double, bytes or string, regardless of logical types."""
 
     name: str
     arrow: pa.DataType
@@ -33,7 +33,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Enum:
-    """The number of a symbol; in Arrow its text."""
+    """Index of a symbol; text in Arrow."""
 
     symbols: tuple[str, ...]
     arrow: pa.DataType
@@ -65,10 +65,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """The number of a branch, then its value.
+    """Branch index, then the value.
 
-    With one branch besides null, ``arrow`` is that branch's. With several it is the widest number, if all are numbers
-    of a kind, or a struct of a nullable member for each branch that is not null, in their order.
+    With one non-null branch, ``arrow`` is the type of that branch. With several it is the widest number type if all are
+    integers or all are floating-point numbers, otherwise a struct with a nullable member for each non-null branch, in
+    their order.
     """
 
     branches: tuple[AvroType, ...]
@@ -76,17 +77,17 @@ class Union:
 
     @property
     def null_branch(self) -> int | None:
-        """Index of the branch that is null."""
+        """Index of the null branch."""
         return next((i for i, branch in enumerate(self.branches) if is_null(branch)), None)
 
     @property
     def values(self) -> list[tuple[int, AvroType]]:
-        """The branches that are not null, with their numbers."""
+        """The non-null branches with their indexes."""
         return [(i, branch) for i, branch in enumerate(self.branches) if not is_null(branch)]
 
     @property
     def is_members(self) -> bool:
-        """True if Arrow has a struct of members for it."""
+        """True if the Arrow type is a struct of members."""
         values = self.values
         return len(values) > 1 and bool(pa.types.is_struct(self.arrow))
 
@@ -95,9 +96,9 @@ AvroType: TypeAlias = Primitive | Fixed | Enum | Array | Map | Record | Union
 
 
 def is_exact(avro: AvroType) -> bool:
-    """Return True if Arrow values tell which bytes they came from.
+    """Return True if the Arrow values determine the encoded bytes.
 
-    They do not where several branches become one type, nor with decimals as bytes: some sources pad those.
+    They do not if several branches have the same Arrow type, nor for decimals as bytes, which some writers pad.
     """
     match avro:
         case Primitive("bytes"):
@@ -115,7 +116,7 @@ def is_exact(avro: AvroType) -> bool:
 
 
 def is_null(avro: AvroType) -> bool:
-    """Return True if it is the type of nothing but null."""
+    """Return True for the null type."""
     return isinstance(avro, Primitive) and avro.name == "null"
 
 
@@ -124,7 +125,7 @@ def record_type(schema: str) -> Record:
     """Return the tree of a record schema (Avro JSON).
 
     Raises:
-        SchemaError: the text is no schema of a table.
+        SchemaError: The text is not a table schema.
     """
     table = from_avro(schema)
     result = _Builder().build(json.loads(schema), pa.struct(list(table)), "")
@@ -133,7 +134,7 @@ def record_type(schema: str) -> Record:
 
 
 class _Builder:
-    """Builder that walks the JSON beside its Arrow type, which has been checked before."""
+    """Builder that traverses the JSON together with its Arrow type, which has been validated before."""
 
     def __init__(self) -> None:
         self._named: dict[str, tuple[dict[str, Any], str]] = {}
@@ -179,7 +180,7 @@ class _Builder:
         return Record(tuple((f["name"], self.build(f["type"], target.type, inner)) for f, target in fields), arrow)
 
     def _declare(self, avro: dict[str, Any], namespace: str) -> str:
-        """Record a named type; return the namespace inside it."""
+        """Register a named type. Return the namespace inside it."""
         name = avro["name"]
         space: str = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
         self._named[name if "." in name or not space else f"{space}.{name}"] = (avro, namespace)

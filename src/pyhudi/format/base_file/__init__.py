@@ -1,3 +1,5 @@
-"""Base files of every format: Parquet and ORC. Takes Arrow batches and gives a file with its footer (record keys,
-bloom filter, column bounds); reads batches and footers back.
+"""Base files in Parquet and ORC.
+
+Writes Arrow batches to a file with its footer (record keys, bloom filter, column bounds), and reads batches and footers
+back.
 """

@@ -1,4 +1,4 @@
-"""Footers of base files: their keys, what they say of record keys, and how that is found while rows are written."""
+"""Footers of base files: keys of the entries, their content, and its computation while rows are written."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class BloomOptions:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Entries that Hudi keeps in the footer of a base file; absent entries are None.
+    """Hudi's entries in the footer of a base file; absent entries are None.
 
-    ``schema`` is the file's Arrow schema; ``metadata`` the format's own description (``pyarrow.parquet.FileMetaData``
-    for parquet, None for ORC).
+    ``schema`` is the Arrow schema of the file. ``metadata`` is the description of the format itself
+    (``pyarrow.parquet.FileMetaData`` for Parquet, None for ORC).
     """
 
     num_rows: int
@@ -51,16 +51,16 @@ class Footer:
         """Return the bloom filter, or None if the file has none."""
         if self.bloom_text is None:
             return None
-        # files of the first releases have a filter and no type code: it is the simple one
+        # Files of the first releases have a filter without type code, which is a simple one.
         return bloom.BloomFilter.parse(self.bloom_text, self.bloom_type or bloom.SIMPLE)
 
 
 class KeyRecorder:
-    """Takes the record keys of a file as they are written and makes the footer entries of them.
+    """Collects the record keys of a file while it is written and creates the footer entries.
 
-    ``earlier`` is the footer of the file that is rewritten: if it can, the bloom filter goes on with that file's, so
-    that the keys of its rows need not be hashed again. Keys that are deleted meanwhile stay in it, which makes it pass
-    more than need be and never wrong.
+    ``earlier`` is the footer of the file that is rewritten. If possible, its bloom filter is continued, so that the
+    keys of its rows are not hashed again. Deleted keys remain in the filter, which adds false positives but no false
+    negatives.
     """
 
     def __init__(self, options: BloomOptions, earlier: Footer | None = None) -> None:
@@ -72,7 +72,7 @@ class KeyRecorder:
         self._resumed = earlier is not None and known is not None and self._builder.resume(known, earlier.num_rows)
 
     def add(self, keys: pa.Array | pa.ChunkedArray, *, old: bool = False) -> None:
-        """Add the keys of the next rows; ``old``: the file that is rewritten has them."""
+        """Add the keys of the next rows. ``old``: they are in the file that is rewritten."""
         if keys.null_count:
             raise RecordKeyError(f"{keys.null_count} of {len(keys)} records have no record key")
         if len(keys) == 0:
@@ -86,16 +86,16 @@ class KeyRecorder:
 
     @property
     def min_key(self) -> str | None:
-        """The least key so far."""
+        """Minimum key so far."""
         return None if self._min is None else self._min.decode()
 
     @property
     def max_key(self) -> str | None:
-        """The greatest key so far."""
+        """Maximum key so far."""
         return None if self._max is None else self._max.decode()
 
     def footer(self) -> dict[str, str]:
-        """Return the footer entries; a file without rows has no key range, as the original writes it."""
+        """Return the footer entries. A file without rows has no key range, as in Apache Hudi."""
         entries = {BLOOM_KEY: self._builder.finish().serialize(), BLOOM_TYPE_KEY: self._kind}
         if self._min is not None and self._max is not None:
             entries |= {MIN_KEY: self._min.decode(), MAX_KEY: self._max.decode()}
@@ -106,10 +106,10 @@ def as_text(entries: dict[bytes, bytes], key: str) -> str | None:
     """Return a footer entry as text.
 
     Raises:
-        FormatError: it is not UTF-8.
+        FormatError: The entry is not valid UTF-8.
     """
     value = entries.get(key.encode())
     try:
         return None if value is None else value.decode()
     except UnicodeDecodeError as e:
-        raise FormatError(f"footer entry {key!r} is not UTF-8: {e}") from e
+        raise FormatError(f"footer entry {key!r} is not valid UTF-8: {e}") from e

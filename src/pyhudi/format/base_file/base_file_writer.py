@@ -1,4 +1,4 @@
-"""Common part of the writers of base files of every format."""
+"""Common base of the writers of base files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pyhudi.format.base_file.non_closing_sink import NonClosingSink
 from pyhudi.schema.meta_fields import RECORD_KEY
 
 _FIRST_RATIO = 0.3
-"""File bytes for an Arrow byte, until the first block tells better."""
+"""Ratio of file bytes to Arrow bytes that is assumed until the first block is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """A finished base file: rows, bytes, and the least and greatest record key by UTF-8 bytes (None without keys).
+    """A finished base file: rows, bytes, and minimum and maximum record key by UTF-8 bytes (None without keys).
 
-    ``bounds`` (`pyhudi.format.base_file.column_bounds`) are those of the columns that were asked for.
+    ``bounds`` (`pyhudi.format.base_file.column_bounds`) are those of the requested columns.
     """
 
     num_rows: int
@@ -35,18 +35,18 @@ class FileSummary:
 
 
 class FileWriter(ABC):
-    """Streams batches into one base file. Use as a context manager: an error inside leaves the file unfinished.
+    """Writes batches to one base file. Use as a context manager: after an error the file is left unfinished.
 
-    Rows wait in memory as Arrow batches until they fill a block; a format writes blocks and, at the end, the footer.
+    Rows are buffered as Arrow batches until they fill a block. Subclasses write blocks and the footer.
 
     Args:
-        sink: a path, or an open binary file (which stays open).
-        schema: the file's columns, meta columns included, as the rows are buffered.
-        block_size: Arrow bytes that make a block.
-        bloom: how the bloom filter of ``key_column`` is made; None leaves filter and key range out.
-        constants: columns that are the same in every row, missing in the batches: name → text or None for null.
-        earlier: the footer of the file that is rewritten, so that the keys of its rows need not be looked at again.
-        bounds: columns (dotted names are leaves) whose least and greatest values the summary is to tell.
+        sink: A path, or an open binary file (which stays open).
+        schema: Columns of the file, including meta columns, with the types in which rows are buffered.
+        block_size: Arrow bytes per block.
+        bloom: Settings of the bloom filter of ``key_column``; None omits filter and key range.
+        constants: Columns with the same value in every row, missing in the batches: name → text or None for null.
+        earlier: Footer of the file that is rewritten, so that the keys of its rows need not be processed again.
+        bounds: Columns (dotted names are leaves) whose minimum and maximum are part of the summary.
     """
 
     def __init__(
@@ -79,45 +79,48 @@ class FileWriter(ABC):
 
     @abstractmethod
     def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:
-        """Write rows that waited."""
+        """Write buffered rows."""
 
     @abstractmethod
     def _finish(self, entries: dict[str, str]) -> None:
-        """Write the footer with these entries, also when there were no rows."""
+        """Write the footer with these entries, also if there are no rows."""
 
     @abstractmethod
     def _discard(self) -> None:
-        """Drop the writer that would write a footer later."""
+        """Discard the writer, so that it does not write a footer later."""
 
     @abstractmethod
     def _new_watch(self, columns: pa.Schema | None) -> BoundsRecorder | NanDetector | None:
-        """Observer of all rows that computes bounds of columns; ``columns`` are those to report in the summary."""
+        """Return the observer of all rows that computes bounds of columns; ``columns`` are those of the summary."""
 
     @abstractmethod
     def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:
-        """The columns' bounds, when the footer is written."""
+        """Return the bounds of the columns after the footer is written."""
 
     @property
     def num_rows(self) -> int:
-        """Rows taken so far."""
+        """Number of rows so far."""
         return self._num_rows
 
     @property
     def buffered_bytes(self) -> int:
-        """Arrow bytes that wait in memory for the next block."""
+        """Arrow bytes buffered for the next block."""
         return self._pending_bytes
 
     @property
     def estimated_size(self) -> int:
-        """Bytes that the file would have if it were closed now, without the footer: measured for what is written,
-        estimated by the same ratio for what waits."""
+        """Size in bytes of the file if it were closed now, without the footer: measured for written blocks, estimated
+        by the same ratio for buffered rows."""
         written = self._output.tell() - self._start
         ratio = written / self._flushed_bytes if self._flushed_bytes else _FIRST_RATIO
         return int(written + ratio * self._pending_bytes)
 
     def write(self, batch: pa.RecordBatch | pa.Table, *, old_keys: bool = False) -> None:
-        """Take rows. Columns are matched by name; types must be the schema's, dictionary-encoded or not. ``old_keys``:
-        the keys of these rows are all in the file that is rewritten."""
+        """Write rows.
+
+        Columns are matched by name. Types must be those of the schema, optionally dictionary-encoded. ``old_keys``: the
+        keys of these rows are all in the file that is rewritten.
+        """
         for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
             if part.num_rows == 0:
                 continue
@@ -133,7 +136,7 @@ class FileWriter(ABC):
                 self.flush()
 
     def flush(self) -> None:
-        """Write what waits in memory."""
+        """Write buffered rows."""
         if not self._pending:
             return
         table = pa.Table.from_batches(self._pending, self._schema).unify_dictionaries()
@@ -142,9 +145,9 @@ class FileWriter(ABC):
         self._pending, self._pending_bytes = [], 0
 
     def close(self) -> FileSummary:
-        """Write what waits and the footer; return what the file holds."""
+        """Write buffered rows and the footer. Return a summary of the file."""
         if self._closed:
-            raise FormatError("the base file is closed already")
+            raise FormatError("the base file is closed")
         self.flush()
         keys = self._keys
         self._finish({} if keys is None else keys.footer())
@@ -157,7 +160,7 @@ class FileWriter(ABC):
         return FileSummary(self._num_rows, size, keys.min_key, keys.max_key, bounds)
 
     def abort(self) -> None:
-        """Drop what waits; a file at a path stays unfinished, for the caller to delete."""
+        """Discard buffered rows. A file at a path is left unfinished; the caller deletes it."""
         if not self._closed:
             self._discard()
             self._release()
@@ -203,7 +206,7 @@ def _open(sink: Any) -> Any:
 
 
 def _repeat(value: pa.Array, n: int, target: pa.DataType) -> pa.Array:
-    """Return ``n`` times the only value; without the text in memory n times where the target is a dictionary."""
+    """Return an array of ``n`` copies of the value; if the target is a dictionary, the text is stored once."""
     if not pa.types.is_dictionary(target):
         return pa.repeat(value[0], n).cast(target)
     if value.null_count:
@@ -220,4 +223,6 @@ def _as_type(column: pa.Array, field: pa.Field) -> pa.Array:
         return column.cast(pa.string()).dictionary_encode()
     if pa.types.is_dictionary(column.type) and column.type.value_type == field.type:
         return column.dictionary_decode()
-    raise FormatError(f"column {field.name!r} has type {column.type}; the base file's schema says {field.type}")
+    raise FormatError(
+        f"column {field.name!r} has type {column.type}, but the schema of the base file requires {field.type}"
+    )

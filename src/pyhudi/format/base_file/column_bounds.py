@@ -1,7 +1,7 @@
-"""Least and greatest values of the columns of a file, for the metadata table's column statistics.
+"""Minimum and maximum of the columns of a file, for the column statistics of the metadata table.
 
-Parquet keeps them in its footer, so that nothing has to be looked at twice. What the footer does not tell right is
-found from the rows: NaN, which Parquet leaves out and Spark takes for the greatest of all numbers.
+They are taken from the Parquet footer where possible, so that values are not processed twice. NaN is detected in the
+rows, because Parquet omits it and Spark considers it greater than all numbers.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ COUNTS = ("values", "nulls", "size", "plain")
 
 
 def bounds_type(columns: pa.Schema) -> pa.DataType:
-    """The type of a file's bounds: a struct with a field for each column (dotted names are leaves of structs), null
-    where nothing is known of the column.
+    """Return the type of a file's bounds: a struct with a field for each column (dotted names are leaves of structs),
+    null if nothing is known about the column.
 
-    ``min`` and ``max`` have the column's type and are null without any value; ``values`` counts rows, ``nulls`` those
-    without a value; ``size`` and ``plain`` are the column's bytes in the file, compressed and not (0: not known).
+    ``min`` and ``max`` have the type of the column and are null without values. ``values`` counts rows, ``nulls`` those
+    with null. ``size`` and ``plain`` are the compressed and uncompressed bytes of the column in the file (0: unknown).
     """
     return pa.struct([pa.field(field.name, _column_type(field.type)) for field in columns])
 
 
 def unknown_columns(bounds: pa.StructArray) -> list[str]:
-    """The columns of one file's bounds of which nothing is known."""
+    """Return the columns without known bounds in one file's bounds."""
     return [field.name for i, field in enumerate(bounds.type) if bounds.field(i).null_count]
 
 
 def flat_schema(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
-    """Columns by (dotted) name with their types; those that the schema does not have are left out."""
-    found = []
+    """Return columns by (dotted) name with their types; columns that are not in the schema are omitted."""
+    fields = []
     for name in names:
         kind = leaf_type(schema, name)
         if kind is not None:
-            found.append(pa.field(name, kind))
-    return pa.schema(found)
+            fields.append(pa.field(name, kind))
+    return pa.schema(fields)
 
 
 def leaf_type(schema: pa.Schema, name: str) -> pa.DataType | None:
-    """The type of a column, or of a leaf of nested structs (``a.b``)."""
+    """Return the type of a column, or of a leaf of nested structs (``a.b``)."""
     if name in schema.names:
         return schema.field(name).type
     first, _, rest = name.partition(".")
@@ -54,10 +54,10 @@ def leaf_type(schema: pa.Schema, name: str) -> pa.DataType | None:
 
 
 class BoundsRecorder:
-    """Takes the rows of a file as they are written, and tells the bounds of its columns.
+    """Computes the bounds of columns while the rows of a file are written.
 
-    ``columns`` are those wanted, with plain types. ``constants`` are columns that the rows do not have: the text that
-    is in every row.
+    ``columns`` are the requested ones, with primitive types. ``constants`` are columns that are not in the rows: the
+    text of every row.
     """
 
     def __init__(self, columns: pa.Schema, constants: Mapping[str, str | None] | None = None) -> None:
@@ -68,7 +68,7 @@ class BoundsRecorder:
         self._spans: dict[str, list[pa.Scalar]] = {}
 
     def add(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Take the next rows; columns that are missing (and no constants) stay unknown."""
+        """Add the next rows. Missing columns without a constant remain unknown."""
         if rows.num_rows == 0:
             return
         self._rows += rows.num_rows
@@ -83,9 +83,9 @@ class BoundsRecorder:
                 self._spans.setdefault(field.name, []).extend(_span(column, field.type))
 
     def finish(self) -> pa.StructArray:
-        """The bounds of all rows (one row of `bounds_type`)."""
-        found = {field.name: self._column(field) for field in self._columns}
-        return struct_of(self._columns, {name: value for name, value in found.items() if value is not None})
+        """Return the bounds of all rows (one row of `bounds_type`)."""
+        bounds = {field.name: self._column(field) for field in self._columns}
+        return struct_of(self._columns, {name: value for name, value in bounds.items() if value is not None})
 
     def _column(self, field: pa.Field) -> dict[str, Any] | None:
         counts = {"values": self._rows, "nulls": 0, "size": 0, "plain": 0}
@@ -102,8 +102,7 @@ class BoundsRecorder:
 
 
 class NanDetector:
-    """Detector of the columns of a file that hold NaN (``found``) or -0.0 (``zeros``), among those (``schema``), and
-    their leaves, that can."""
+    """Detects NaN (``found``) and -0.0 (``zeros``) in the floating-point columns and leaves of ``schema``."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.columns = frozenset(float_leaves(schema))
@@ -111,7 +110,7 @@ class NanDetector:
         self.zeros: set[str] = set()
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take the next rows."""
+        """Add the next rows."""
         for name in self.columns - (self.found & self.zeros):
             column = leaf_column(rows, name)
             if column is None:
@@ -123,13 +122,13 @@ class NanDetector:
 
 
 def _is_negative_zero(column: pa.Array) -> pa.BooleanArray:
-    """Mask of the floating-point numbers that are -0.0: only the sign bit is set."""
+    """Return a mask of the numbers that are -0.0: only the sign bit is set."""
     width = column.type.bit_width
     return pc.equal(column.view(f"int{width}"), pa.scalar(-(2 ** (width - 1)), f"int{width}"))
 
 
 def float_leaves(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]:
-    """The names of columns with floating-point numbers, and of such leaves of nested structs (``a.b``)."""
+    """Return the names of floating-point columns and leaves of nested structs (``a.b``)."""
     for field in fields:
         if pa.types.is_floating(field.type):
             yield path + field.name
@@ -138,7 +137,7 @@ def float_leaves(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]:
 
 
 def leaf_column(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.ChunkedArray | None:
-    """A column, or a leaf of nested structs; None if the rows have no such column."""
+    """Return a column or a leaf of nested structs; None if the rows do not have it."""
     names = rows.schema.names
     if name in names:
         return rows.column(name)
@@ -153,14 +152,14 @@ def leaf_column(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.Chu
 def parquet_bounds(
     metadata: Any, columns: pa.Schema, nan: Iterable[str] = (), stored: pa.Schema | None = None
 ) -> pa.StructArray:
-    """The bounds that a Parquet file's footer tells (one row of `bounds_type`).
+    """Return the bounds in the footer of a Parquet file (one row of `bounds_type`).
 
     Args:
         metadata: ``pyarrow.parquet.FileMetaData``.
-        columns: those wanted, with their types in the table. Columns that the file does not have are all null.
-        nan: columns of floating-point numbers that hold NaN.
-        stored: the file's columns, if they are known. ``metadata`` is not asked for them then: once it was, it waits
-            for the garbage collector, and the bloom filter with it.
+        columns: Requested columns, with their types in the table. Columns that the file does not have are all null.
+        nan: Floating-point columns that hold NaN.
+        stored: Columns of the file, if they are known. ``metadata`` is not asked for them then, because its schema
+            object would delay the release of its memory, including the bloom filter, until the next garbage collection.
     """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     stored = stored if stored is not None else metadata.schema.to_arrow_schema()
@@ -168,22 +167,22 @@ def parquet_bounds(
     paths = [groups[0].column(i).path_in_schema if groups else metadata.schema.column(i).path for i in leaves]
     places = dict(zip(paths, leaves, strict=True))
     nans = frozenset(nan)
-    found: dict[str, dict[str, Any]] = {}
+    bounds: dict[str, dict[str, Any]] = {}
     for field in columns:
         place = places.get(field.name)
         if place is None:
             kind = leaf_type(stored, field.name)
             if kind is None:
-                found[field.name] = _all_null(field.type, metadata.num_rows)
+                bounds[field.name] = _all_null(field.type, metadata.num_rows)
             continue
         column = _footer_column(groups, place, field, leaf_type(stored, field.name), field.name in nans)
         if column is not None:
-            found[field.name] = column
-    return struct_of(columns, found)
+            bounds[field.name] = column
+    return struct_of(columns, bounds)
 
 
 def struct_of(columns: pa.Schema, found: Mapping[str, Mapping[str, Any]]) -> pa.StructArray:
-    """One row of `bounds_type`; columns that are missing in ``found`` are unknown."""
+    """Return one row of `bounds_type`; columns missing in ``found`` are unknown."""
     children = []
     for field in columns:
         kind = _column_type(field.type)
@@ -227,7 +226,7 @@ def _footer_column(
         if not tells.has_min_max:
             if not (floats and has_nan):
                 return None
-            continue  # nothing but NaN
+            continue  # All values are NaN.
         ends = _footer_ends(tells, field.type, stored)
         if ends is None:
             return None
@@ -239,7 +238,7 @@ def _footer_column(
 
 
 def _footer_ends(tells: Any, kind: pa.DataType, stored: pa.DataType | None) -> pa.Array | None:
-    """Both ends of a row group as the column's type; None if they cannot be told."""
+    """Return minimum and maximum of a row group in the type of the column; None if they are unknown."""
     if stored is not None and not _has_order_of(stored, kind):
         return None
     try:
@@ -253,8 +252,8 @@ def _footer_ends(tells: Any, kind: pa.DataType, stored: pa.DataType | None) -> p
 
 
 def _has_order_of(stored: pa.DataType, kind: pa.DataType) -> bool:
-    """True if values of the type in the file are in the order of the column's type: numbers are not in that of their
-    texts."""
+    """Return True if values of the type in the file are ordered like those of the column's type: numbers are not
+    ordered like their texts."""
     return _is_text(stored) == _is_text(kind)
 
 
@@ -266,15 +265,15 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _ends(ends: pa.Array) -> dict[str, pa.Array]:
-    """The outermost of several ends, some of which are not null, as ``min`` and ``max`` of one row."""
+    """Return the overall ``min`` and ``max`` of several bounds, some of which are null, as one row."""
     found = _span(ends, ends.type)
     return {"min": found.slice(0, 1), "max": found.slice(1)}
 
 
 def _span(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """The least and greatest of values of which some are not null; NaN is the greatest, as for Spark."""
+    """Return minimum and maximum of nullable values; NaN is the greatest, as in Spark."""
     if pa.types.is_dictionary(column.type):
-        # also texts of the dictionary that no row has: bounds may be wider than need be
+        # Includes texts in the dictionary that no row uses; bounds may be wider than necessary.
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         column = pa.chunked_array([chunk.dictionary for chunk in chunks], column.type.value_type)
     if pa.types.is_fixed_size_binary(column.type):
@@ -286,6 +285,6 @@ def _span(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     nan = pc.any(odd).as_py()
     ends = pc.min_max(column.filter(pc.fill_null(pc.invert(odd), False)) if nan else column)
     most = pa.scalar(float("nan"), column.type)
-    found = [ends["min"] if ends["min"].is_valid else most, most if nan else ends["max"]]
-    # as readers widen short floats, not bit by bit
-    return convert(pa.array(found, column.type), kind)
+    ends_of_values = [ends["min"] if ends["min"].is_valid else most, most if nan else ends["max"]]
+    # Widened as readers do it for 32-bit floats, not bit by bit.
+    return convert(pa.array(ends_of_values, column.type), kind)

@@ -1,4 +1,4 @@
-"""Footer entries of a file that is made of the row groups of others."""
+"""Footer entries of a file that consists of the row groups of others."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyhudi.format.bloom_filter import SIMPLE, BloomFilter
 from pyhudi.format.bloom_filter_union import BloomFilterUnion
 
 NAN_KEY = "pyhudi.nan.columns"
-"""Footer entry of files that are written here: the columns with NaN (a JSON list), of which it has no bounds."""
+"""Footer entry of files written by pyhudi: the columns with NaN (a JSON list), which the bounds do not include."""
 CREATED_BY_KEY = "original.created.by"
-"""Footer entry with the writers of all files, line by line, as Apache Hudi has it in such files."""
+"""Footer entry with the writers of all files, one per line, as in Apache Hudi."""
 
 _OF_KEYS = frozenset((MIN_KEY, MAX_KEY, BLOOM_KEY, OLD_BLOOM_KEY, BLOOM_TYPE_KEY))
 _JOINED = _OF_KEYS | {NAN_KEY, CREATED_BY_KEY}
@@ -20,11 +20,11 @@ _ARROW = "parquet-cpp"
 
 
 class FooterUnion:
-    """Joins the footer entries of files: the range of record keys spans all, the bloom filter passes the keys of all.
-    Other entries stay where all files have the same.
+    """Merges the footer entries of files: the key range and the bloom filter cover the keys of all files. Other entries
+    are kept if they are the same in all files.
 
     Args:
-        max_keys: keys that the bloom filter is made for, at most.
+        max_keys: Maximum number of keys for which the bloom filter is designed.
     """
 
     def __init__(self, max_keys: int) -> None:
@@ -37,15 +37,15 @@ class FooterUnion:
         self._writers: dict[str, None] = {}
 
     def add(self, entries: dict[bytes, bytes], created_by: str, num_rows: int) -> str | None:
-        """Add the entries of a file; returns why they cannot be joined with those before, in words.
+        """Add the entries of a file. Return the reason if they cannot be merged with the previous ones.
 
         Raises:
-            FormatError: entries are damaged.
+            FormatError: Entries are corrupt.
         """
         low, high = (base_file_footer.as_text(entries, key) for key in (MIN_KEY, MAX_KEY))
         ranged = low is not None and high is not None
         if num_rows and self._has_range not in (None, ranged):
-            return "only some files tell the range of their record keys"
+            return "only some files have the range of their record keys"
         reason = self._add_bloom(entries)
         if reason is not None:
             return reason
@@ -64,7 +64,7 @@ class FooterUnion:
         return None
 
     def finish(self) -> tuple[dict[bytes, bytes], bytes]:
-        """The entries, and who has written the file."""
+        """Return the entries and the writer of the file."""
         entries = dict(self._other or {})
         bloom = self._bloom.finish()
         if bloom is not None:
@@ -75,7 +75,7 @@ class FooterUnion:
             entries[NAN_KEY.encode()] = json.dumps(sorted(self._nan)).encode()
         if len(self._writers) > 1:
             entries[CREATED_BY_KEY.encode()] = "\n".join(self._writers).encode()
-        # who reads the file must know that bounds may leave NaN out
+        # Readers of the file must know that bounds may omit NaN.
         created_by = min(self._writers, key=lambda name: not name.startswith(_ARROW), default="")
         return entries, created_by.encode()
 
@@ -83,8 +83,8 @@ class FooterUnion:
         text = entries.get(BLOOM_KEY.encode()) or entries.get(OLD_BLOOM_KEY.encode())
         kind = None if text is None else base_file_footer.as_text(entries, BLOOM_TYPE_KEY) or SIMPLE
         if self._other is not None and kind != self._kind:
-            return f"its bloom filter is of the type {kind}, those of others are {self._kind}"
+            return f"its bloom filter has type {kind}, those of others have {self._kind}"
         self._kind = kind
         if text is not None and kind is not None and not self._bloom.add(BloomFilter.parse(text, kind)):
-            return "its bloom filter has another size"
+            return "its bloom filter has a different size"
         return None

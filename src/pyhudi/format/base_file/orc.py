@@ -1,9 +1,9 @@
-"""Base files in ORC, written by streaming Arrow batches and read back as such.
+"""Base files in ORC, written and read as streams of Arrow batches.
 
-As in the original, an instant is an ORC ``timestamp``, which is a wall-clock time; ours are in UTC, and those of other
-writers are read in the time zone that the file names. Local timestamps are ``bigint``, as the original has no other
-form for them. The footer's user metadata holds the same entries as a Parquet footer, the Avro schema under
-``orc.avro.schema``.
+As in Apache Hudi, an instant is stored as an ORC ``timestamp``, which is a wall-clock time. pyhudi writes it in UTC and
+reads that of other writers in the time zone of the file. Local timestamps are stored as ``bigint``, the only form that
+Apache Hudi has for them. The user metadata of the footer has the same entries as a Parquet footer, and the Avro schema
+under ``orc.avro.schema``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UTC = ("UTC", "GMT", "Etc/UTC", "Z")
 
 
 class OrcFileWriter(base_file_writer.FileWriter):
-    """Streams batches into one ORC file; see `FileWriter` and `pyhudi.format.base_file.parquet.BaseFileWriter`."""
+    """Writes batches to one ORC file; see `FileWriter` and `pyhudi.format.base_file.parquet.BaseFileWriter`."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class OrcFileWriter(base_file_writer.FileWriter):
 
     def _finish(self, entries: dict[str, str]) -> None:
         if self._num_rows == 0:
-            self._writer.write(self._stored.empty_table())  # without it the file would have no columns
+            self._writer.write(self._stored.empty_table())  # Otherwise the file would have no columns.
         with self._held.until_done() as tail:
             self._writer.close()
         if self._avro_schema is not None:
@@ -79,7 +79,7 @@ class OrcFileWriter(base_file_writer.FileWriter):
         self._output.write(with_user_metadata(bytes(tail), entries))
 
     def _discard(self) -> None:
-        self._writer.is_open = False  # else it would write a footer when it is collected
+        self._writer.is_open = False  # Otherwise it would write a footer when it is garbage-collected.
 
     def _new_watch(self, columns: pa.Schema | None) -> BoundsRecorder | None:
         return None if columns is None else BoundsRecorder(columns)
@@ -90,7 +90,7 @@ class OrcFileWriter(base_file_writer.FileWriter):
 
 
 class _WithheldTail:
-    """Passes bytes on to a file, except those of the last act, which are kept to be changed."""
+    """Passes bytes on to a file, except the last ones, which are withheld so that they can be changed."""
 
     closed = False
 
@@ -100,7 +100,7 @@ class _WithheldTail:
 
     @contextmanager
     def until_done(self) -> Iterator[bytearray]:
-        """Keep back what is written from now on."""
+        """Withhold bytes that are written from now on."""
         self._kept = bytearray()
         yield self._kept
 
@@ -117,11 +117,11 @@ class _WithheldTail:
         """Do nothing; there is no buffer."""
 
     def close(self) -> None:
-        """Leave the file open: its owner closes it."""
+        """Leave the file open; its owner closes it."""
 
 
 def _stored_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the Arrow type as which values go into ORC."""
+    """Return the Arrow type with which values are stored in ORC."""
     return _mapped(data_type, lambda leaf: _STORED.get(leaf) or (pa.timestamp("us") if _is_instant(leaf) else leaf))
 
 
@@ -160,21 +160,21 @@ def open_file(source: Any) -> po.ORCFile:
     """Open a base file (path, buffer or random-access file).
 
     Raises:
-        FormatError: it is no ORC file or its end is broken.
+        FormatError: The file is not an ORC file, or its tail is corrupt.
     """
-    with as_corruption("not a readable ORC file"):
+    with as_corruption("not a valid ORC file"):
         file = po.ORCFile(source)
-        _ = file.schema.names  # decodes them
+        _ = file.schema.names  # Decodes the file's tail.
     return file
 
 
 def user_metadata(source: Any) -> dict[bytes, bytes]:
-    """Return the entries that a writer has put into the footer, as they are."""
+    """Return the user metadata of the footer unchanged."""
     return dict(open_file(source).metadata or {})
 
 
 def read_footer(source: Any) -> Footer:
-    """Return what Hudi keeps in the footer of a base file; ``schema`` has the types that `read_batches` gives."""
+    """Return Hudi's entries in the footer of a base file; ``schema`` has the types that `read_batches` returns."""
     file = open_file(source)
     entries = dict(file.metadata or {})
     schema = pa.schema([field.with_type(_read_type(field.type)) for field in file.schema])
@@ -193,10 +193,10 @@ def read_footer(source: Any) -> Footer:
 def read_batches(
     source: Any, columns: Sequence[str] | None = None, *, invalid_text: InvalidText = InvalidText.FAIL
 ) -> Iterator[pa.RecordBatch]:
-    """Stream a base file's rows in order, a stripe at a time.
+    """Read a base file as a stream of batches in row order, one stripe at a time.
 
-    ``columns`` are top-level names (None: all); those that the file does not have are left out. ``invalid_text``: what
-    becomes of text that is not UTF-8.
+    ``columns`` are top-level names (None: all); those that the file does not have are omitted. ``invalid_text``
+    determines the treatment of text that is not valid UTF-8.
     """
     if not hasattr(source, "read"):
         with pa.BufferReader(source) if isinstance(source, pa.Buffer | bytes) else pa.OSFile(str(source)) as opened:
@@ -208,8 +208,8 @@ def read_batches(
     wanted = names if columns is None else [name for name in columns if name in names]
     zone = _zone(random_access, file.schema, wanted)
     for number in range(file.nstripes):
-        with as_corruption(f"stripe {number} of the ORC file cannot be read"):
-            # without any column Arrow forgets how many rows there are
+        with as_corruption(f"cannot read stripe {number} of the ORC file"):
+            # Without columns Arrow does not return the number of rows.
             batch = with_valid_text(file.read_stripe(number, columns=wanted or names[:1]), invalid_text)
         if not wanted:
             yield batch.select([])
@@ -220,7 +220,7 @@ def read_batches(
 
 
 def _zone(source: pa.NativeFile, schema: pa.Schema, wanted: list[str]) -> str:
-    """Return the time zone of the file's wall-clock times; only asked for where there are such."""
+    """Return the time zone of the file's wall-clock times; requested only if there are any."""
     if all(_read_type(schema.field(name).type) == schema.field(name).type for name in wanted):
         return "UTC"
     zone = writer_timezone(source)
@@ -233,14 +233,14 @@ def _as_read(array: pa.Array, name: str, zone: str) -> pa.Array:
         return array
     if zone != "UTC" and pa.types.is_timestamp(array.type):
         try:
-            # an hour that a clock change repeats is ambiguous in such files; the first of the two is as good as any
+            # A local time that occurs twice at a clock change is ambiguous in such files; use the first one.
             local = array.cast(pa.timestamp("us"), safe=False)
             return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest").cast(target)
         except (pa.ArrowInvalid, KeyError) as e:
-            raise FormatError(f"column {name!r} of the ORC file is in an unknown time zone {zone!r}: {e}") from e
+            raise FormatError(f"column {name!r} of the ORC file has an unknown time zone {zone!r}: {e}") from e
     if zone != "UTC" and _has_timestamps(array.type):
         raise FormatError(
-            f"column {name!r} of the ORC file has nested timestamps in time zone {zone}; only UTC is read"
+            f"column {name!r} of the ORC file has nested timestamps in time zone {zone}; only UTC is supported"
         )
     return array.cast(target, safe=False)
 

@@ -1,7 +1,8 @@
-"""The end of an ORC file: the few protobuf fields that Hudi needs and Arrow's ORC writer and reader do not offer.
+"""Tail of an ORC file: the few protobuf fields that Hudi needs and that Arrow's ORC writer and reader do not expose.
 
-An ORC file ends with: metadata, footer, postscript, one byte with the postscript's length. Metadata and footer are
-sequences of chunks when the file is compressed, each with a 3-byte little-endian header (length << 1 | stored as is).
+An ORC file ends with metadata, footer, postscript, and one byte with the length of the postscript. In a compressed
+file, metadata and footer are sequences of chunks with a 3-byte little-endian header each (length << 1 | is stored
+uncompressed).
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ Field = tuple[int, int, "int | bytes"]
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a protobuf varint and where it ends."""
+    """Return a protobuf varint and its end position."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
-            raise FormatError("the ORC file's end is not valid protobuf")
+            raise FormatError("the tail of the ORC file is not valid protobuf")
         byte = data[at]
         value |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7
@@ -45,27 +46,27 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes) -> list[Field]:
-    """Take a protobuf message apart, one level."""
-    found: list[Field] = []
+    """Parse one level of a protobuf message."""
+    fields: list[Field] = []
     at = 0
     while at < len(data):
         tag, at = read_varint(data, at)
         wire = tag & 7
         if wire == 0:
             value, at = read_varint(data, at)
-            found.append((tag >> 3, wire, value))
+            fields.append((tag >> 3, wire, value))
             continue
         if wire == 2:
             size, at = read_varint(data, at)
         elif wire in (1, 5):
             size = 8 if wire == 1 else 4
         else:
-            raise FormatError(f"the ORC file's end has a field of unknown wire type {wire}")
+            raise FormatError(f"the tail of the ORC file has a field of unknown wire type {wire}")
         if at + size > len(data):
-            raise FormatError("the ORC file's end is cut off")
-        found.append((tag >> 3, wire, data[at : at + size]))
+            raise FormatError("the tail of the ORC file is truncated")
+        fields.append((tag >> 3, wire, data[at : at + size]))
         at += size
-    return found
+    return fields
 
 
 def _message(fields: list[Field]) -> bytes:
@@ -113,13 +114,14 @@ class _PostScript:
 
 
 def with_user_metadata(tail: bytes, entries: Mapping[str, str]) -> bytes:
-    """Return the end of an ORC file (whole footer and postscript at least) with user metadata added to its footer."""
+    """Return the tail of an ORC file (at least the whole footer and postscript) with user metadata added to its
+    footer."""
     post = _PostScript.of(tail)
     items: list[Field] = []
     for name, value in entries.items():
         item: list[Field] = [(_ITEM_NAME, 2, name.encode()), (_ITEM_VALUE, 2, value.encode())]
         items.append((_USER_METADATA, 2, _message(item)))
-    # fields of a protobuf message may come in any order, so chunks after the footer's own are part of it
+    # Fields of a protobuf message may have any order, so additional chunks after the footer are part of it.
     added = _message(items)
     if post.compression != _NONE:
         added = b"".join(
@@ -162,7 +164,7 @@ def writer_timezone(source: Any) -> str | None:
 
 def _read(source: Any, start: int, end: int) -> bytes:
     if start < 0 or end < start:
-        raise FormatError("the ORC file's end is not consistent")
+        raise FormatError("the tail of the ORC file is inconsistent")
     source.seek(start)
     return bytes(source.read(end - start))
 
@@ -179,7 +181,7 @@ def _unpack(data: bytes, post: _PostScript) -> bytes:
         try:
             out += body if header & 1 else _decompress(body, post.compression)
         except (zlib.error, pa.ArrowInvalid, OSError) as e:
-            raise FormatError(f"the ORC file's end cannot be decompressed: {e}") from e
+            raise FormatError(f"cannot decompress the tail of the ORC file: {e}") from e
     return bytes(out)
 
 

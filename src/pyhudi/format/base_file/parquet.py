@@ -1,8 +1,8 @@
-"""Base files in Parquet, written by streaming Arrow batches and read back as such.
+"""Base files in Parquet, written and read as streams of Arrow batches.
 
-The file has the physical types that Apache Hudi writes: decimals as fixed-length bytes, timestamps as INT64, never
-INT96; lists and maps in the standard three-level form. The Arrow schema itself is not stored: readers derive it from
-the Parquet types, as they do for files of other writers.
+Files have the physical types of Apache Hudi: decimals as fixed-length bytes, timestamps as INT64, never INT96, lists
+and maps in the standard three-level form. The Arrow schema is not stored: readers derive it from the Parquet types, as
+for files of other writers.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ CODECS: Mapping[str, str] = {
     "lz4_raw": "lz4",  # what pyarrow calls lz4 is Parquet's LZ4_RAW
     "brotli": "brotli",
 }
-"""Names of `hoodie.parquet.compression.codec` and what pyarrow calls them."""
+"""pyarrow's names of the values of `hoodie.parquet.compression.codec`."""
 
 REPEATING = frozenset((COMMIT_TIME, PARTITION_PATH, FILE_NAME, OPERATION))
-"""Meta columns with few distinct values: kept as Arrow dictionaries, so that no text is repeated in memory."""
+"""Meta columns with few distinct values, kept as Arrow dictionaries to store each text once."""
 UNIQUE = frozenset((COMMIT_SEQNO, RECORD_KEY))
-"""Meta columns where every value is another: a dictionary would only be tried and given up."""
+"""Meta columns with unique values, for which dictionary encoding would only be tried and abandoned."""
 
 _NUMBER = "_pyhudi_number"
 _FEW_ROWS = 64
@@ -62,8 +62,8 @@ _DISTINCT_LIMIT = 0.95
 class ParquetOptions:
     """Settings of Parquet files.
 
-    ``block_size`` bounds a row group by the Arrow bytes of its rows (`hoodie.parquet.block.size`), and so the memory
-    that a writer needs; ``page_size`` is in encoded bytes. ``level`` None leaves it to the codec.
+    ``block_size`` limits the Arrow bytes of a row group (`hoodie.parquet.block.size`) and thus the memory of a writer.
+    ``page_size`` is in encoded bytes. ``level`` None: the default of the codec.
     """
 
     codec: str = "zstd"
@@ -74,14 +74,14 @@ class ParquetOptions:
 
     def __post_init__(self) -> None:
         if self.codec.lower() not in CODECS:
-            raise ConfigError(f"Parquet codec {self.codec!r} cannot be written; there are: {', '.join(CODECS)}")
+            raise ConfigError(f"Parquet codec {self.codec!r} is not supported; available: {', '.join(CODECS)}")
         if self.block_size < 1 or self.page_size < 1:
             raise ConfigError(f"Parquet block size {self.block_size} and page size {self.page_size} must be positive")
 
 
 def file_schema(schema: pa.Schema, repeating: Collection[str] = ()) -> pa.Schema:
-    """Return the Arrow schema under which batches are buffered: repeating columns (meta columns, and texts that are
-    named) as dictionaries."""
+    """Return the Arrow schema in which batches are buffered: repeating columns (meta columns and the named text
+    columns) as dictionaries."""
     names = REPEATING.union(repeating)
     return pa.schema(
         [field.with_type(_DICTIONARY_TYPE) if field.name in names else field for field in schema.remove_metadata()]
@@ -89,17 +89,17 @@ def file_schema(schema: pa.Schema, repeating: Collection[str] = ()) -> pa.Schema
 
 
 class BaseFileWriter(base_file_writer.FileWriter):
-    """Streams batches into one Parquet file; see `FileWriter`.
+    """Writes batches to one Parquet file; see `FileWriter`.
 
     Args:
-        sink: a path, or an open binary file (which stays open).
-        schema: the file's columns, meta columns included, as plain types.
-        avro_schema: JSON text for the footer; None leaves it out, as the original's row writer does.
-        bloom: how the bloom filter of ``key_column`` is made; None leaves filter and key range out.
-        constants: columns that are the same in every row, missing in the batches: name → text or None for null.
-        earlier: the footer of the file that is rewritten, see `FileWriter`.
-        repeating: text columns with few distinct values, which wait in memory as dictionaries.
-        bounds: columns whose bounds the summary is to tell, as far as the footer knows them.
+        sink: A path, or an open binary file (which stays open).
+        schema: Columns of the file, including meta columns, as plain types.
+        avro_schema: JSON text for the footer; None omits it, as Apache Hudi's row writer does.
+        bloom: Settings of the bloom filter of ``key_column``; None omits filter and key range.
+        constants: Columns with the same value in every row, missing in the batches: name → text or None for null.
+        earlier: Footer of the file that is rewritten, see `FileWriter`.
+        repeating: Text columns with few distinct values, which are buffered as dictionaries.
+        bounds: Columns whose bounds are part of the summary, as far as the footer has them.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class BaseFileWriter(base_file_writer.FileWriter):
 
     def _discard(self) -> None:
         if self._writer is not None:
-            self._writer.is_open = False  # else it would write a footer when it is collected
+            self._writer.is_open = False  # Otherwise it would write a footer when it is garbage-collected.
 
     def _new_watch(self, columns: pa.Schema | None) -> NanDetector:  # noqa: ARG002 - who asks later may ask for others
         self._watch: NanDetector = NanDetector(self._schema)
@@ -163,7 +163,7 @@ class BaseFileWriter(base_file_writer.FileWriter):
         return parquet_bounds(self._footers[0], columns, self._watch.found)
 
     def _open_writer(self, sample: pa.Table | None = None) -> pq.ParquetWriter:
-        """Open the file at the first rows, which tell what columns deserve a dictionary."""
+        """Open the file with the first rows, which determine the columns with dictionary encoding."""
         if self._writer is None:
             options = self._options
             self._writer = pq.ParquetWriter(
@@ -184,7 +184,7 @@ class BaseFileWriter(base_file_writer.FileWriter):
 
 
 def _dictionary_columns(schema: pa.Schema, sample: pa.Table | None) -> list[str]:
-    """Name the columns where a dictionary is worth trying: those whose first rows repeat their values."""
+    """Return the columns for which dictionary encoding is worthwhile: those whose first rows repeat their values."""
     chosen: list[str] = []
     for field in schema:
         if field.name in UNIQUE or pa.types.is_boolean(field.type):
@@ -198,7 +198,7 @@ def _dictionary_columns(schema: pa.Schema, sample: pa.Table | None) -> list[str]
 
 
 def _leaves(path: str, data_type: pa.DataType) -> Iterator[str]:
-    """Yield the Parquet paths of the leaf columns, which is how pyarrow wants nested columns named."""
+    """Yield the Parquet paths of the leaf columns, as pyarrow requires for nested columns."""
     if pa.types.is_struct(data_type):
         for child in data_type:
             yield from _leaves(f"{path}.{child.name}", child.type)
@@ -218,13 +218,14 @@ def open_file(
     pre_buffer: bool = True,
     metadata: pq.FileMetaData | None = None,
 ) -> pq.ParquetFile:
-    """Open a base file (path, buffer or random-access file). ``dictionary_columns`` come back dictionary-encoded;
-    ``metadata``, where it is known, is not read again.
+    """Open a base file (path, buffer or random-access file).
+
+    ``dictionary_columns`` are returned dictionary-encoded. ``metadata``, if known, is not read again.
 
     Raises:
-        FormatError: it is no Parquet file or its footer is broken.
+        FormatError: The file is not a Parquet file, or its footer is corrupt.
     """
-    with as_corruption("not a readable Parquet file"):
+    with as_corruption("not a valid Parquet file"):
         file = pq.ParquetFile(
             source,
             metadata=metadata,
@@ -232,27 +233,27 @@ def open_file(
             pre_buffer=pre_buffer,
             coerce_int96_timestamp_unit=_INT96_UNIT,
         )
-        _ = file.schema_arrow.names  # decodes them
+        _ = file.schema_arrow.names  # Decodes the footer.
     return file
 
 
 def dictionary_encoded_columns(file: pq.ParquetFile) -> frozenset[str]:
-    """Name the text columns that take less than a byte for each value, as only those with few distinct values do."""
+    """Return the text columns that take less than a byte per value, which is the case only for few distinct values."""
     metadata = file.metadata
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    found: set[str] = set()
+    columns: set[str] = set()
     for at in range(metadata.num_columns if groups else 0):
         name = metadata.schema.column(at).path
         if name not in file.schema_arrow.names or file.schema_arrow.field(name).type != pa.string():
             continue
         chunks = [group.column(at) for group in groups]
         if all(chunk.total_uncompressed_size <= max(chunk.num_values, 1024) for chunk in chunks):
-            found.add(name)
-    return frozenset(found)
+            columns.add(name)
+    return frozenset(columns)
 
 
 def read_footer(source: Any) -> Footer:
-    """Return what Hudi keeps in the footer of a base file (path, buffer, random-access file or open ParquetFile)."""
+    """Return Hudi's entries in the footer of a base file (path, buffer, random-access file or open ParquetFile)."""
     file = source if isinstance(source, pq.ParquetFile) else open_file(source, pre_buffer=False)
     return _footer(file.metadata, read_schema(file))
 
@@ -273,17 +274,17 @@ def _footer(metadata: pq.FileMetaData, schema: pa.Schema) -> Footer:
 
 
 def nan_columns(metadata: Any) -> frozenset[str] | None:
-    """The columns with NaN, as a footer (``pyarrow.parquet.FileMetaData``) notes them; None: it does not say."""
+    """Return the columns with NaN as noted in a footer (``pyarrow.parquet.FileMetaData``); None: unknown."""
     text = (metadata.metadata or {}).get(NAN_KEY.encode())
     try:
         return None if text is None else frozenset(map(str, json.loads(text)))
     except (ValueError, TypeError) as e:
-        raise FormatError(f"footer entry {NAN_KEY!r} is no list: {text!r}") from e
+        raise FormatError(f"footer entry {NAN_KEY!r} is not a list: {text!r}") from e
 
 
 def row_bytes(metadata: pq.FileMetaData, columns: Collection[str]) -> float:
-    """Bytes that a row has in these top-level columns, on average, before compression; a value that is repeated counts
-    as often as the file holds it."""
+    """Return the average uncompressed bytes per row of these top-level columns. A repeated value counts as often as it
+    is stored."""
     places = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path.split(".")[0] in columns]
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     size = sum(group.column(i).total_uncompressed_size for group in groups for i in places)
@@ -291,13 +292,13 @@ def row_bytes(metadata: pq.FileMetaData, columns: Collection[str]) -> float:
 
 
 def row_count(source: Any) -> int:
-    """Return the number of rows of a file, by its footer."""
+    """Return the number of rows in the footer of a file."""
     return int(open_file(source, pre_buffer=False).metadata.num_rows)
 
 
 def read_schema(file: pq.ParquetFile) -> pa.Schema:
-    """The columns of a file as `read_batches` gives them: all may be null, and timestamps that take 96 bits, as other
-    writers have them, are instants."""
+    """Return the columns of a file as returned by `read_batches`: all nullable, and 96-bit timestamps of other writers
+    as instants."""
     return _read_schema(file.schema_arrow, file.metadata)
 
 
@@ -315,7 +316,7 @@ def _read_schema(schema: pa.Schema, metadata: pq.FileMetaData) -> pa.Schema:
 
 
 def _with_instants(kind: pa.DataType, wide: Iterator[bool]) -> pa.DataType:
-    """The type with the leaves that are told, in their order, to take 96 bits as instants."""
+    """Return the type with those leaves as instants that are 96-bit timestamps (``wide``, in the order of leaves)."""
     if pa.types.is_struct(kind):
         return pa.struct([kind.field(i).with_type(_with_instants(kind.field(i).type, wide)) for i in range(len(kind))])
     if pa.types.is_map(kind):
@@ -335,24 +336,24 @@ def read_batches(
     dictionary_columns: Sequence[str] = (),
     invalid_text: InvalidText = InvalidText.FAIL,
 ) -> Iterator[pa.RecordBatch]:
-    """Stream a base file's rows in order; memory is bounded by a few pages a column.
+    """Read a base file as a stream of batches in row order. Memory is bounded by a few pages per column.
 
-    ``columns`` are top-level names (None: all); those that the file does not have are left out. Both list forms of
-    Hudi's writers come back as lists. ``invalid_text``: what becomes of text that is not UTF-8.
+    ``columns`` are top-level names (None: all); those that the file does not have are omitted. Both list forms of
+    Hudi's writers are returned as lists. ``invalid_text`` determines the treatment of text that is not valid UTF-8.
 
     Raises:
-        FormatError: a page is damaged, or text is not UTF-8.
+        FormatError: A page is corrupt, or text is not valid UTF-8.
     """
     file = source if isinstance(source, pq.ParquetFile) else open_file(source, dictionary_columns=dictionary_columns)
     schema = read_schema(file)
     wanted = schema.names if columns is None else [name for name in columns if name in schema.names]
-    with as_corruption("the Parquet file cannot be read"):
+    with as_corruption("cannot read the Parquet file"):
         stored = file.iter_batches(batch_size=batch_size, columns=wanted, row_groups=row_groups)
         yield from valid_text((_as_read(batch, schema) for batch in stored), invalid_text)
 
 
 def _as_read(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch as Arrow reads it, under the types of `read_schema`."""
+    """Return a batch as read by Arrow with the types of `read_schema`."""
     if not batch.num_columns:
         return batch
     fields = [schema.field(name) for name in batch.schema.names]
@@ -361,11 +362,11 @@ def _as_read(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 class FilteredFile:
-    """A base file of which Arrow reads the rows that meet a condition, row groups by their statistics first.
+    """A base file from which Arrow reads the rows that satisfy a condition, pruning row groups by their statistics.
 
     Attributes:
-        schema: its columns as `batches` gives them.
-        comparable: the columns that conditions can be on.
+        schema: Columns as returned by `batches`.
+        comparable: Columns supported in conditions.
     """
 
     def __init__(self, source: Any, invalid_text: InvalidText = InvalidText.FAIL) -> None:
@@ -404,7 +405,7 @@ class FilteredFile:
         the others the pages that have them.
 
         Raises:
-            FormatError: text is not UTF-8. Damage is raised as Arrow does.
+            FormatError: Text is not valid UTF-8. Errors of Arrow for corrupt data are passed on.
         """
         fragment = self._fragment
         if condition is not None and tested:

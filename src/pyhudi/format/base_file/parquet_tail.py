@@ -1,11 +1,11 @@
-"""The end of a Parquet file (page indexes and footer), changed before it is written.
+"""Tail of a Parquet file (page indexes and footer), corrected before it is written.
 
-Arrow leaves NaN out of the least and greatest values of row groups and pages. Spark takes NaN for the greatest of all
-numbers and leaves row groups out by those values all the same, whoever reads the table. parquet-java writes no such
-values where there is NaN; neither do we.
+Arrow omits NaN from the minimum and maximum of row groups and pages. Spark considers NaN greater than all numbers and
+nevertheless prunes row groups by these values. parquet-java writes no minimum and maximum if there is NaN; neither does
+pyhudi.
 
-0.0 and -0.0 are equal, but not to parquet-java where it looks up in a column's dictionary whether any row can have a
-value: Spark would not find -0.0 when it is asked for 0.0. It looks only where all pages are said to have dictionaries.
+0.0 and -0.0 are equal, but not when parquet-java looks up a value in the dictionary of a column: Spark would not find
+-0.0 by a filter on 0.0. parquet-java looks there only if all pages are declared to be dictionary-encoded.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _ENDS = (1, 2, 5, 6, 7, 8)
 
 
 class TailBuffer(NonClosingSink):
-    """A file to write, the end of which is kept back from `keep_back` on."""
+    """A file to write, whose end is withheld after `keep_back`."""
 
     def __init__(self, file: Any) -> None:
         super().__init__(file)
         self._end: bytearray | None = None
 
     def keep_back(self) -> None:
-        """Keep what is written from now on."""
+        """Withhold bytes that are written from now on."""
         self._end = bytearray()
 
     @property
     def end(self) -> bytes:
-        """Bytes that were held back."""
+        """Return the withheld bytes."""
         return bytes(self._end or b"")
 
     def write(self, data: bytes) -> None:
@@ -50,8 +50,10 @@ class TailBuffer(NonClosingSink):
 
 
 def corrected_tail(end: bytes, nan: Collection[str], zeros: Collection[str]) -> bytes:
-    """The end of a file with NaN in some columns (dotted paths of leaves) and -0.0 in some: the first have no least and
-    greatest values any more, of the others it is not said that all pages have dictionaries."""
+    """Return the corrected tail of a file with NaN in some columns (dotted paths of leaves) and -0.0 in others.
+
+    Columns with NaN lose their minimum and maximum; those with -0.0 are no longer declared fully dictionary-encoded.
+    """
     size = int.from_bytes(end[-8:-4], "little")
     footer = read_struct(end[-8 - size : -8])
     for group in footer[_ROW_GROUPS].data.values:

@@ -1,8 +1,8 @@
 """Parquet files made of the row groups of others, which are copied byte for byte under a new footer.
 
-Nothing is decoded: column chunks, with their pages and statistics, page indexes and bloom filters stay what they are,
-and only the offsets that lead to them change. A column that is to have another value, the same in every row, gets new
-chunks. Footer entries of record keys (range and bloom filter) are joined.
+Nothing is decoded: column chunks with their pages and statistics, page indexes and bloom filters are unchanged, and
+only the offsets to them are adjusted. A column that gets a new value, the same in every row, gets new chunks. Footer
+entries of record keys (range and bloom filter) are merged.
 
 Field numbers are those of parquet.thrift of Apache Parquet.
 """
@@ -52,24 +52,24 @@ _PAGE_OFFSETS = (_DATA_OFFSET, _INDEX_OFFSET, _DICTIONARY_OFFSET)
 _PAGES, _PAGE_OFFSET = 1, 1
 
 _DISTRUSTED = re.compile(r"parquet-mr version 1\.[0-9]\.")
-"""Writers whose statistics readers take for wrong; under another name in the footer they would not."""
+"""Writers whose statistics are known to be wrong. Under another writer's name readers would trust them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """A file made of copies: rows, bytes."""
+    """A file that consists of copies: rows, bytes."""
 
     num_rows: int
     size: int
 
 
 class RowGroupCopier:
-    """Writes one Parquet file out of the row groups of others. Memory: a few megabytes, and the new footer.
+    """Writes one Parquet file from the row groups of others. Memory: a few megabytes, and the new footer.
 
     Args:
-        sink: where to write to; has `write`. It stays open.
-        constants: top-level columns of texts that get a value of their own, by name.
-        max_keys: keys that the bloom filter of record keys is made for, at most.
+        sink: Output with a method `write`. It stays open.
+        constants: Top-level text columns that get a new value, by name.
+        max_keys: Maximum number of keys for which the bloom filter of record keys is designed.
     """
 
     def __init__(self, sink: Any, constants: Mapping[str, str], max_keys: int) -> None:
@@ -83,13 +83,13 @@ class RowGroupCopier:
         self._made: dict[tuple[bytes, int], tuple[Struct, _Ranges]] = {}
 
     def add(self, source: Any) -> str | None:
-        """Copy all row groups of a file (random access). Returns why it cannot be joined with those before it, in
-        words; nothing is written then.
+        """Copy all row groups of a file (random access). Return the reason if it cannot be merged with the previous
+        ones; then nothing is written.
 
         Raises:
-            FormatError: the file is damaged.
+            FormatError: The file is corrupt.
         """
-        with as_corruption("the Parquet file cannot be read"):
+        with as_corruption("cannot read the Parquet file"):
             footer = read_file_metadata(source)
             if footer is None:
                 return "it is encrypted"
@@ -111,14 +111,14 @@ class RowGroupCopier:
         """Write the footer."""
         first = self._first
         if first is None:
-            raise FormatError("there is no file whose row groups could be copied")
+            raise FormatError("no file was added to copy row groups from")
         entries, created_by = self._entries.finish()
-        found = [{1: Value(Kind.BINARY, key), 2: Value(Kind.BINARY, text)} for key, text in sorted(entries.items())]
+        pairs = [{1: Value(Kind.BINARY, key), 2: Value(Kind.BINARY, text)} for key, text in sorted(entries.items())]
         footer = {
             **first,
             _NUM_ROWS: from_int(Kind.I64, self._num_rows),
             _ROW_GROUPS: Value(Kind.LIST, Items(Kind.STRUCT, self._groups)),
-            _ENTRIES: Value(Kind.LIST, Items(Kind.STRUCT, found)),
+            _ENTRIES: Value(Kind.LIST, Items(Kind.STRUCT, pairs)),
             _CREATED_BY: Value(Kind.BINARY, created_by),
         }
         data = _written(footer)
@@ -128,17 +128,17 @@ class RowGroupCopier:
     def _obstacle(self, footer: Struct) -> str | None:
         created_by = _text(footer, _CREATED_BY)
         if _DISTRUSTED.match(created_by):
-            return f"its statistics are not to be trusted: {created_by}"
+            return f"its statistics are not reliable: {created_by}"
         if _ENCRYPTION in footer or any(set(_CRYPTO) & chunk.keys() for chunk in _chunks(footer)):
-            return "columns of it are encrypted"
+            return "it has encrypted columns"
         if self._first is not None:
             same = _columns(self._first) == _columns(footer)
-            return None if same else "its schema is another one"
+            return None if same else "its schema differs"
         there = dict(_top_level(footer[_SCHEMA].data.values))
         for name in self._constants:
             element = there.get(name, {})
             if (_number(element, _TYPE), _number(element, _REPETITION)) != (_BYTE_ARRAY, _OPTIONAL):
-                return f"its column {name.decode()!r} is no optional text"
+                return f"its column {name.decode()!r} is not an optional text"
         return None
 
     # --- row groups --------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class RowGroupCopier:
         return chunk, file, delta
 
     def _copy_bytes(self, source: Any, waiting: list[tuple[int, int]]) -> None:
-        """Copy neighbouring chunks, and forget them."""
+        """Copy adjacent chunks and clear the list."""
         if not waiting:
             return
         at, end = waiting[0][0], waiting[-1][1]
@@ -193,12 +193,12 @@ class RowGroupCopier:
         while at < end:
             piece = source.read_at(min(_PIECE, end - at), at)
             if not len(piece):
-                raise FormatError(f"the Parquet file ends at byte {at}, in a column chunk that goes to {end}")
+                raise FormatError(f"the Parquet file ends at byte {at}, within a column chunk that ends at {end}")
             self._write(piece)
             at += len(piece)
 
     def _with_indexes(self, chunk: Struct, indexes: _Ranges, delta: int) -> Struct:
-        """The chunk as the new file says it; its page indexes and bloom filter are written."""
+        """Return the chunk with its new offsets. Its page indexes and bloom filter are written."""
         moved = dict(chunk)
         meta: Struct = dict(chunk[_META_DATA].data)
         for field in _PAGE_OFFSETS:
@@ -208,7 +208,7 @@ class RowGroupCopier:
             moved[_CHUNK_OFFSET] = from_int(Kind.I64, to_int(moved[_CHUNK_OFFSET]) + delta)
         for holder, fields in ((meta, _BLOOM), (moved, _COLUMN_INDEX), (moved, _OFFSET_INDEX)):
             offset, length = fields
-            if offset not in holder or length not in holder:  # old writers do not say how long filters are
+            if offset not in holder or length not in holder:  # Old writers omit the length of filters.
                 holder.pop(offset, None)
                 continue
             data = indexes.read(to_int(holder[offset]), to_int(holder[length]))
@@ -226,7 +226,7 @@ class RowGroupCopier:
 
 
 class _Ranges:
-    """Ranges of a file, read at once where they are close together."""
+    """Ranges of a file, read in one request if they are close together."""
 
     def __init__(self, source: Any, spans: list[tuple[int, int]]) -> None:
         self._source = source
@@ -235,25 +235,25 @@ class _Ranges:
         self._data = source.read_at(size, self._begin) if size <= _TAIL + 2 * sum(n for _, n in spans) else b""
 
     def read(self, offset: int, length: int) -> bytes:
-        """One of the ranges, or any other.
+        """Read one of the ranges, or any other.
 
         Raises:
-            FormatError: the file ends before.
+            FormatError: The file is too short.
         """
         at = offset - self._begin
         if at >= 0 and at + length <= len(self._data):
             return self._data[at : at + length]
         data: bytes = self._source.read_at(length, offset)
         if len(data) < length:
-            raise FormatError(f"the Parquet file ends before byte {offset + length}, to which an index goes")
+            raise FormatError(f"the Parquet file ends before byte {offset + length}, the end of an index")
         return data
 
 
 def read_file_metadata(source: Any) -> Struct | None:
-    """The footer of a Parquet file (random access); None if it is encrypted.
+    """Return the footer of a Parquet file (random access); None if it is encrypted.
 
     Raises:
-        FormatError: it is no Parquet file, or a damaged one.
+        FormatError: The file is not a Parquet file, or is corrupt.
     """
     size = source.size()
     tail = source.read_at(min(size, _TAIL), max(0, size - _TAIL))
@@ -261,14 +261,14 @@ def read_file_metadata(source: Any) -> Struct | None:
         return None
     length = int.from_bytes(tail[-8:-4], "little")
     if len(tail) < 12 or tail[-4:] != _MAGIC or length + 12 > size:
-        raise FormatError(f"no Parquet file: its {size} bytes end with {tail[-8:]!r}")
+        raise FormatError(f"not a Parquet file: its {size} bytes end with {tail[-8:]!r}")
     if length + 8 > len(tail):
         tail = source.read_at(length + 8, size - length - 8)
     return read_struct(tail[-8 - length : -8])
 
 
 def constant_chunk(name: str, text: str, rows: int) -> tuple[Struct, _Ranges]:
-    """A column chunk that has one text in all rows: what a footer says of it, and the file in which it is."""
+    """Return a column chunk with one text in all rows: its footer entry, and the file that holds it."""
     column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([text]))
     sink = io.BytesIO()
     table = pa.table({name: column})
@@ -283,7 +283,7 @@ def constant_chunk(name: str, text: str, rows: int) -> tuple[Struct, _Ranges]:
 
 
 def _columns(footer: Struct) -> tuple[list[Struct], Value | None]:
-    """The columns of a schema and how they are ordered; what the schema itself is called differs between writers."""
+    """Return the columns of a schema and their order; the name of the schema itself differs between writers."""
     return footer[_SCHEMA].data.values[1:], footer.get(_COLUMN_ORDERS)
 
 
@@ -298,7 +298,7 @@ def _chunks(footer: Struct) -> Iterator[Struct]:
 
 
 def _span(chunk: Struct) -> tuple[int, int]:
-    """Begin and end of a chunk."""
+    """Return start and end of a chunk."""
     meta: Struct = chunk[_META_DATA].data
     start = min(offset for field in _PAGE_OFFSETS if (offset := _number(meta, field)))
     return start, start + to_int(meta[_SIZE])
@@ -311,7 +311,7 @@ def _index_spans(chunk: Struct) -> Iterator[tuple[int, int]]:
 
 
 def _moved_pages(data: bytes, delta: int) -> bytes:
-    """An offset index whose pages lie elsewhere."""
+    """Return an offset index with shifted pages."""
     index = read_struct(data)
     pages = index[_PAGES].data
     moved = [{**p, _PAGE_OFFSET: from_int(Kind.I64, to_int(p[_PAGE_OFFSET]) + delta)} for p in pages.values]
@@ -319,7 +319,7 @@ def _moved_pages(data: bytes, delta: int) -> bytes:
 
 
 def _top_level(schema: list[Struct]) -> Iterator[tuple[bytes, Struct]]:
-    """The columns of a schema, which is a list of a tree's nodes, each before its children."""
+    """Return the top-level columns of a schema, which is a list of tree nodes in pre-order."""
     at = 1
     while at < len(schema):
         yield schema[at][_NAME].data, schema[at]

@@ -1,6 +1,6 @@
-"""Thrift's compact protocol as plain values: structs are taken apart and put together without knowing what they mean.
+"""Thrift's compact protocol as plain values: structs are parsed and serialized without knowledge of their meaning.
 
-What is not touched comes out as it went in. Source: the compact protocol specification of Apache Thrift.
+Fields that are not changed keep their bytes. Source: the compact protocol specification of Apache Thrift.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyhudi.errors import FormatError
 
 
 class Kind(IntEnum):
-    """Types of values, by their code on the wire."""
+    """Wire types of values."""
 
     TRUE = 1
     FALSE = 2
@@ -31,7 +31,7 @@ class Kind(IntEnum):
 
 class Value(NamedTuple):
     """A value with its type: integers as on the wire (zigzag), doubles and texts as bytes, lists as `Items`, maps as
-    `Pairs`, structs as `Struct` (or, to be written, as the bytes of `write_struct`)."""
+    `Pairs`, structs as `Struct` (or, for writing, as the bytes of `write_struct`)."""
 
     kind: Kind
     data: Any
@@ -61,10 +61,10 @@ Struct: TypeAlias = dict[int, Value]
 
 
 def read_struct(data: bytes) -> Struct:
-    """The struct that bytes begin with.
+    """Parse the struct at the start of the bytes.
 
     Raises:
-        FormatError: they do not hold one.
+        FormatError: The bytes are not such a struct.
     """
     try:
         return _read_struct(data, 0)[0]
@@ -73,24 +73,24 @@ def read_struct(data: bytes) -> Struct:
 
 
 def write_struct(fields: Struct) -> bytes:
-    """A struct's bytes."""
+    """Serialize a struct."""
     out = bytearray()
     _write_struct(out, fields)
     return bytes(out)
 
 
 def to_int(value: Value) -> int:
-    """The integer that a value is."""
+    """Return the value as an integer."""
     return _signed(value.data)
 
 
 def from_int(kind: Kind, integer: int) -> Value:
-    """An integer as a value."""
+    """Return an integer as a value."""
     return Value(kind, integer << 1 if integer >= 0 else ~(integer << 1))
 
 
 def _read_struct(data: bytes, at: int) -> tuple[Struct, int]:
-    """The struct at a place, and the place behind it."""
+    """Return the struct at a position, and the position after it."""
     fields: Struct = {}
     number = 0
     while header := data[at]:
@@ -106,13 +106,13 @@ def _read_struct(data: bytes, at: int) -> tuple[Struct, int]:
         if kind <= Kind.FALSE:
             fields[number] = Value(kind, None)
         else:
-            found, at = _read(data, at, kind)
-            fields[number] = Value(kind, found)
+            value, at = _read(data, at, kind)
+            fields[number] = Value(kind, value)
     return fields, at + 1
 
 
 def _read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
-    """The value at a place, and the place behind it."""
+    """Return the value at a position, and the position after it."""
     if kind in _INTEGERS:
         return _varint(data, at)
     if kind == Kind.BINARY:
@@ -125,8 +125,8 @@ def _read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
         size, at = (header >> 4, at + 1) if header >> 4 < 15 else _varint(data, at + 1)
         values = []
         for _ in range(size):
-            found, at = _read(data, at, header & 15)
-            values.append(found)
+            value, at = _read(data, at, header & 15)
+            values.append(value)
         return Items(header & 15, values), at
     if kind == Kind.MAP:
         return _read_map(data, at)

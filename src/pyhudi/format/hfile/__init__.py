@@ -1,3 +1,4 @@
-"""HFiles, the sorted key-value files of HBase that the metadata table is made of. Takes sorted keys and values and
-gives a file; looks up keys and prefixes in one, block by block.
+"""HFiles, the sorted key-value files of HBase that make up the metadata table.
+
+Writes sorted keys and values to a file, and looks up keys and prefixes in one, block by block.
 """

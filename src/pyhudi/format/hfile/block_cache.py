@@ -1,4 +1,4 @@
-"""Decoded blocks of HFiles that several lookups want, for all readers of a process."""
+"""Cache of decoded HFile blocks, shared by all readers of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_BYTES = 256 * 1024 * 1024
 
 
 class BlockCache:
-    """LRU cache of values by key, bounded in bytes. Safe for several threads."""
+    """LRU cache of values by key, bounded in bytes. Thread-safe."""
 
     def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
         self._most = most_bytes
@@ -21,11 +21,11 @@ class BlockCache:
 
     @property
     def size(self) -> int:
-        """Bytes held."""
+        """Cached bytes."""
         return self._bytes
 
     def get(self, key: Hashable, make: Callable[[], tuple[Any, int]]) -> Any:
-        """Return the value of a key, which is not None; ``make`` gives it with its bytes where there is none."""
+        """Return the value of a key. If it is missing, ``make`` returns it with its size in bytes."""
         known = self.find(key)
         if known is not None:
             return known
@@ -34,7 +34,7 @@ class BlockCache:
         return value
 
     def find(self, key: Hashable) -> Any:
-        """Return the value of a key; None where there is none."""
+        """Return the value of a key; None if it is missing."""
         with self._guard:
             if key not in self._held:
                 return None
@@ -42,7 +42,7 @@ class BlockCache:
             return self._held[key][0]
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
-        """Add a value of the given size (bytes), unless the key has one."""
+        """Add a value of the given size (bytes), unless the key exists."""
         with self._guard:
             if size <= self._most and key not in self._held:
                 self._held[key] = (value, size)

@@ -1,8 +1,8 @@
 """Compression codecs of HFile blocks, by their HBase numbers in the trailer.
 
-Apache Hudi writes gzip and plain blocks, and so does this project. Releases that write with HBase can be told to use
-the others (``hoodie.hfile.compression.algorithm``), which are read here where a library is at hand. Snappy and LZ4 come
-in the frames of Hadoop: the plain size, then pieces with their sizes, numbers of four bytes.
+Apache Hudi and pyhudi write gzip and uncompressed blocks. Releases that write with HBase support other codecs
+(``hoodie.hfile.compression.algorithm``), which are read if a library is available. Snappy and LZ4 use Hadoop's framing:
+the uncompressed size, then pieces with their sizes, as numbers of four bytes.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ class Codec(IntEnum):
 
 
 WRITTEN = (Codec.GZIP, Codec.NONE)
-"""Codecs that are written; all releases of Apache Hudi read them."""
+"""Codecs that pyhudi writes; all releases of Apache Hudi read them."""
 
 _LEAST, _MOST_RATIO = 64, {Codec.GZIP: 1100, Codec.SNAPPY: 64, Codec.LZ4: 256, Codec.BZIP2: 50_000, Codec.ZSTD: 50_000}
-"""About the most bytes that each codec makes of one; a payload that claims more is damaged."""
+"""Approximate maximum compression ratio of each codec; a payload that claims more is corrupt."""
 
 
 def decompress(payload: memoryview, size: int, codec: Codec) -> bytes:
-    """Return the plain bytes of a payload, which must be ``size``.
+    """Decompress a payload to ``size`` bytes.
 
     Raises:
-        FormatError: it is damaged, or of a codec that is not read.
+        FormatError: The payload is corrupt, or the codec is not supported.
     """
     if codec is Codec.NONE:
         plain = bytes(payload)
     elif codec not in _DECODERS:
         raise FormatError(
-            f"HFile blocks compressed with {codec.name} cannot be read: there is no library for it. Let Apache Hudi "
-            "write the table's metadata anew with hoodie.hfile.compression.algorithm=GZ"
+            f"cannot read HFile blocks compressed with {codec.name}: no library is available. Let Apache Hudi "
+            "rebuild the metadata table with hoodie.hfile.compression.algorithm=GZ"
         )
     elif size < 0 or size > max(len(payload), _LEAST) * _MOST_RATIO[codec]:
-        raise FormatError(f"an HFile block of {len(payload)} bytes cannot hold {size}")
+        raise FormatError(f"an HFile block of {len(payload)} bytes cannot decompress to {size}")
     else:
         try:
             plain = _DECODERS[codec](payload, size)
         except (zlib.error, OSError, ValueError, struct.error) as e:
-            raise FormatError(f"an HFile block cannot be decompressed: {e}") from e
+            raise FormatError(f"cannot decompress an HFile block: {e}") from e
     if len(plain) != size:
-        raise FormatError(f"an HFile block of {size} bytes has {len(plain)}")
+        raise FormatError(f"an HFile block decompresses to {len(plain)} instead of {size} bytes")
     return plain
 
 
@@ -68,10 +68,10 @@ def _gzip(payload: memoryview, size: int) -> bytes:
     inflate = zlib.decompressobj(31)
     plain = inflate.decompress(payload, size + 1)
     if len(plain) == size and not inflate.eof:
-        # the end of the stream, with its own checksum, may not have been looked at yet
+        # The end of the stream, with its checksum, may not have been processed yet.
         plain += inflate.decompress(inflate.unconsumed_tail, 1)
         if not inflate.eof:
-            raise FormatError("the compressed payload of an HFile block has no end")
+            raise FormatError("the compressed payload of an HFile block is truncated")
     return plain
 
 
@@ -81,7 +81,7 @@ def _bzip2(payload: memoryview, size: int) -> bytes:
     if len(plain) == size and not stream.eof:
         plain += stream.decompress(b"", 1)
         if not stream.eof:
-            raise FormatError("the compressed payload of an HFile block has no end")
+            raise FormatError("the compressed payload of an HFile block is truncated")
     return plain
 
 
@@ -109,7 +109,7 @@ _DECODERS: dict[Codec, Callable[[memoryview, int], bytes]] = {
 
 
 def _framed(payload: memoryview, size: int, name: str, size_of: Callable[[memoryview], int]) -> bytes:
-    """The plain bytes of Hadoop's frames."""
+    """Decompress Hadoop's frames."""
     codec = pa.Codec(name)
     parts: list[bytes] = []
     at = total = 0
@@ -121,11 +121,11 @@ def _framed(payload: memoryview, size: int, name: str, size_of: Callable[[memory
             at += _SIZE.size
             piece = payload[at : at + length]
             if len(piece) != length:
-                raise FormatError("a compressed piece of an HFile block is cut")
+                raise FormatError("a compressed piece of an HFile block is truncated")
             plain_size = size_of(piece)
             total += plain_size
             if not 0 < plain_size <= left or total > size:
-                raise FormatError(f"a piece of an HFile block has {plain_size} of {left} bytes")
+                raise FormatError(f"a piece of an HFile block has {plain_size} bytes, but {left} are left")
             parts.append(codec.decompress(piece, plain_size, asbytes=True))
             at += length
             left -= plain_size
@@ -133,7 +133,7 @@ def _framed(payload: memoryview, size: int, name: str, size_of: Callable[[memory
 
 
 def _snappy_size(piece: memoryview) -> int:
-    """The plain size that a piece compressed with Snappy begins with."""
+    """Return the uncompressed size at the start of a piece compressed with Snappy."""
     result = 0
     for shift, byte in zip(range(0, 35, 7), piece[:5], strict=False):
         result |= (byte & 0x7F) << shift
@@ -143,7 +143,7 @@ def _snappy_size(piece: memoryview) -> int:
 
 
 def _lz4_size(piece: memoryview) -> int:
-    """The plain size of an LZ4 block, which only its sequences tell: literals, then what is repeated."""
+    """Return the uncompressed size of an LZ4 block, which only its sequences determine: literals, then repetitions."""
     at = total = 0
     end = len(piece)
     while at < end:
@@ -158,7 +158,7 @@ def _lz4_size(piece: memoryview) -> int:
 
 
 def _lz4_length(piece: memoryview, at: int, length: int) -> tuple[int, int]:
-    """A length, and the place behind what there is of it at a place: 15 goes on in bytes as long as they are 255."""
+    """Return a length and the position after it: 15 is followed by more bytes as long as they are 255."""
     if length < 15:
         return length, at
     while at < len(piece):

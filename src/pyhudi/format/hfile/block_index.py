@@ -1,4 +1,4 @@
-"""The index of an HFile: where its blocks are, and with which keys they begin."""
+"""Index of an HFile: offsets and first keys of its blocks."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ class IndexEntry(NamedTuple):
 
 
 _MIDDLE = 16
-"""Bytes behind the entries of the root of a large index, which tell its middle."""
+"""Bytes after the entries of the root of a large index, which describe its middle."""
 
 
 def root_entries(payload: bytes, count: int, limit: int, *, levels: int = 1) -> list[IndexEntry]:
-    """Entries of the root of the data index; ``limit`` is where the blocks end. Only an index of several ``levels``
-    tells its middle.
+    """Return the entries of the root of the data index. ``limit`` is the end of the blocks. Only an index with several
+    ``levels`` has its middle noted.
 
     Raises:
-        FormatError: the payload is not an index with that number of entries.
+        FormatError: The payload is not an index with that number of entries.
     """
-    found = meta_entries(payload, count, limit, behind=_MIDDLE if levels > 1 else 0)
-    return [IndexEntry(blocks.row_of(e.key), e.offset, e.size) for e in found]
+    entries = meta_entries(payload, count, limit, behind=_MIDDLE if levels > 1 else 0)
+    return [IndexEntry(blocks.row_of(e.key), e.offset, e.size) for e in entries]
 
 
 def meta_entries(payload: bytes, count: int, limit: int, *, behind: int = 0) -> list[IndexEntry]:
-    """Return the entries of a root index whose keys are as they stand; up to ``behind`` bytes may follow them."""
+    """Return the entries of a root index with unmodified keys; up to ``behind`` bytes may follow them."""
     if not 0 <= count <= len(payload) // (_ENTRY.size + 1):
-        raise FormatError(f"an HFile index of {len(payload)} bytes with {count} entries")
+        raise FormatError(f"an HFile index of {len(payload)} bytes cannot have {count} entries")
     result = []
     at = 0
     for _ in range(count):
@@ -48,35 +48,35 @@ def meta_entries(payload: bytes, count: int, limit: int, *, behind: int = 0) -> 
         offset, size = _ENTRY.unpack_from(payload, at)
         length, at = blocks.hadoop_varint(payload, at + _ENTRY.size)
         if not 0 <= length <= len(payload) - at:
-            raise FormatError(f"an HFile index has a key of {length} bytes")
+            raise FormatError(f"an HFile index has a key of invalid length {length}")
         result.append(_entry(payload[at : at + length], offset, size, limit))
         at += length
     if len(payload) - at not in (0, behind):
-        raise FormatError(f"an HFile index of {count} entries has {len(payload) - at} bytes more")
+        raise FormatError(f"an HFile index of {count} entries has {len(payload) - at} trailing bytes")
     return result
 
 
 def leaf_entries(payload: bytes, limit: int) -> list[IndexEntry]:
-    """Entries of an index block below the root."""
+    """Return the entries of an index block below the root."""
     try:
         (count,) = _INT.unpack_from(payload)
         if not 0 <= count <= len(payload) // _INT.size:
-            raise FormatError(f"an HFile index of {len(payload)} bytes with {count} entries")
+            raise FormatError(f"an HFile index of {len(payload)} bytes cannot have {count} entries")
         places = struct.unpack_from(f">{count + 1}i", payload, _INT.size)
         start = _INT.size * (count + 2)
         result = []
         for begin, end in itertools.pairwise(places):
             if not 0 <= begin <= end <= len(payload) - start:
-                raise FormatError("an HFile index has entries outside of it")
+                raise FormatError("an HFile index has entries outside of its block")
             offset, size = _ENTRY.unpack_from(payload, start + begin)
             key = payload[start + begin + _ENTRY.size : start + end]
             result.append(_entry(blocks.row_of(key), offset, size, limit))
         return result
     except struct.error as e:
-        raise FormatError(f"an HFile index cannot be parsed: {e}") from e
+        raise FormatError(f"cannot parse an HFile index: {e}") from e
 
 
 def _entry(key: bytes, offset: int, size: int, limit: int) -> IndexEntry:
     if not 0 <= offset <= offset + size <= limit:
-        raise FormatError(f"an HFile index names a block of {size} bytes at {offset}, beyond the blocks")
+        raise FormatError(f"an HFile index refers to a block of {size} bytes at {offset}, beyond the blocks")
     return IndexEntry(key, offset, size)

@@ -1,7 +1,7 @@
-"""The parts that HFiles are made of: checksummed blocks, the trailer, numbers and keys.
+"""Components of HFiles: checksummed blocks, trailer, numbers and keys.
 
-A block has a header of 33 bytes, a payload (compressed by the file's codec) and checksums over both. A key is a row
-with ten more bytes that are the same in every key of Hudi's; releases since 1.1 leave them out in index entries.
+A block has a header of 33 bytes, a payload (compressed by the file's codec) and checksums of both. A key is a row
+followed by ten bytes that are the same in every key of Hudi's; releases since 1.1 omit them in index entries.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ FILE_INFO_MAGIC = b"FILEINF2"
 TRAILER_MAGIC = b'TRABLK"$'
 
 BLOCK_HEADER = struct.Struct(">8siiqbii")
-"""Magic, size on disk without header, payload size uncompressed, offset of the previous block of the kind, checksum
-type, bytes that one checksum covers, size on disk of header and payload."""
+"""Magic, size on disk without header, uncompressed size of the payload, offset of the previous block of the kind,
+checksum type, bytes per checksum, size on disk of header and payload."""
 
 TRAILER_SIZE = 4096
 MAJOR_VERSION = 3
@@ -33,7 +33,7 @@ MAJOR_VERSION = 3
 CHECKSUM_NONE, CHECKSUM_CRC32, CHECKSUM_CRC32C = 0, 1, 2
 
 KEY_TAIL = b"\x00" + struct.pack(">q", (1 << 63) - 1) + b"\x04"
-"""Bytes after the row in a key: no column family, the latest time, an entry that is put."""
+"""Bytes after the row in a key: no column family, maximum timestamp, type Put."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,19 @@ class Trailer:
 
 
 def read_block(data: memoryview, magics: tuple[bytes, ...], codec: Codec) -> tuple[bytes, int]:
-    """Return the payload of the block that the bytes begin with, and its size on disk.
+    """Return the payload of the block at the start of the bytes, and its size on disk.
 
-    Checksums of the kind that HBase and the original call CRC32 are checked; CRC32C is not, as nobody does.
+    Checksums of HBase's type CRC32, as written by Apache Hudi, are verified; those of type CRC32C are not, as in other
+    readers.
 
     Raises:
-        FormatError: it is no block of these kinds, or broken.
+        FormatError: The bytes are not a block of these kinds, or are corrupt.
     """
     if len(data) < BLOCK_HEADER.size:
-        raise FormatError(f"an HFile block needs {BLOCK_HEADER.size} bytes and has {len(data)}")
+        raise FormatError(f"an HFile block needs {BLOCK_HEADER.size} bytes, but has {len(data)}")
     magic, size, plain_size, _, checksum, chunk, covered = BLOCK_HEADER.unpack_from(data)
     if magic not in magics:
-        raise FormatError(f"an HFile block of kind {magic!r} where {b', '.join(magics)!r} must be")
+        raise FormatError(f"an HFile block has kind {magic!r}; expected {b', '.join(magics)!r}")
     end = BLOCK_HEADER.size + size
     if not BLOCK_HEADER.size <= covered <= end <= len(data):
         raise FormatError(f"an HFile block of {size} bytes, {covered} of them covered, in {len(data)}")
@@ -78,25 +79,25 @@ def _check(covered: memoryview, stored: memoryview, chunk: int) -> None:
         raise FormatError(f"an HFile block with a checksum for every {chunk} bytes")
     sums = [zlib.crc32(covered[at : at + chunk]) for at in range(0, len(covered), chunk)]
     if bytes(stored) != struct.pack(f">{len(sums)}I", *sums):
-        raise FormatError("the checksums of an HFile block are not those of its bytes")
+        raise FormatError("the checksums of an HFile block do not match")
 
 
 def parse_trailer(data: memoryview) -> Trailer:
-    """Return the trailer, given the last `TRAILER_SIZE` bytes of a file.
+    """Parse the trailer in the last `TRAILER_SIZE` bytes of a file.
 
     Raises:
-        FormatError: it is none, of another version, or says something that is not supported.
+        FormatError: The bytes are not a trailer, or have an unsupported version or feature.
     """
     if len(data) != TRAILER_SIZE or bytes(data[:MAGIC_SIZE]) != TRAILER_MAGIC:
         raise FormatError("not an HFile: it has no trailer")
     major = int.from_bytes(data[-3:], "big")
     if major != MAJOR_VERSION:
-        raise FormatError(f"an HFile of version {major}; only version {MAJOR_VERSION} is known")
+        raise FormatError(f"unsupported HFile version {major}; only version {MAJOR_VERSION} is supported")
     length, at = protobuf_varint(data, MAGIC_SIZE)
     fields = dict(protobuf_fields(data[at : at + length]))
     numbers = {number: value for number, value in fields.items() if isinstance(value, int)}
     if 13 in fields:
-        raise FormatError("an encrypted HFile, which cannot be read")
+        raise FormatError("encrypted HFiles are not supported")
     try:
         comparator = fields.get(11, b"")
         return Trailer(
@@ -112,14 +113,14 @@ def parse_trailer(data: memoryview) -> Trailer:
             comparator=comparator.decode() if isinstance(comparator, bytes) else "",
         )
     except (KeyError, ValueError) as e:
-        raise FormatError(f"the trailer of an HFile lacks something or has an unknown codec: {e}") from e
+        raise FormatError(f"the trailer of an HFile is incomplete or has an unknown codec: {e}") from e
 
 
 def parse_file_info(payload: bytes) -> dict[str, bytes]:
-    """Return the remarks of a file by name, given the payload of their block.
+    """Parse the file info entries by name from the payload of their block.
 
     Raises:
-        FormatError: it is none.
+        FormatError: The payload is invalid.
     """
     if payload[:4] != b"PBUF":
         raise FormatError(f"the file info of an HFile starts with {payload[:4]!r}")
@@ -129,13 +130,13 @@ def parse_file_info(payload: bytes) -> dict[str, bytes]:
         pair = dict(protobuf_fields(entry)) if number == 1 and isinstance(entry, bytes) else {}
         name, value = pair.get(1), pair.get(2)
         if not isinstance(name, bytes) or not isinstance(value, bytes):
-            raise FormatError("the file info of an HFile has an entry that is no pair")
+            raise FormatError("the file info of an HFile has an invalid entry")
         result[name.decode("utf-8", "replace")] = value
     return result
 
 
 def protobuf_varint(data: memoryview | bytes, at: int) -> tuple[int, int]:
-    """Return the number at a place, and the place after it."""
+    """Return the varint at a position, and the position after it."""
     result = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
@@ -145,11 +146,11 @@ def protobuf_varint(data: memoryview | bytes, at: int) -> tuple[int, int]:
         result |= (byte & 0x7F) << shift
         if byte < 0x80:
             return result, at
-    raise FormatError("a number in an HFile's protobuf does not end")
+    raise FormatError("a varint in an HFile's protobuf is too long")
 
 
 def protobuf_fields(data: memoryview | bytes) -> list[tuple[int, int | bytes]]:
-    """Return numbers and values of a protobuf message's fields; only plain numbers and bytes can be there."""
+    """Return numbers and values of the fields of a protobuf message, which may only be varints and bytes."""
     result: list[tuple[int, int | bytes]] = []
     at = 0
     while at < len(data):
@@ -166,7 +167,7 @@ def protobuf_fields(data: memoryview | bytes) -> list[tuple[int, int | bytes]]:
 
 
 def hadoop_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return Hadoop's variable-length number at a place, and the place after it."""
+    """Return Hadoop's variable-length number at a position, and the position after it."""
     if at >= len(data):
         raise FormatError("an HFile index ends within a number")
     first = data[at] - 256 if data[at] > 127 else data[at]
@@ -181,7 +182,7 @@ def hadoop_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def hadoop_number(value: int) -> bytes:
-    """Return a number from 0 on in Hadoop's variable length; see `hadoop_varint`."""
+    """Return a non-negative number in Hadoop's variable-length encoding; see `hadoop_varint`."""
     if value < 128:
         return bytes((value,))
     size = (value.bit_length() + 7) // 8
@@ -189,7 +190,7 @@ def hadoop_number(value: int) -> bytes:
 
 
 def protobuf_bytes(field: int, value: bytes) -> bytes:
-    """Return a field of bytes with its number."""
+    """Return a protobuf field of bytes with its number."""
     return unsigned(field << 3 | 2) + unsigned(len(value)) + value
 
 
@@ -199,7 +200,7 @@ def full_key(row: bytes) -> bytes:
 
 
 def row_of(key: bytes) -> bytes:
-    """Return the row of a key: with its tail, or without as in the index entries of releases since 1.1."""
+    """Return the row of a key, which has the tail or, as in index entries of releases since 1.1, none."""
     if len(key) < 2:
         raise FormatError(f"an HFile key of {len(key)} bytes")
     end = 2 + int.from_bytes(key[:2], "big")

@@ -1,7 +1,7 @@
-"""Writes HFiles that all releases read: HBase's reader of 0.15 and the native one since 1.0.
+"""Writer of HFiles that all releases read: HBase's reader of 0.15 and the native one since 1.0.
 
-HBase wants full keys in the index, too, and a few numbers in the file info; the native reader loses the last entries of
-a block whose checksums take more room than those entries, so one checksum covers a whole block.
+HBase requires full keys in the index, too, and some numbers in the file info. The native reader loses the last entries
+of a block whose checksums are longer than those entries, so one checksum covers a whole block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BLOCK_SIZE = 64 * 1024
 """Bytes of entries in a block, before compression."""
 
 _LEVEL = 1
-"""Level of gzip: higher ones cost more than they save."""
+"""Level of gzip; higher ones cost more than they save."""
 _CHUNK = 1 << 30
 _LONGEST_KEY = (1 << 15) - 1
 _MOST_BYTES = (1 << 31) - 1
@@ -44,15 +44,15 @@ def write_hfile(
     codec: Codec = Codec.GZIP,
     block_size: int = BLOCK_SIZE,
 ) -> bytes:
-    """Return an HFile of keys (text or bytes, ascending by bytes, all different) with values (binary).
+    """Return an HFile of keys (text or bytes, ascending by bytes, unique) with values (binary).
 
     Args:
         schema: Avro JSON of the values.
-        info: more entries of the file info.
-        meta: meta blocks by name.
+        info: Additional entries of the file info.
+        meta: Meta blocks by name.
 
     Raises:
-        FormatError: keys are null, too long, or not in order; values are null.
+        FormatError: Keys are null, too long, or not ascending, or values are null.
     """
     parts: list[bytes] = []
     writer = HFileWriter(parts.append, schema=schema, info=info, meta=meta, codec=codec, block_size=block_size)
@@ -62,13 +62,13 @@ def write_hfile(
 
 
 class HFileWriter:
-    """Writes an HFile of entries that come in their order, some at a time; arguments as of `write_hfile`.
+    """Writes an HFile of entries that are added in order, several at a time; arguments as of `write_hfile`.
 
-    ``sink`` is given the bytes one part after another. Memory: what is added at a time, and the block index.
+    ``sink`` receives the bytes part by part. Memory: the entries of one call, and the block index.
 
     Raises:
-        FormatError: as of `write_hfile`.
-        FileSizeError: the file gets too large.
+        FormatError: As of `write_hfile`.
+        FileSizeError: The file gets too large.
     """
 
     def __init__(
@@ -88,16 +88,16 @@ class HFileWriter:
 
     @property
     def count(self) -> int:
-        """Entries so far."""
+        """Number of entries so far."""
         return self._count
 
     @property
     def size(self) -> int:
-        """Bytes so far."""
+        """Number of bytes so far."""
         return self._blocks.size
 
     def add(self, keys: pa.Array, values: pa.Array) -> None:
-        """Write entries; a block ends with the one that fills it, and with the last one."""
+        """Write entries. A block ends with the entry that fills it, and with the last one."""
         if not len(keys) and not len(values):
             return
         rows = keys.cast(pa.binary())
@@ -109,7 +109,7 @@ class HFileWriter:
         self._value_bytes += pc.sum(pc.binary_length(values)).as_py()
 
     def finish(self) -> None:
-        """Write what is behind the entries."""
+        """Write the sections after the entries."""
         self._blocks.meta(self._meta)
         self._blocks.finish(self._file_info(), self._count)
 
@@ -135,22 +135,22 @@ class HFileWriter:
 
 
 def _check(keys: pa.Array, values: pa.Array, last: pa.Array) -> None:
-    """Refuse entries that cannot come after the ``last`` key (empty: they are the first)."""
+    """Refuse entries that cannot follow the ``last`` key (empty: they are the first)."""
     if len(keys) != len(values) or keys.null_count or values.null_count:
         raise FormatError(
             f"{len(keys)} keys ({keys.null_count} null) for {len(values)} values ({values.null_count} null)"
         )
     if pc.max(pc.binary_length(keys)).as_py() > _LONGEST_KEY:
         raise FormatError(
-            f"an HFile key of {pc.max(pc.binary_length(keys)).as_py()} bytes; up to {_LONGEST_KEY} are possible"
+            f"an HFile key has {pc.max(pc.binary_length(keys)).as_py()} bytes; at most {_LONGEST_KEY} are supported"
         )
     before = pa.concat_arrays([last, keys[:-1]])
     if not pc.all(pc.less(before, keys[len(keys) - len(before) :]), min_count=0).as_py():
-        raise FormatError("keys of an HFile must be in ascending order of their bytes, and all different")
+        raise FormatError("keys of an HFile must be unique and in ascending byte order")
 
 
 def _entries(keys: pa.Array, values: pa.Array) -> tuple[memoryview, npt.NDArray[np.int64]]:
-    """All entries one after another, and where each begins and the last one ends."""
+    """Return all entries concatenated, and the offsets of the entries."""
     rows = BinaryRowBuilder(len(keys))
     row_sizes = pc.binary_length(keys).to_numpy().astype(np.int64)
     value_sizes = pc.binary_length(values).to_numpy().astype(np.int64)
@@ -160,7 +160,7 @@ def _entries(keys: pa.Array, values: pa.Array) -> tuple[memoryview, npt.NDArray[
     rows.long(keys)
     rows.constant(blocks.KEY_TAIL)
     rows.long(values)
-    # the sequence number of a key-value, which Hudi does not use
+    # Sequence number of the key-value, which Hudi does not use.
     rows.constant(b"\0")
     joined = rows.joined()
     offsets = np.frombuffer(joined.buffers()[1], np.int32, len(keys) + 1).astype(np.int64)
@@ -168,7 +168,7 @@ def _entries(keys: pa.Array, values: pa.Array) -> tuple[memoryview, npt.NDArray[
 
 
 class _Blocks:
-    """The blocks of an HFile, from its beginning to its end; ``size`` is how many bytes there are so far."""
+    """Writes the blocks of an HFile from start to end; ``size`` is the number of bytes so far."""
 
     def __init__(self, sink: Callable[[bytes], object], codec: Codec) -> None:
         self.size = 0
@@ -222,7 +222,7 @@ class _Blocks:
         self._add(trailer.ljust(blocks.TRAILER_SIZE - len(version), b"\0") + version)
 
     def _block(self, magic: bytes, payload: memoryview, previous: int) -> tuple[int, int]:
-        """Write a block; return where it is and its bytes on disk."""
+        """Write a block. Return its offset and its bytes on disk."""
         packed: bytes | memoryview = payload
         if self._codec is Codec.GZIP:
             deflate = zlib.compressobj(_LEVEL, wbits=31)
@@ -244,7 +244,7 @@ class _Blocks:
         self.size += len(part)
         if self.size > _MOST_BYTES:
             raise FileSizeError(
-                f"an HFile of {self.size} bytes or more is too large; readers know up to {_MOST_BYTES}: spread the "
+                f"an HFile of at least {self.size} bytes exceeds the limit of {_MOST_BYTES}: distribute the "
                 "entries over more files, those of an index of the metadata table over more file groups "
                 "(hoodie.metadata.index.*.file.group.count)"
             )

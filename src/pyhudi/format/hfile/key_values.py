@@ -1,7 +1,6 @@
-"""The entries of HFile data blocks: keys and values one after another, put into Arrow arrays.
+"""Entries of HFile data blocks: consecutive keys and values, decoded to Arrow arrays.
 
-Blocks have no heads or ends of their own once they are decompressed, so what several of them hold together is read like
-one block.
+Decompressed blocks have no header or footer, so several adjacent blocks are decoded like one.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pyhudi.format.binary_gather import gather
 from pyhudi.format.hfile import hfile_blocks as blocks
 
 ENTRY_SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
-"""Entries, in the order of the keys."""
+"""Entries in key order."""
 
 _ENTRY_HEAD = 8
 """Length of the key and of the value, four bytes each."""
@@ -35,8 +34,8 @@ _Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Entries that have been found in the bytes of blocks: the keys, and where the values are. ``bounds``: the row with
-    which each block begins, and the number of all rows."""
+    """Parsed entries of blocks: the keys, and the positions of the values. ``bounds``: the first row of each block, and
+    the number of all rows."""
 
     keys: pa.BinaryArray
     bounds: Sequence[int]
@@ -46,10 +45,10 @@ class Entries:
 
     @classmethod
     def parse(cls, parts: Sequence[bytes], *, has_sequence: bool) -> Entries:
-        """Find the entries of one block or several, in their order; ``has_sequence``: a number follows each value.
+        """Parse the entries of one or several blocks in their order. ``has_sequence``: a number follows each value.
 
         Raises:
-            FormatError: the bytes are no entries, or not in order.
+            FormatError: The bytes are not valid entries, or are not in order.
         """
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         begins = np.cumsum([0, *(len(part) for part in parts)])
@@ -61,21 +60,21 @@ class Entries:
         keys_at = starts + _ENTRY_HEAD
         row_sizes = raw[keys_at].astype(np.int64) << 8 | raw[keys_at + 1]
         if not bool(((row_sizes + 2 == key_sizes) | (row_sizes + _KEY_EXTRA == key_sizes)).all()):
-            raise FormatError("an HFile block has a key that is no row key")
+            raise FormatError("an HFile block has a key that is not a row key")
         keys = gather(raw, keys_at + 2, row_sizes)
         if len(keys) > 1 and not pc.all(pc.less_equal(keys[:-1], keys[1:])).as_py():
             raise FormatError("an HFile block has keys that are not in order")
         return cls(keys, bounds.tolist(), raw, keys_at + key_sizes, value_sizes)
 
     def batch(self) -> pa.RecordBatch:
-        """All entries (`ENTRY_SCHEMA`)."""
+        """Return all entries (`ENTRY_SCHEMA`)."""
         return pa.RecordBatch.from_arrays([self.keys, gather(self.raw, self.starts, self.sizes)], schema=ENTRY_SCHEMA)
 
     def having(self, keys: pa.BinaryArray) -> pa.RecordBatch:
-        """The entries with any of these keys (`ENTRY_SCHEMA`)."""
-        found = np.flatnonzero(pc.is_in(self.keys, value_set=keys).to_numpy(zero_copy_only=False))
-        values = gather(self.raw, self.starts[found], self.sizes[found])
-        return pa.RecordBatch.from_arrays([self.keys.take(pa.array(found)), values], schema=ENTRY_SCHEMA)
+        """Return the entries with any of these keys (`ENTRY_SCHEMA`)."""
+        rows = np.flatnonzero(pc.is_in(self.keys, value_set=keys).to_numpy(zero_copy_only=False))
+        values = gather(self.raw, self.starts[rows], self.sizes[rows])
+        return pa.RecordBatch.from_arrays([self.keys.take(pa.array(rows)), values], schema=ENTRY_SCHEMA)
 
 
 _Layout = tuple[_Index, _Index, _Index]
@@ -155,13 +154,13 @@ def _one_by_one(data: bytes, behind: int) -> _Layout | None:
         return None
     if at != size:
         return None
-    found = np.array(starts, np.int64)
+    offsets = np.array(starts, np.int64)
     raw = np.frombuffer(data, np.uint8)
-    heads = raw[found[:, None] + np.arange(_ENTRY_HEAD)].view(">i4").astype(np.int64).reshape(-1, 2)
+    heads = raw[offsets[:, None] + np.arange(_ENTRY_HEAD)].view(">i4").astype(np.int64).reshape(-1, 2)
     key_sizes, value_sizes = np.ascontiguousarray(heads[:, 0]), np.ascontiguousarray(heads[:, 1])
-    if behind and raw[found + _ENTRY_HEAD + key_sizes + value_sizes].any():
+    if behind and raw[offsets + _ENTRY_HEAD + key_sizes + value_sizes].any():
         return None
-    return found, key_sizes, value_sizes
+    return offsets, key_sizes, value_sizes
 
 
 def _same_sizes(data: bytes, has_sequence: bool) -> _Layout | None:

@@ -1,7 +1,7 @@
-"""Log files: the deltas of merge-on-read tables, and the archived timeline of version 6.
+"""Log files of merge-on-read tables, and of the archived timeline of version 6.
 
-`scan_blocks` finds the blocks of a file and reads their headers; contents are read when they are decoded, by
-`decode_records` and `decode_deletes`. `LogWriter` writes the files of one file slice.
+`scan_blocks` finds the blocks of a file and reads their headers. Contents are read when `decode_records` or
+`decode_deletes` decodes them. `LogWriter` writes the log files of one file slice.
 """
 
 from __future__ import annotations

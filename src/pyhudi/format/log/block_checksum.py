@@ -1,9 +1,9 @@
-"""Checksums of blocks, which the format does not have.
+"""Checksums of log blocks, which the format does not define.
 
-An Avro block has nothing that tells a damaged value from another value. Blocks written here therefore carry hashes of
-their headers and of their content, in a header that readers of the format take for absent: BLOCK_IDENTIFIER was the
-attempt and the number of a block in release 0.14, both -1 if unknown, and whatever follows them is not looked at.
-Blocks without hashes are read as they are.
+Corruption of an Avro block cannot be detected from the format alone. Blocks written by pyhudi therefore have hashes of
+their headers and content in a header that other readers ignore: BLOCK_IDENTIFIER held the attempt and the number of a
+block in release 0.14, both -1 if unknown, and readers ignore what follows. Blocks without hashes are read without this
+check.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ def seal(kind: int, headers: Mapping[int, str], content: Iterable[bytes | memory
 
 
 def hashes(headers: Mapping[int, str]) -> tuple[str, str] | None:
-    """Return the hashes of headers and content that a block carries, or None."""
+    """Return the hashes of headers and content of a block, or None."""
     text = headers.get(BLOCK_IDENTIFIER, "")
     parts = text.removeprefix(_START).split(",")
     return (parts[0], parts[1]) if text.startswith(_START) and len(parts) == 2 else None
 
 
 def is_misplaced(headers: Mapping[int, str]) -> bool:
-    """Return True if the hashes are under another key: that key was damaged."""
+    """Return True if the hashes are under another key, which means that the key is corrupt."""
     return any(value.startswith(_START) for key, value in headers.items() if key != BLOCK_IDENTIFIER)
 
 
 def hash_headers(kind: int, headers: Mapping[int, str]) -> str:
-    """Return the hash of a block's type and of its headers except BLOCK_IDENTIFIER, in whatever order."""
+    """Return the hash of the type and the headers of a block except BLOCK_IDENTIFIER, independent of their order."""
     state = xxhash.xxh3_64(struct.pack(">i", kind))
     for key in sorted(headers):
         if key != BLOCK_IDENTIFIER:

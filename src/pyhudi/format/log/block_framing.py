@@ -1,4 +1,4 @@
-"""Blocks as bytes: headers, contents, and the frame around them that `pyhudi.format.log.block_scanner` describes."""
+"""Serialization of log blocks: headers, content, and the framing documented in `pyhudi.format.log.block_scanner`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pyhudi.format.log.log_block import FORMAT_VERSION, MAGIC, ROLLBACK_COMMAND,
 Buffer: TypeAlias = bytes | memoryview
 
 _MOST_BYTES = (1 << 31) - 1
-"""Readers take lengths for 32-bit numbers."""
+"""Maximum size of a block, because readers use 32-bit lengths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A block ready to be written: its bytes in parts, so that the content is not copied."""
+    """A block ready to be written. Its bytes are in parts, so that the content is not copied."""
 
     parts: Sequence[Buffer]
     size: int
 
 
 def frame(kind: BlockType, headers: Mapping[Header, str], content: Sequence[Buffer] = ()) -> Frame:
-    """Return a block of some kind, with its headers and the parts of its content, and with checksums of both.
+    """Return a block with its headers and the parts of its content, and with checksums of both.
 
     Raises:
-        FormatError: it is larger than a block can be.
+        FormatError: The block is too large.
     """
     plain = {int(key): value for key, value in headers.items()}
     sealed = plain | {Header.BLOCK_IDENTIFIER.value: seal(kind, plain, content)}
@@ -38,17 +38,17 @@ def frame(kind: BlockType, headers: Mapping[Header, str], content: Sequence[Buff
         struct.pack(">ii", key, len(value)) + value for key, value in entries
     )
     size = sum(len(part) for part in content)
-    # version and kind, headers, length of the content, content, no footer, this length again
+    # Version and kind, headers, length of the content, content, empty footer, this length again.
     length = 8 + len(header) + 8 + size + 4 + 8
     if length > _MOST_BYTES:
-        raise FormatError(f"a log block of {length} bytes is too large; blocks hold up to {_MOST_BYTES}")
+        raise FormatError(f"a log block of {length} bytes exceeds the limit of {_MOST_BYTES}")
     head = MAGIC + struct.pack(">qii", length, FORMAT_VERSION, kind) + header + struct.pack(">q", size)
     tail = struct.pack(">iq", 0, length + len(MAGIC))
     return Frame([head, *content, tail], len(head) + size + len(tail))
 
 
 def rollback_frame(instant: str, target: str) -> Frame:
-    """Return the command that undoes what ``target`` wrote to the file slice; ``instant`` is the rollback's own."""
+    """Return the command that rolls back what ``target`` wrote to the file slice; ``instant`` is the rollback's own."""
     return frame(
         BlockType.COMMAND,
         {

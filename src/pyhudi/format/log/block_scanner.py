@@ -39,22 +39,22 @@ _SEARCH_SPAN = 1024 * 1024
 
 
 def scan_blocks(source: Source, *, with_corrupt: bool = False) -> Iterator[LogBlock]:
-    """Yield the whole blocks of a log file in file order, headers only; contents are read by ``LogBlock.content()``.
+    """Yield the complete blocks of a log file in file order, with headers only; ``LogBlock.content()`` reads contents.
 
-    Reads one small range per block, at least; what lies in contents is passed over. ``source`` must stay open as long
-    as blocks are used. With ``with_corrupt``, skipped stretches are yielded as blocks of type CORRUPT.
+    Reads at least one small range per block and skips contents. ``source`` must stay open as long as blocks are used.
+    With ``with_corrupt``, skipped ranges are yielded as blocks of type CORRUPT.
 
     Raises:
-        FormatError: the file does not begin with a block, or a whole block has an unknown type or layout.
+        FormatError: The file does not start with a block, or a complete block has an unknown type or layout.
     """
     window = Window(open_ranges(source))
     search = _MagicSearch(window.ranges)
     size = window.ranges.size
     at = 0
-    # as in the original, fewer bytes than a magic are the end of the file
+    # As in Apache Hudi, fewer bytes than a magic are the end of the file.
     while size - at >= len(MAGIC):
         if bytes(window.read(at, len(MAGIC))) != MAGIC:
-            # between blocks a magic has been seen already, so this is the beginning of the file
+            # Between blocks the magic has already been found, so this is the start of the file.
             raise FormatError(f"not a log file: it starts with {bytes(window.read(0, 6))!r} instead of {MAGIC!r}")
         end = _block_end(window, at)
         if end is not None:
@@ -68,17 +68,17 @@ def scan_blocks(source: Source, *, with_corrupt: bool = False) -> Iterator[LogBl
 
 
 def _block_end(window: Window, at: int) -> int | None:
-    """Return the offset at which the block at ``at`` ends, or None when it is corrupt."""
+    """Return the end offset of the block at ``at``, or None if it is corrupt."""
     start = at + _HEAD
     head = window.read(at + len(MAGIC), _LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
-    # the original takes the low 32 bits of the field
+    # Apache Hudi uses the low 32 bits of the field.
     (length,) = _INT.unpack_from(head, _LENGTH.size - _INT.size)
     end: int = start + length
     if length < _LEAST or end > window.ranges.size:
         return None
-    # the empty footer before is read along
+    # The preceding empty footer is read, too.
     last = window.read(end - _TAIL, _TAIL + len(MAGIC))
     if _LENGTH.unpack_from(last, _INT.size)[0] != length + len(MAGIC):
         return None
@@ -87,7 +87,7 @@ def _block_end(window: Window, at: int) -> int | None:
 
 
 class _MagicSearch:
-    """Finds the magics of a file, going forward; every byte is read once."""
+    """Finds the magics of a file in forward order; every byte is read once."""
 
     def __init__(self, ranges: RangeReader) -> None:
         self._ranges = ranges
@@ -100,7 +100,7 @@ class _MagicSearch:
             found = self._data.find(MAGIC, at - self._start) if at >= self._start else -1
             if found >= 0:
                 return self._start + found
-            # a magic may lie across the end of what has been read
+            # A magic may extend beyond the end of the read range.
             at = max(at, self._start + len(self._data) - len(MAGIC) + 1)
             if self._ranges.size - at < len(MAGIC):
                 return self._ranges.size
@@ -113,28 +113,30 @@ def _parse(window: Window, at: int, end: int) -> LogBlock:
     try:
         version, kind = _PAIR.unpack(window.read(at + _HEAD, _PAIR.size))
         if version != FORMAT_VERSION:
-            raise FormatError(f"log block at offset {at} has format version {version}; only version 1 is known")
+            raise FormatError(f"log block at offset {at} has format version {version}; only version 1 is supported")
         headers, pos = _parse_map(window, at + _HEAD + _PAIR.size, end)
         (length,) = _LENGTH.unpack(window.read(pos, _LENGTH.size))
         pos += _LENGTH.size
         footer = end - _LENGTH.size - _INT.size
         if not 0 <= length <= footer - pos:
-            raise ValueError(f"content of {length} bytes, more than the block")
+            raise ValueError(f"content of {length} bytes exceeds the block")
         _, footer_end = _parse_map(window, pos + length, end)
         if footer_end != end - _LENGTH.size:
-            raise ValueError(f"content of {length} bytes, which is not what the block holds")
-        found = block_checksum.hashes(headers)
-        if block_checksum.is_misplaced(headers) or (found and found[0] != block_checksum.hash_headers(kind, headers)):
-            raise ValueError("its headers are not those that were written")
+            raise ValueError(f"content of {length} bytes does not match the size of the block")
+        checksums = block_checksum.hashes(headers)
+        if block_checksum.is_misplaced(headers) or (
+            checksums and checksums[0] != block_checksum.hash_headers(kind, headers)
+        ):
+            raise ValueError("its headers do not match their checksum")
         return LogBlock(BlockType(kind), headers, at, end, pos, length, window.ranges)
     except (struct.error, ValueError) as e:
         if isinstance(e, FormatError):
             raise
-        raise FormatError(f"log block at offset {at} cannot be parsed: {e}") from e
+        raise FormatError(f"cannot parse the log block at offset {at}: {e}") from e
 
 
 def _parse_map(window: Window, pos: int, end: int) -> tuple[dict[int, str], int]:
-    """Entries of a header map and where it ends; ``end`` is that of the block."""
+    """Return the entries of a header map and its end; ``end`` is that of the block."""
     (count,) = _INT.unpack(window.read(pos, _INT.size))
     pos += _INT.size
     if not 0 <= count <= (end - pos) // _PAIR.size:

@@ -1,4 +1,4 @@
-"""Rows that wait for their block, with their positions in the base file."""
+"""Rows buffered for the next block, with their positions in the base file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyhudi.errors import FormatError
 
 
 class PendingRows:
-    """Collects rows; gives them all at once, in order of their positions where every row has one."""
+    """Buffers rows and returns all of them, ordered by position if every row has one."""
 
     def __init__(self) -> None:
         self._forget()
@@ -22,10 +22,10 @@ class PendingRows:
         self.nbytes = 0
 
     def add(self, rows: pa.RecordBatch | pa.Table, positions: pa.Array | pa.ChunkedArray | None) -> None:
-        """Take rows and their positions (null or None: not known).
+        """Add rows and their positions (null or None: unknown).
 
         Raises:
-            FormatError: there are more or fewer positions than rows.
+            FormatError: The numbers of positions and rows differ.
         """
         if rows.num_rows == 0:
             return
@@ -38,7 +38,8 @@ class PendingRows:
         self.nbytes += rows.nbytes
 
     def take(self) -> tuple[pa.Table, npt.NDArray[np.int64] | None]:
-        """Return the rows, and their positions if all have different ones: then both are in ascending order."""
+        """Return and remove all rows, and their positions if all have different ones: then both are in ascending
+        order."""
         table = pa.concat_tables(self._tables).unify_dictionaries().combine_chunks()
         positions = _all(self._positions)
         self._forget()
@@ -47,7 +48,7 @@ class PendingRows:
         if len(positions) > 1 and not bool((positions[1:] > positions[:-1]).all()):
             order = np.argsort(positions, kind="stable")
             positions, table = positions[order], table.take(pa.array(order))
-        # several records of one row: a set of positions cannot say that
+        # Several records of one row cannot be represented by a set of positions.
         distinct = bool((positions[1:] > positions[:-1]).all())
         return table, positions if distinct else None
 

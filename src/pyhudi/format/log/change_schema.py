@@ -15,8 +15,8 @@ INSERT, UPDATE, DELETE = "i", "u", "d"
 def change_schema(mode: CdcMode, table_schema: str) -> str:
     """Return the schema of a table's CDC blocks as Avro JSON.
 
-    ``table_schema`` is that of its records; meta columns in it are left out of images. The second image names the
-    record of the first one, as Avro declares a name once.
+    ``table_schema`` is that of its records; images omit meta columns. The second image refers to the record of the
+    first one by name, because Avro declares a name once.
     """
     if mode is CdcMode.OP_KEY_ONLY:
         fields = [{"name": name, "type": ["string", "null"]} for name in ("op", "record_key")]

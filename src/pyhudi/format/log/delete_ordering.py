@@ -1,7 +1,7 @@
-"""Ordering values of deletes: each comes with the kind of value that its writer had.
+"""Ordering values of deletes, each with the kind of value that its writer used.
 
-The kinds are the branches of Avro's union in delete blocks of content version 3. A delete without ordering value
-carries the int 0, which the original calls the default; such a delete is decided by the order of writes alone.
+The kinds are the branches of Avro's union in delete blocks of content version 3. A delete without ordering value has
+the int 0, Apache Hudi's default, and is ordered by commit time only.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pyhudi.format.decimals import bytes_of_decimals, decimals_from_bytes
 from pyhudi.schema.type_conversion import convert
 
 DECIMAL_TYPE = pa.decimal128(38, 15)
-"""Type that decimals are widened to in a delete block; its schema says 30 digits, which is never checked."""
+"""Type to which decimals are widened in a delete block. Its schema declares 30 digits, which is never checked."""
 
 
 NATURAL_COLUMN = "_pyhudi_natural"
-"""Column that is true if a delete has the default ordering value: the order of writes alone decides it."""
+"""Column that is true if a delete has the default ordering value and is thus ordered by commit time."""
 
 
 class Kind(IntEnum):
-    """Numbers of the union's branches. The last one stands inside arrays only, under this number less one."""
+    """Branch indexes of the union. The last one occurs only inside arrays, with this number minus one."""
 
     NONE = 0
     BOOLEAN = 1
@@ -58,7 +58,7 @@ RAW_TYPES = {
     Kind.TIMESTAMP_MICROS: pa.int64(),
     Kind.LOCAL_DATE: pa.int32(),
 }
-"""Arrow types of the values as they are stored: decimals and bytes as bytes, dates and times as numbers."""
+"""Arrow types of stored values: decimals and bytes as bytes, dates and times as numbers."""
 
 
 AVRO_NAMES = {
@@ -75,30 +75,30 @@ AVRO_NAMES = {
     Kind.TIMESTAMP_MICROS: "long",
     Kind.LOCAL_DATE: "int",
 }
-"""Avro's plain types of the stored values."""
+"""Avro's primitive types of the stored values."""
 
 
 class Ordering(NamedTuple):
-    """One ordering value: of the raw type of its kind; for ``ARRAY`` a tuple of such."""
+    """One ordering value: of the raw type of its kind, or a tuple of such for ``ARRAY``."""
 
     kind: Kind
     value: Any
 
     @property
     def is_natural(self) -> bool:
-        """True if it is the default, which means that the order of writes decides."""
+        """True for the default, which means ordering by commit time."""
         return self.kind is Kind.NONE or (self.kind is Kind.INT and self.value == 0)
 
 
 NATURAL = Ordering(Kind.INT, 0)
-"""The ordering value of a delete that has none."""
+"""Ordering value of a delete that has none."""
 
 
 def to_column(values: pa.Array, kind: Kind, field: pa.Field) -> pa.Array:
     """Return stored ordering values of one kind as values of an ordering field.
 
     Raises:
-        FormatError: values of that kind cannot be values of the field.
+        FormatError: The kind cannot be converted to the field's type.
     """
     target = field.type
     try:
@@ -109,15 +109,15 @@ def to_column(values: pa.Array, kind: Kind, field: pa.Field) -> pa.Array:
         )
     except (SchemaMismatchError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
         raise FormatError(
-            f"a delete has an ordering value of kind {kind.name} where field {field.name!r} is {target}: {e}"
+            f"a delete has an ordering value of kind {kind.name}, but field {field.name!r} has type {target}: {e}"
         ) from e
 
 
 def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[Kind, pa.Array]:
-    """Return values of an ordering field as the original stores them in deletes, and their kind; nulls stay null.
+    """Return values of an ordering field as stored in deletes by Apache Hudi, and their kind; nulls stay null.
 
     Raises:
-        FormatError: deletes cannot carry values of that type.
+        FormatError: Deletes do not support values of that type.
     """
     target = field.type
     values = values if values.type == target else values.cast(target)
@@ -125,7 +125,7 @@ def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[Ki
         if RAW_TYPES[kind] == target:
             return kind, values
     if pa.types.is_date32(target):
-        # the releases of version 6 compare dates, the later ones the numbers of days
+        # Releases of version 6 compare dates, later ones the numbers of days.
         return Kind.DATE if table_version < 8 else Kind.INT, values.view(pa.int32())
     if pa.types.is_timestamp(target) or pa.types.is_time64(target):
         return Kind.LONG, values.view(pa.int64())
@@ -136,8 +136,10 @@ def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[Ki
         try:
             return Kind.DECIMAL, bytes_of_decimals(values.cast(pa.decimal256(76, wide.scale)).cast(wide))
         except pa.ArrowInvalid as e:
-            raise FormatError(f"a delete cannot carry a value of ordering field {field.name!r} ({target}): {e}") from e
-    raise FormatError(f"deletes cannot carry ordering field {field.name!r}, which is {target}; choose another one")
+            raise FormatError(f"a delete cannot store a value of ordering field {field.name!r} ({target}): {e}") from e
+    raise FormatError(
+        f"deletes do not support the type {target} of ordering field {field.name!r}; choose another field"
+    )
 
 
 def _is_temporal(data_type: pa.DataType) -> bool:
@@ -158,7 +160,7 @@ def _temporal(values: pa.Array, kind: Kind, target: pa.DataType) -> pa.Array:
     if pa.types.is_string(values.type):
         return values.cast(target)
     if not pa.types.is_integer(values.type):
-        raise pa.ArrowInvalid(f"{values.type} is neither date nor time")
+        raise pa.ArrowInvalid(f"{values.type} is neither a date nor a time type")
     if pa.types.is_date32(target):
         return values.cast(pa.int32()).view(target)
     if kind in (Kind.DATE, Kind.LOCAL_DATE):

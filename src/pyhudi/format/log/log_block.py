@@ -1,4 +1,4 @@
-"""A block of a log file: its kind, its headers, and its content, which is read only when it is asked for."""
+"""Block of a log file: type, headers, and content, which is read on demand."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MAGIC = b"#HUDI#"
 """First bytes of every block."""
 
 FORMAT_VERSION = 1
-"""The only log format version that releases since 0.5 write."""
+"""The only log format version written by releases since 0.5."""
 
 
 class BlockType(IntEnum):
-    """Ordinals as they stand in files. CORRUPT is never stored: a stretch that could not be read as a block."""
+    """Ordinals as stored in files. CORRUPT is never stored: it denotes a range that cannot be read as a block."""
 
     COMMAND = 0
     DELETE = 1
@@ -52,15 +52,15 @@ class Header(IntEnum):
 
 
 ROLLBACK_COMMAND = "0"
-"""The only value of `Header.COMMAND_BLOCK_TYPE`: undo what `Header.TARGET_INSTANT_TIME` wrote."""
+"""The only value of `Header.COMMAND_BLOCK_TYPE`: roll back what `Header.TARGET_INSTANT_TIME` wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
     """Block of a log file.
 
-    ``headers`` are by ordinal, unknown ones are kept. ``offset`` and ``end`` are where the block begins (its magic) and
-    where the next one does. The content is not held: ``content()`` reads it from the file, which must be open still.
+    ``headers`` are by ordinal; unknown ones are kept. ``offset`` is the start of the block (its magic) and ``end`` that
+    of the next one. The content is not held in memory: ``content()`` reads it from the file, which must still be open.
     """
 
     type: BlockType
@@ -75,13 +75,13 @@ class LogBlock:
         """Read the content.
 
         Raises:
-            FormatError: the file became shorter, or the content is not what was written (as far as blocks tell: those
-                of other writers have no checksums).
+            FormatError: The file was truncated, or the content does not match the checksum (which only pyhudi's blocks
+                have).
         """
         content = read_exactly(self.source, self.content_offset, self.content_length)
-        found = block_checksum.hashes(self.headers)
-        if found is not None and found[1] != block_checksum.hash_content([content]):
-            raise FormatError(f"the content of the log block at offset {self.offset} is not what was written")
+        checksums = block_checksum.hashes(self.headers)
+        if checksums is not None and checksums[1] != block_checksum.hash_content([content]):
+            raise FormatError(f"the content of the log block at offset {self.offset} does not match its checksum")
         return content
 
     @property
@@ -91,47 +91,47 @@ class LogBlock:
 
     @property
     def target_instant(self) -> str | None:
-        """The instant that a rollback command undoes."""
+        """Instant that a rollback command rolls back."""
         return self.headers.get(Header.TARGET_INSTANT_TIME)
 
     @property
     def is_rollback(self) -> bool:
-        """True if the block undoes another instant."""
+        """True if the block rolls back another instant."""
         return self.type is BlockType.COMMAND and self.headers.get(Header.COMMAND_BLOCK_TYPE) == ROLLBACK_COMMAND
 
     @property
     def schema(self) -> str | None:
-        """Avro JSON of the records as they were written, meta columns included."""
+        """Avro JSON of the records as written, including meta columns."""
         return self.headers.get(Header.SCHEMA)
 
     @property
     def is_partial(self) -> bool:
-        """True if the records have only the columns that were changed."""
+        """True if the records have only the changed columns."""
         return self.headers.get(Header.IS_PARTIAL, "").lower() == "true"
 
     @property
     def compacted_times(self) -> tuple[str, ...]:
-        """Instants of the blocks that a log compaction put together in this one, in the order of the header."""
+        """Instants of the blocks that a log compaction merged into this one, in the order of the header."""
         times = self.headers.get(Header.COMPACTED_BLOCK_TIMES, "")
         return tuple(part.strip() for part in times.split(",") if part.strip())
 
     @property
     def is_sealed(self) -> bool:
-        """True if the block has checksums, so that what ``content()`` gives is what was written."""
+        """True if the block has checksums, so that ``content()`` returns what was written."""
         return block_checksum.hashes(self.headers) is not None
 
     @property
     def positions_base_instant(self) -> str | None:
-        """Instant of the base file that the record positions count in."""
+        """Instant of the base file to which the record positions refer."""
         return self.headers.get(Header.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
 
     def positions(self) -> npt.NDArray[np.int64] | None:
-        """Row positions in the base file (from 0), ascending: the i-th record or delete of the block is the i-th one.
+        """Row positions in the base file (from 0), ascending: the i-th position is that of the i-th record or delete.
 
-        None where the block has none. They hold for the base file of `positions_base_instant` alone.
+        None if the block has no positions. They are valid only for the base file of `positions_base_instant`.
 
         Raises:
-            FormatError: the header cannot be decoded.
+            FormatError: The header cannot be decoded.
         """
         text = self.headers.get(Header.RECORD_POSITIONS)
         return None if text is None else decode_positions(text)

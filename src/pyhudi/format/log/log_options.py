@@ -17,17 +17,17 @@ DATA_FORMATS: Mapping[str, BlockType] = {
     "parquet": BlockType.PARQUET_DATA,
     "hfile": BlockType.HFILE_DATA,
 }
-"""Values of `hoodie.logfile.data.block.format` that can be written."""
+"""Supported values of `hoodie.logfile.data.block.format`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
     """Settings of log files.
 
-    ``max_file_size`` (`hoodie.logfile.max.size`) is what a file may reach before the next one is opened, looked at
-    after every block; ``max_block_size`` (`hoodie.logfile.data.block.max.size`) bounds the bytes of a block, about, and
-    so the memory of the writer. ``data_format`` is `hoodie.logfile.data.block.format`; HFile blocks are
-    sorted by key, and their keys must all be different.
+    ``max_file_size`` (`hoodie.logfile.max.size`) is the size at which the next file is opened, checked after every
+    block. ``max_block_size`` (`hoodie.logfile.data.block.max.size`) is the approximate maximum size of a block and thus
+    of the writer's memory. ``data_format`` is `hoodie.logfile.data.block.format`. HFile blocks are sorted by key, and
+    their keys must be unique.
     """
 
     max_file_size: int = 1024 * 1024 * 1024
@@ -38,10 +38,10 @@ class LogOptions:
     def __post_init__(self) -> None:
         if self.data_format.lower() not in DATA_FORMATS:
             known = ", ".join(DATA_FORMATS)
-            raise ConfigError(f"log blocks of format {self.data_format!r} cannot be written; there are: {known}")
+            raise ConfigError(f"log block format {self.data_format!r} is not supported; available: {known}")
         if self.max_file_size < 1 or self.max_block_size < 1:
             raise ConfigError(
-                f"log files of {self.max_file_size} and blocks of {self.max_block_size} bytes: sizes must be positive"
+                f"the sizes of log files ({self.max_file_size}) and blocks ({self.max_block_size}) must be positive"
             )
 
 
@@ -49,9 +49,9 @@ class LogOptions:
 class LogSlice:
     """Names of the log files of a file slice.
 
-    ``instant`` is the slice's base instant in tables of version 6, the requested instant of the write from 8 on.
-    ``version`` is that of the first file: in version 6 one more than the slice has
-    (`pyhudi.format.file_names.next_log_version`), else 1.
+    ``instant`` is the base instant of the slice in tables of version 6, the requested instant of the write from 8 on.
+    ``version`` is that of the first file: in version 6 the maximum of the slice plus one
+    (`pyhudi.format.file_names.next_log_version`), otherwise 1.
     """
 
     file_id: str
@@ -62,17 +62,17 @@ class LogSlice:
 
     @property
     def name(self) -> str:
-        """The name of the file."""
+        """Name of the file."""
         return log_file_name(self.file_id, self.instant, self.version, self.token, cdc=self.is_cdc)
 
     def next(self) -> LogSlice:
-        """The file that follows."""
+        """Return the names of the next file."""
         return replace(self, version=self.version + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A finished log file and what it holds."""
+    """A finished log file and its content."""
 
     name: str
     version: int
@@ -84,8 +84,8 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LogSchema:
-    """Content of log blocks: the records' Avro schema (meta columns included), the ordering fields with their types,
-    and the table version (6, 8 or 9), which decides how deletes are written."""
+    """Content of log blocks: the records' Avro schema (including meta columns), the ordering fields with their types,
+    and the table version (6, 8 or 9), which determines the format of deletes."""
 
     avro: str
     ordering: pa.Schema

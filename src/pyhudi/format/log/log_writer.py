@@ -1,7 +1,7 @@
-"""Writes the log files of one task: records and deletes of one file slice, block by block.
+"""Writer of the log files of one task: records and deletes of one file slice, block by block.
 
-A file is opened when its first block is written, is never appended to by anybody else, and is followed by the next one
-(a higher log version) when it has outgrown its limit. Rows wait in memory until they make a block.
+A file is opened for its first block and no other writer appends to it. When it exceeds its size limit, the next one
+(with a higher log version) is opened. Rows are buffered until they fill a block.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyhudi.format.log.log_options import DATA_FORMATS, LogFile, LogOptions, Log
 from pyhudi.format.log.record_positions import encode_positions
 
 OpenFile = Callable[[str], AbstractContextManager[BinaryIO]]
-"""Opens a new file by name; the file is there once the context has ended without an error."""
+"""Opens a new file by name. The file exists after the context has ended without an error."""
 
 _SLICE_BYTES = 16 * 1024 * 1024
 """Arrow bytes of the rows that are encoded at once."""
@@ -34,19 +34,19 @@ _SLICE_BYTES = 16 * 1024 * 1024
 class LogWriter:
     """Writes records, deletes and commands to the log files of one file slice.
 
-    Use as a context manager: an error inside leaves the open file unfinished. In every file records come before
-    deletes, as the original has it.
+    Use as a context manager: after an error the open file is left unfinished. In every file records precede deletes, as
+    in Apache Hudi.
 
     Args:
-        open_file: opens a new file in the slice's folder.
-        where: names of the files.
-        instant: the instant that writes.
-        schema: what records and deletes look like.
-        options: sizes and formats.
-        base_instant: instant of the base file that ``positions`` count in; None: positions are not written.
-        partial: the records have only the columns that were changed.
-        compacted_times: instants of the blocks that these blocks stand for, after a log compaction.
-        constants: columns that are the same in every record and missing in the rows: name → text or None for null.
+        open_file: Opens a new file in the slice's folder.
+        where: Names of the files.
+        instant: Instant of the write.
+        schema: Schema of records and deletes.
+        options: Sizes and formats.
+        base_instant: Instant of the base file to which ``positions`` refer; None: positions are not written.
+        partial: The records have only the changed columns.
+        compacted_times: Instants of the blocks that these blocks replace, after a log compaction.
+        constants: Columns with the same value in every record, missing in the rows: name → text or None for null.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class LogWriter:
         self._schema = schema
         self._options = options or LogOptions()
         self._kind = BlockType.CDC_DATA if where.is_cdc else DATA_FORMATS[self._options.data_format.lower()]
-        # an HFile has an order of its own
+        # An HFile has its own order.
         self._base_instant = None if self._kind is BlockType.HFILE_DATA else base_instant
         self._constants = dict(constants or {})
         self._instant = instant
@@ -83,39 +83,41 @@ class LogWriter:
 
     @property
     def estimated_size(self) -> int:
-        """Bytes that all files would have together if they were closed now, about."""
+        """Approximate total size in bytes of all files if they were closed now."""
         waiting = self._records.nbytes + self._deletes.nbytes
         return self._output.total_size + int(waiting * self._ratio)
 
     def write(self, rows: pa.RecordBatch | pa.Table, positions: pa.Array | None = None) -> None:
-        """Take records. ``positions`` are their rows in the base file, null where a record is not there; a block whose
-        records all have different ones is written in their order and names them.
+        """Write records.
+
+        ``positions`` are their rows in the base file, null for new records. A block whose records all have different
+        positions is ordered by them and stores them.
 
         Raises:
-            FormatError: the rows do not have the columns of the schema.
+            FormatError: The rows do not have the columns of the schema.
         """
         self._records.add(rows, positions if self._base_instant is not None else None)
-        # what shrinks in the block, as in a Parquet file, waits in memory unshrunk
+        # Rows are buffered uncompressed, also if the block compresses them, as in a Parquet file.
         if self._records.nbytes * max(1.0, self._ratio) >= self._options.max_block_size:
             self._flush_records()
 
     def delete(self, deletes: pa.RecordBatch | pa.Table, positions: pa.Array | None = None) -> None:
-        """Take deletes, as `pyhudi.format.log.decode_deletes` gives them, and their ``positions`` as in `write`."""
+        """Write deletes, in the form of `pyhudi.format.log.decode_deletes`, and their ``positions`` as in `write`."""
         self._deletes.add(deletes, positions if self._base_instant is not None else None)
         if self._deletes.nbytes >= self._options.max_block_size:
             self.flush()
 
     def roll_back(self, target: str) -> None:
-        """Write the command that undoes what an instant wrote to the slice."""
+        """Write the command that rolls back what an instant wrote to the slice."""
         self.flush()
         self._output.write(rollback_frame(self._instant, target))
 
     def write_empty_block(self) -> None:
-        """Write a data block without records: a file that says that there are none."""
+        """Write a data block without records, for a file that denotes that there are none."""
         self._output.write(frame(self._kind, self._headers, avro_content([])))
 
     def flush(self) -> None:
-        """Write what waits in memory."""
+        """Write buffered rows."""
         self._flush_records()
         if self._deletes.num_rows:
             table, positions = self._deletes.take()
@@ -125,12 +127,12 @@ class LogWriter:
             self._output.write(block, deletes=table.num_rows)
 
     def close(self) -> list[LogFile]:
-        """Write what waits; return the files, in order. Without anything written there are none."""
+        """Write buffered rows. Return the files in order, none if nothing was written."""
         self.flush()
         return self._output.close()
 
     def abort(self) -> None:
-        """Drop what waits and leave the open file unfinished; files that were finished before stay."""
+        """Discard buffered rows and leave the open file unfinished; files finished before remain."""
         self._output.abort()
 
     def __enter__(self) -> Self:
@@ -160,7 +162,7 @@ class LogWriter:
         self._ratio = written / max(1, waiting)
 
     def _contents(self, table: pa.Table) -> Iterator[tuple[int, Sequence[Buffer]]]:
-        """Numbers of rows with the content of a block for them."""
+        """Yield block contents with their numbers of rows."""
         limit = self._options.max_block_size
         if self._kind in (BlockType.PARQUET_DATA, BlockType.HFILE_DATA):
             step = max(1, int(table.num_rows * limit / max(1, table.nbytes)))
@@ -177,7 +179,7 @@ class LogWriter:
         yield sum(rows for rows, _ in parts), avro_content(parts)
 
     def _file_content(self, rows: pa.Table) -> Sequence[Buffer]:
-        """The content of a block that is a file of its own."""
+        """Return the content of a block that is itself a file."""
         if self._kind is BlockType.HFILE_DATA:
             return hfile_content(rows, self._schema.avro, self._constants)
         return parquet_content(rows, self._schema.avro, self._options.parquet, self._constants)
@@ -192,7 +194,7 @@ class LogWriter:
 
 
 class _Output:
-    """The files themselves, one after another."""
+    """The consecutive output files."""
 
     def __init__(self, open_file: OpenFile, where: LogSlice, max_size: int) -> None:
         self._open_file = open_file
@@ -209,7 +211,7 @@ class _Output:
         return self._size + sum(file.size for file in self._files)
 
     def write(self, block: Frame, *, records: int = 0, deletes: int = 0) -> None:
-        """Write a block to the open file; a file that has outgrown its limit is finished."""
+        """Write a block to the open file. A file that exceeds its size limit is finished."""
         if self._sink is None:
             self._sink = self._context.enter_context(self._open_file(self._where.name))
         for part in block.parts:
@@ -231,7 +233,7 @@ class _Output:
         """Leave the open file unfinished."""
         if self._sink is not None:
             self._sink = None
-            reason = FormatError("the log file was given up")
+            reason = FormatError("the log file was abandoned")
             self._context.__exit__(FormatError, reason, None)
 
     def _finish(self) -> None:

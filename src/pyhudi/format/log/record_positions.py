@@ -1,7 +1,7 @@
 """Record positions in block headers: base64 of a 64-bit Roaring bitmap in its portable form.
 
-Reading is done here and not by a library, because libraries trust the counts in the bytes. A container holds up to
-65,536 positions, so the loop over containers is short.
+They are parsed here, because libraries trust the counts in the bytes. A container holds up to 65,536 positions, so the
+loop over containers is short.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pyhudi.errors import FormatError
 _WITH_RUNS = 12347
 _WITHOUT_RUNS = 12346
 _OFFSETS_FROM = 4
-"""Number of containers from which on a bitmap with runs has their offsets, too."""
+"""Number of containers from which a bitmap with runs has their offsets, too."""
 _ARRAY_MAX = 4096
-"""More values than this are kept as a bitset."""
+"""Maximum number of values in an array container; more are stored as a bitset."""
 _BITSET_BYTES = 8192
 _CONTAINER_SPAN = 65_536
 
@@ -30,30 +30,30 @@ Positions = npt.NDArray[np.int64]
 
 
 def decode_positions(text: str) -> Positions:
-    """Return the row positions of a header's text, ascending.
+    """Return the row positions in a header's text, ascending.
 
     Raises:
-        FormatError: it is no such bitmap.
+        FormatError: The text is not a valid bitmap.
     """
     try:
         raw = base64.b64decode(text, validate=True)
         result = _Reader(raw).bitmap64()
     except (binascii.Error, ValueError, struct.error) as e:
-        raise FormatError(f"record positions of {len(text)} characters cannot be decoded: {e}") from e
+        raise FormatError(f"cannot decode record positions of {len(text)} characters: {e}") from e
     if len(result) and (result[0] < 0 or not bool((result[1:] > result[:-1]).all())):
         raise FormatError(f"record positions of {len(text)} characters are not in ascending order")
     return result
 
 
 def encode_positions(positions: Positions) -> str:
-    """Return the header's text for distinct row positions."""
+    """Return the header text for distinct row positions."""
     bitmap = BitMap64(array.array("Q", np.ascontiguousarray(positions, dtype=np.uint64).tobytes()))
     bitmap.run_optimize()
     return base64.b64encode(bitmap.serialize()).decode()
 
 
 class _Reader:
-    """Reader of a bitmap; raises ValueError or struct.error if the bytes are none."""
+    """Reader of a bitmap; raises ValueError or struct.error if the bytes are invalid."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw

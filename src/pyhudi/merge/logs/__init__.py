@@ -1,3 +1,5 @@
-"""Log files of a file slice. Takes the slice's log files and gives the records of their valid blocks, folded into
-one version for each key, in memory or spilled to disk.
+"""Log files of a file slice.
+
+Takes the log files of a slice and returns the records of their valid blocks, folded into one version per key, in memory
+or spilled to disk.
 """

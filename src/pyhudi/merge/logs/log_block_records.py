@@ -1,4 +1,4 @@
-"""Log blocks decoded into versions of records."""
+"""Decoding of log blocks to record versions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pyhudi.schema.schema_evolution import conform
 
 
 class PositionsError(FormatError):
-    """Record positions of a block do not belong to its records; keys have to be used."""
+    """Record positions of a block do not match its records; keys have to be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Layout:
     key_rows: KeyRows | None = None
 
     def ordering(self) -> pa.Schema:
-        """The ordering fields with the types that the table has for them."""
+        """Ordering fields with their types in the table."""
         return pa.schema([pa.field(name, type_of(self.kept, name)) for name in self.rules.ordering_fields])
 
     def read(self) -> pa.Schema:
-        """The columns that are read of a block: those that are kept, and those that tell deletes and keys."""
+        """Return the columns to read from a block: those that are kept, and those that identify deletes and keys."""
         more = {*self.deletes.columns(self.table)}
         if self.keys is not None:
             more |= {path.split(".")[0] for path in self.keys.record_fields}
@@ -72,11 +72,11 @@ def read_blocks(
 ) -> None:
     """Add the versions of all blocks, in the order of the blocks; one block is decoded at a time.
 
-    ``invalid_text``: what becomes of text that is not UTF-8.
+    ``invalid_text`` determines the treatment of text that is not valid UTF-8.
 
     Raises:
-        FormatError: a block is damaged.
-        PositionsError: a block's positions do not fit its records.
+        FormatError: A block is corrupt.
+        PositionsError: The positions of a block do not match its records.
     """
     ordering, read = layout.ordering(), layout.read()
     wanted = None
@@ -102,7 +102,7 @@ def read_blocks(
 def _add_deletes(
     block: LogBlock, layout: Layout, ordering: pa.Schema, positions: Index | None, versions: LogRecordVersions
 ) -> None:
-    # where they count for nothing, ordering values may even be of other fields than the table's
+    # If they are not compared, ordering values may even belong to fields other than those of the table.
     values_count = not layout.rules.deletes_win
     table = decode_deletes(block, ordering if values_count else pa.schema([])).combine_chunks()
     if values_count:

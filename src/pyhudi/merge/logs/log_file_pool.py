@@ -1,7 +1,7 @@
-"""The log files of a slice, opened when something of them is read, and as many of them held as a limit allows.
+"""Pool of a slice's log files, opened on demand and cached up to a limit.
 
-A slice may have hundreds of log files: neither their contents nor their handles are to pile up while it is read. So a
-block refers to its file by name, so to speak: reading its content opens the file anew where it is not held any more.
+A slice may have hundreds of log files, so neither their contents nor their handles may accumulate while it is read. A
+block therefore refers to its file by path: reading its content reopens the file if it is no longer cached.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from pyhudi.format.range_reader import BytesRanges, RangeReader, open_ranges
 from pyhudi.storage import Storage
 
 _WHOLE_FILE = 4 * 1024 * 1024
-"""Log files up to this size are read in one go rather than range by range."""
+"""Size in bytes up to which log files are read in one request rather than range by range."""
 _OPEN_FILES = 16
-"""Number of other files that are open at a time."""
+"""Maximum number of other files that are open at a time."""
 LOG_BYTES = 256 * 1024 * 1024
-"""Default bytes of small files that are held at a time."""
+"""Default of cached bytes of small files."""
 
 
 class LogFiles:
-    """Log files of one slice. Use as a context manager, or `close` it; blocks can be read as long as it is open.
+    """Log files of one slice. Use as a context manager, or call `close`; blocks can be read as long as it is open.
 
-    ``limit``: bytes of small files that are held; one file is held whatever its size. Not for several threads at once.
+    ``limit``: cached bytes of small files; one file is cached regardless of its size. Not thread-safe.
     """
 
     def __init__(self, storage: Storage, limit: int = LOG_BYTES) -> None:
@@ -44,12 +44,12 @@ class LogFiles:
         self.close()
 
     def blocks(self, paths: Sequence[str], sizes: Sequence[int] = ()) -> Iterator[LogBlock]:
-        """The blocks of files, in order. ``sizes`` in bytes tell which files are small; none: they are not known, and
-        only headers are read of any.
+        """Yield the blocks of files, in order. ``sizes`` in bytes determine which files are small; empty: unknown, and
+        only headers are read.
 
         Raises:
-            FormatError: a file is damaged; names it.
-            NotFoundError: it is gone.
+            FormatError: A file is corrupt. The message names it.
+            NotFoundError: A file no longer exists.
         """
         known = sizes or (_WHOLE_FILE + 1,) * len(paths)
         for path, size in zip(paths, known, strict=True):
@@ -57,21 +57,21 @@ class LogFiles:
                 yield from scan_blocks(_LogFile(self, path, whole=size <= _WHOLE_FILE))
 
     def opened(self, path: str, *, whole: bool) -> RangeReader:
-        """A file, which stays open until another one is asked for."""
-        held = self._held.get(path)
-        if held is None:
-            held = self._whole(path) if whole else self._open(path)
-            # what was read last goes first: files are gone through in their order, once for headers and once for
-            # contents, so that those at the front are the next to be needed
-            while self._held and held.share + sum(other.share for other in self._held.values()) > 1:
+        """Return the open file, which stays open until another one is requested."""
+        cached = self._held.get(path)
+        if cached is None:
+            cached = self._whole(path) if whole else self._open(path)
+            # The most recently used file is evicted first: files are read in order, once for headers and once for
+            # contents, so the first ones are needed next.
+            while self._held and cached.share + sum(other.share for other in self._held.values()) > 1:
                 self._drop(next(reversed(self._held)))
         else:
             del self._held[path]
-        self._held[path] = held
-        return held.ranges
+        self._held[path] = cached
+        return cached.ranges
 
     def close(self) -> None:
-        """Close all files; blocks that are read later open their files again."""
+        """Close all files. Blocks that are read later reopen their files."""
         while self._held:
             self._drop(next(reversed(self._held)))
 
@@ -90,7 +90,7 @@ class LogFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A file that is held, and which share of what may be held it takes."""
+    """A cached file, and its share of the limit."""
 
     ranges: RangeReader
     file: AbstractContextManager[object]
@@ -106,11 +106,11 @@ class _LogFile:
 
     @property
     def size(self) -> int:
-        """Bytes in the file when it was first opened."""
+        """Size of the file in bytes when it was first opened."""
         if self._size is None:
             self._size = self._files.opened(self._path, whole=self._whole).size
         return self._size
 
     def read_range(self, offset: int, length: int) -> memoryview:
-        """The bytes of a range."""
+        """Read a range."""
         return self._files.opened(self._path, whole=self._whole).read_range(offset, length)

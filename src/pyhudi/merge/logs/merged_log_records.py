@@ -1,4 +1,4 @@
-"""Merged log records of a slice: the versions of all records, folded into one for each."""
+"""Merged log records of a slice: the versions of all records, folded into one each."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pyhudi.merge.modes.version_fold import Given, Versions, dense, fold
 from pyhudi.merge.ordering_values import Index, Mask, newer_wins, ranks
 
 _CUSTOM_ROWS = 262_144
-"""Approximate number of versions that go to a user's merger at a time."""
+"""Approximate number of versions passed to a custom merger at a time."""
 
 
 class LogRecordVersions:
     """Collects versions in the order in which they were written.
 
-    ``schema`` are the columns that are kept of each; ``rules`` are `Rules.present` for it. Keys, ordering values and
-    flags stay in memory, the other columns in a `SpillableRowStore` with its budget. Records are told apart by their
-    key, or, if all versions come with positions, by the row of the base file that they are versions of.
+    ``schema`` are the columns kept of each version; ``rules`` are `Rules.present` for it. Keys, ordering values and
+    flags stay in memory, the other columns in a `SpillableRowStore` with its budget. Records are identified by their
+    key or, if all versions have positions, by the row of the base file.
     """
 
     def __init__(
@@ -50,14 +50,17 @@ class LogRecordVersions:
         self._given: list[tuple[frozenset[str] | None, int]] = []
 
     def add_rows(self, changes: RecordVersions, where: pa.Array | Index, present: frozenset[str] | None = None) -> None:
-        """Add the records of a data block. ``where`` are their keys, or their positions; ``present`` names the columns
-        that a block of partial updates has (None: it has all)."""
+        """Add the records of a data block.
+
+        ``where`` are their keys, or their positions; ``present`` are the columns in a block of partial updates (None:
+        all).
+        """
         self._add(changes.is_delete, changes.natural, changes.ordering, where)
         self._rows.append(self._store.append(changes.rows))
         self._given.append((present, len(changes)))
 
     def add_deletes(self, natural: Mask, ordering: tuple[pa.Array, ...], where: pa.Array | Index) -> None:
-        """Add those of a delete block."""
+        """Add the deletes of a delete block."""
         n = len(natural)
         self._add(np.ones(n, dtype=np.bool_), natural, ordering, where)
         self._rows.append(np.full(n, NO_ROW, dtype=np.int64))
@@ -67,7 +70,7 @@ class LogRecordVersions:
         return sum(map(len, self._is_delete))
 
     def close(self) -> None:
-        """Drop the rows, also those of the `MergedLogRecords` made of them."""
+        """Release the rows, including those of the `MergedLogRecords` created from them."""
         self._store.close()
 
     def _add(self, is_delete: Mask, natural: Mask, ordering: tuple[pa.Array, ...], where: pa.Array | Index) -> None:
@@ -80,7 +83,7 @@ class LogRecordVersions:
         self._ordering.append(ordering)
 
     def fold(self) -> MergedLogRecords:
-        """Fold the versions into one for each record. The collection is used up."""
+        """Fold the versions into one per record. Consumes the collection."""
         self._store.freeze()
         keys, positions, record = self._records()
         rows = _joined(self._rows)
@@ -117,7 +120,7 @@ class LogRecordVersions:
         )
 
     def _records(self) -> tuple[pa.Array | None, Index | None, Index]:
-        """Keys or positions of the records, and for every version the number of its record in there."""
+        """Return keys or positions of the records, and the record number of every version."""
         if self._positions:
             positions, record = np.unique(_joined(self._positions), return_inverse=True)
             return None, positions, record
@@ -125,7 +128,7 @@ class LogRecordVersions:
         return encoded.dictionary, None, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
     def _given_masks(self) -> dict[str, Mask]:
-        """Masks of the versions that have a column, for the columns that some block leaves out."""
+        """Return masks of the versions that have a column, for the columns that some block omits."""
         masks = {}
         for name in self._schema.names:
             if any(present is not None and name not in present for present, _ in self._given):
@@ -146,7 +149,8 @@ class LogRecordVersions:
         return given
 
     def _given_by_value(self, column: int, rows: Index) -> Mask | None:
-        """Mask of the stored rows that have a column, as far as its values tell; computed in chunks."""
+        """Return a mask of the stored rows that have a column, as far as its values determine this; computed in
+        chunks."""
         size = rows_within(self._batch_bytes, self._store.widest, _CUSTOM_ROWS)
         result = np.ones(len(rows), dtype=np.bool_)
         is_all = True
@@ -168,7 +172,7 @@ class LogRecordVersions:
         ordering: tuple[pa.Array, ...],
         given: Mapping[str, Mask],
     ) -> MergedLogRecords:
-        """The same by a user's merger, some records at a time."""
+        """Fold by a custom merger, a limited number of records at a time."""
         result = SpillableRowStore(self._schema, self._budget, self._folder)
         order = np.argsort(record, kind="stable")
         merged: list[RecordVersions] = []
@@ -205,9 +209,9 @@ class LogRecordVersions:
 
 
 class MergedLogRecords:
-    """Merged records of the logs: one version for each.
+    """Merged records of the logs: one version each.
 
-    ``keys`` or ``positions`` (ascending) tell the records; ``is_delete`` those that are gone. `changes` gives the
+    ``keys`` or ``positions`` (ascending) identify the records; ``is_delete`` marks deleted ones. `changes` returns the
     versions of some of them.
     """
 
@@ -236,23 +240,23 @@ class MergedLogRecords:
 
     @property
     def spilled(self) -> bool:
-        """True if its rows are on disk."""
+        """True if the rows are on disk."""
         return self._store.spilled
 
     def batches(self, which: Mask) -> Iterator[Index]:
-        """The numbers of the records of a mask, some at a time."""
+        """Yield the numbers of the records of a mask, in batches."""
         records = np.flatnonzero(which)
         for run in self.runs(records, BATCH_ROWS):
             yield records[run]
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a version, on average."""
+        """Return the average bytes of a version."""
         return self._store.row_bytes
 
     def runs(self, records: Index, most: int) -> Iterator[slice]:
-        """Cut the numbers of records into runs whose versions can be in memory at a time."""
-        if min(len(records), most) * self._store.widest <= self._batch_bytes:  # narrow rows need no measuring
+        """Split the numbers of records into runs whose versions fit into memory."""
+        if min(len(records), most) * self._store.widest <= self._batch_bytes:  # Narrow rows need no measurement.
             for first in range(0, len(records), most):
                 yield slice(first, first + most)
             return
@@ -267,7 +271,7 @@ class MergedLogRecords:
         return newer_wins(older, [column.take(picked) for column in self._ordering]) | self._natural[which]
 
     def changes(self, which: Index) -> RecordVersions:
-        """The versions of these records."""
+        """Return the versions of these records."""
         columns = [
             self._store.take_column(i, self._sources.get(name, self._rows)[which])
             for i, name in enumerate(self._store.schema.names)
@@ -287,7 +291,7 @@ class MergedLogRecords:
         )
 
     def close(self) -> None:
-        """Drop the rows."""
+        """Release the rows."""
         self._store.close()
 
 
@@ -301,7 +305,7 @@ def _joined(parts: Sequence[np.ndarray], kind: type = np.int64) -> np.ndarray:
 
 
 def _chunks(groups: Index, size: int) -> list[slice]:
-    """Slices of about ``size`` rows that split no group; ``groups`` are sorted."""
+    """Yield slices of about ``size`` rows that split no group; ``groups`` are sorted."""
     if not len(groups):
         return []
     starts = np.flatnonzero(np.concatenate(([True], np.diff(groups) != 0)))

@@ -1,4 +1,4 @@
-"""Rows that are appended once and then picked by number, in memory or, beyond a budget, in a file on local disk."""
+"""Rows that are appended once and then selected by number, in memory or, beyond a budget, in a file on local disk."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pyhudi.merge.ordering_values import Index
 from pyhudi.storage.spill_file import SpillFile
 
 JOINED_BYTES = 256 * 1024 * 1024
-"""Bytes of the batches into which rows in memory are joined: few batches, far below the limit of 32-bit offsets."""
+"""Size in bytes up to which rows in memory are combined: few batches, far below the limit of 32-bit offsets."""
 
 NO_ROW = -1
-"""The number of a row that was never stored: all its values are null."""
+"""Number of a row that was never stored: all its values are null."""
 
 
 class SpillableRowStore:
-    """Appends batches of one schema. Once their buffers exceed ``budget`` bytes all of them go to a temporary file in
-    ``folder`` (None: the system's), which is mapped into memory for reading and gone when the store is.
+    """Appends batches of one schema. Once their buffers exceed ``budget`` bytes, all of them are moved to a temporary
+    file in ``folder`` (None: that of the system), which is memory-mapped for reading and deleted with the store.
 
-    Use as a context manager, or `close` it.
+    Use as a context manager, or call `close`.
     """
 
     def __init__(self, schema: pa.Schema, budget: int, folder: str | None = None) -> None:
@@ -48,7 +48,7 @@ class SpillableRowStore:
         return self._file is not None
 
     def append(self, rows: pa.RecordBatch) -> Index:
-        """Add rows; returns their numbers."""
+        """Add rows. Return their numbers."""
         first = len(self)
         if rows.num_rows:
             self._starts.append(first + rows.num_rows)
@@ -63,7 +63,7 @@ class SpillableRowStore:
         return np.arange(first, len(self), dtype=np.int64)
 
     def freeze(self) -> None:
-        """End appending, after which rows can be taken."""
+        """End appending. Rows can be taken only afterwards."""
         if self._file is not None:
             self._file.finish()
             self._batches = [self._file.batch(i) for i in range(self._file.num_batches)]
@@ -73,24 +73,24 @@ class SpillableRowStore:
 
     @property
     def widest(self) -> int:
-        """Bytes of a row in the batch that has the widest ones, on average."""
+        """Return the maximum over batches of the average bytes of a row."""
         return max((int(sizes.sum()) for sizes in self._sizes), default=0)
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row, on average."""
+        """Return the average bytes of a row."""
         counts = np.diff(self._starts)
         return float(sum(int(s.sum()) * n for s, n in zip(self._sizes, counts, strict=True)) / max(len(self), 1))
 
     def bytes_of(self, column: int, numbers: Index) -> Index:
-        """Estimate the bytes of a column's values in these rows: the average of what was appended at once."""
+        """Estimate the bytes of a column's values in these rows by the average of their batch."""
         averages = np.array([sizes[column] for sizes in self._sizes] + [0], dtype=np.int64)
-        chunk = np.searchsorted(self._starts, numbers, side="right") - 1  # -1, the last one: `NO_ROW`
+        chunk = np.searchsorted(self._starts, numbers, side="right") - 1  # -1, the last one, is `NO_ROW`.
         found: Index = averages[chunk]
         return found
 
     def take(self, numbers: Index) -> pa.RecordBatch:
-        """The rows of these numbers, in this order; `NO_ROW` gives nulls."""
+        """Return the rows with these numbers, in this order; `NO_ROW` gives nulls."""
         columns = [self.take_column(i, numbers) for i in range(len(self.schema))]
         if not columns:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * len(numbers), pa.struct([])))
@@ -104,19 +104,19 @@ class SpillableRowStore:
             return pa.nulls(len(numbers), kind)
         if len(self._batches) == 1:
             return self._batches[0].column(column).take(_indices(numbers, missing))
-        # one chunk after the other, so that only what is asked for is read from disk
+        # Chunk by chunk, so that only requested rows are read from disk.
         chunk = np.searchsorted(self._places, numbers, side="right") - 1
         parts, places = [], []
         for i in np.unique(chunk[~missing]):
-            here = np.flatnonzero((chunk == i) & ~missing)
-            parts.append(self._batches[i].column(column).take(pa.array(numbers[here] - self._places[i])))
-            places.append(here)
+            selected = np.flatnonzero((chunk == i) & ~missing)
+            parts.append(self._batches[i].column(column).take(pa.array(numbers[selected] - self._places[i])))
+            places.append(selected)
         order = np.full(len(numbers), NO_ROW, dtype=np.int64)
         order[np.concatenate(places)] = np.arange(sum(map(len, places)))
         return pa.concat_arrays(parts).take(_indices(order, missing))
 
     def close(self) -> None:
-        """Drop the rows and the file."""
+        """Release the rows and delete the file."""
         self._batches, self._starts, self._held, self._sizes = [], [0], 0, []
         if self._file is not None:
             self._file.close()

@@ -1,4 +1,4 @@
-"""Selection and order of the log blocks of a slice that are merged, decided on headers alone.
+"""Selection and order of the log blocks of a slice that are merged, determined from headers alone.
 
 The rules are those of Apache Hudi's log scan (``docs/format/core.md``, section 5.11).
 """
@@ -16,11 +16,11 @@ _MERGED = DATA_BLOCKS | {BlockType.DELETE}
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Committed instants of a table of version 6, where a log file can hold blocks of failed writes that its name does
-    not reveal.
+    """Committed instants of a table of version 6, where a log file can contain blocks of failed writes that its name
+    does not identify.
 
-    ``completed`` are those on the active timeline; what is before its ``start`` (None: nothing is) is committed unless
-    it is among the ``pending``.
+    ``completed`` are those in the active timeline; instants before its ``start`` (None: there are none) are committed
+    unless they are in ``pending``.
     """
 
     completed: frozenset[str]
@@ -37,15 +37,15 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """Log blocks that a query sees: those of instants up to ``latest`` (None: all), of those in ``committed`` (None:
-    the files themselves have been chosen by that), and of those in ``within`` (incremental queries; None: all)."""
+    """Log blocks visible to a query: those of instants up to ``latest`` (None: all), in ``committed`` (None: the files
+    have been selected by that) and in ``within`` (incremental queries; None: all)."""
 
     latest: str | None = None
     committed: Container[str] | None = None
     within: Container[str] | None = None
 
     def shows(self, instant: str) -> bool:
-        """Return True if data and deletes of that instant are seen."""
+        """Return True if data and deletes of that instant are visible."""
         return (
             (self.latest is None or instant <= self.latest)
             and (self.committed is None or instant in self.committed)
@@ -54,14 +54,14 @@ class BlockView:
 
 
 def valid_blocks(blocks: Iterable[LogBlock], view: BlockView) -> list[LogBlock]:
-    """The data and delete blocks of a slice that count, in the order in which they are merged.
+    """Return the valid data and delete blocks of a slice, in merge order.
 
-    ``blocks`` are those of all log files of the slice, the files in their order. Left out are blocks that the query
-    does not see, that a rollback has undone, and that a log compaction has put together in a block of its own, which
-    stands where the newest of them stood.
+    ``blocks`` are those of all log files of the slice, in file order. Blocks are omitted if the query does not see
+    them, if they were rolled back, or if a log compaction has merged them into another block, which takes the place of
+    the newest of them.
 
     Raises:
-        FormatError: a block has no instant, or is a command that is not known.
+        FormatError: A block has no instant, or is an unknown command.
     """
     by_instant: dict[str, list[LogBlock]] = {}
     undone: set[str] = set()
@@ -70,7 +70,7 @@ def valid_blocks(blocks: Iterable[LogBlock], view: BlockView) -> list[LogBlock]:
             undone.add(_undone_by(block))
         elif block.type in _MERGED:
             if block.instant is None:
-                raise FormatError(f"the {block.type.name} block at offset {block.offset} names no instant")
+                raise FormatError(f"the {block.type.name} block at offset {block.offset} has no instant")
             if view.shows(block.instant):
                 by_instant.setdefault(block.instant, []).append(block)
     for instant in undone:
@@ -80,18 +80,19 @@ def valid_blocks(blocks: Iterable[LogBlock], view: BlockView) -> list[LogBlock]:
 
 def _undone_by(block: LogBlock) -> str:
     if not block.is_rollback or block.target_instant is None:
-        raise FormatError(f"the command block at offset {block.offset} is no rollback of an instant")
+        raise FormatError(f"the command block at offset {block.offset} is not a rollback of an instant")
     return block.target_instant
 
 
 def _in_order(by_instant: dict[str, list[LogBlock]]) -> list[str]:
-    """The instants whose blocks count, oldest first: ``by_instant`` has them in the order of their first blocks."""
+    """Return the instants whose blocks are valid, oldest first. ``by_instant`` is in the order of their first
+    blocks."""
     result: list[str] = []
     taken_by: dict[str, str] = {}
     for instant in reversed(by_instant):
         compacted = by_instant[instant][0].compacted_times
         if compacted:
-            # what a later compaction has taken up stands for all that this one had
+            # A later compaction replaces the blocks that an earlier one had replaced.
             taken_by.update(dict.fromkeys(compacted, taken_by.get(instant, instant)))
             continue
         final = taken_by.get(instant, instant)

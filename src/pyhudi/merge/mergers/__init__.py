@@ -1,3 +1,5 @@
-"""Mergers written by users. Holds the interface of the merge mode ``CUSTOM`` and the registry of mergers, and runs
-them over pairs and runs of record versions.
+"""Custom mergers.
+
+Contains the interface of the merge mode ``CUSTOM`` and the registry of mergers, and applies mergers to pairs and
+sequences of record versions.
 """

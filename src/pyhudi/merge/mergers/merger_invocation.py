@@ -1,4 +1,4 @@
-"""Runs the mergers of users: over pairs of versions, and over records with many versions."""
+"""Invocation of custom mergers on pairs of versions, and on records with many versions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pyhudi.merge.ordering_values import Index
 
 
 def merge_pairs(older: Records, newer: Records, merger: RecordMerger) -> Records:
-    """Merge aligned versions, with `RecordMerger.partial_merge` where some leave out columns.
+    """Merge aligned versions, with `RecordMerger.partial_merge` if some omit columns.
 
     Raises:
-        MergerError: the merger failed, or gave back something else than one record for each pair.
+        MergerError: The merger failed, or did not return one record per pair.
     """
     if not len(newer):
         return newer
@@ -29,10 +29,10 @@ def merge_pairs(older: Records, newer: Records, merger: RecordMerger) -> Records
 
 
 def fold_records(versions: Records, record: Index, merger: RecordMerger) -> Records:
-    """Merge versions into one for each record; ``record`` is the record number of each version, from 0 without gaps.
+    """Merge versions into one per record. ``record`` is the record number of each version, from 0 without gaps.
 
-    Versions come in the order in which they were written. Neighbours are merged in pairs until one is left, which is
-    what mergers have to be associative for; partial updates are merged one after the other.
+    Versions are in the order in which they were written. Adjacent ones are merged in pairs until one is left, which
+    requires mergers to be associative; partial updates are merged one after the other.
     """
     order = np.argsort(record, kind="stable")
     of = record[order]
@@ -47,7 +47,7 @@ def fold_records(versions: Records, record: Index, merger: RecordMerger) -> Reco
         newer = np.flatnonzero(second)
         kept = np.flatnonzero(~(second | np.append(second[1:], False)))
         merged = merge_pairs(versions.take(pa.array(newer - 1)), versions.take(pa.array(newer)), merger)
-        # both lists of places ascend, so that sorting them together brings the versions back into their order
+        # Both lists of positions ascend, so sorting their concatenation restores the order of the versions.
         back = np.argsort(np.concatenate([newer, kept]), kind="stable")
         of = of[np.concatenate([newer, kept])][back]
         versions = stacked(merged, versions.take(pa.array(kept))).take(pa.array(back))

@@ -1,4 +1,4 @@
-"""Registry of mergers. A table names a merger by its strategy id, which is looked up here; nothing is ever imported."""
+"""Registry of mergers. A table refers to a merger by its strategy id, which is looked up here; nothing is imported."""
 
 from __future__ import annotations
 
@@ -31,18 +31,21 @@ def register_merger(merger: RecordMerger) -> RecordMerger:
     """
     strategy = merger.strategy_id.strip().lower() if isinstance(merger.strategy_id, str) else ""
     if not strategy:
-        raise ConfigError(f"{type(merger).__name__}.strategy_id is {merger.strategy_id!r}; give it a text, best a UUID")
+        raise ConfigError(
+            f"{type(merger).__name__}.strategy_id is {merger.strategy_id!r}; it must be a non-empty text, preferably "
+            "a UUID"
+        )
     if strategy in BUILT_IN_STRATEGIES:
         raise ConfigError(
             f"{type(merger).__name__}.strategy_id is {strategy}, which Apache Hudi uses for "
-            f"{BUILT_IN_STRATEGIES[strategy]}; give it an id of its own: str(uuid.uuid4())"
+            f"{BUILT_IN_STRATEGIES[strategy]}; use another id, for instance from str(uuid.uuid4())"
         )
     _MERGERS[strategy] = merger
     return merger
 
 
 def unregister_merger(strategy_id: str) -> None:
-    """Remove a merger from the registry, if it is there.
+    """Remove a merger from the registry, if it is registered.
 
     Args:
         strategy_id: Strategy id of the merger, in upper or lower case.
@@ -54,12 +57,12 @@ def registered(settings: MergeSettings) -> RecordMerger:
     """Return the merger of a table whose mode is CUSTOM.
 
     Raises:
-        UnsupportedTableError: None is registered; the message says how to register one.
+        UnsupportedTableError: None is registered. The message explains how to register one.
     """
     if settings.payload_class:
         name = settings.payload_class
         key = name.lower()
-        what = f"the payload class {name} (Java code, which cannot run here)"
+        what = f"the payload class {name} (Java code, which pyhudi cannot run)"
     else:
         name = settings.strategy_id
         key = name.lower()
@@ -67,8 +70,8 @@ def registered(settings: MergeSettings) -> RecordMerger:
     merger = _MERGERS.get(key)
     if merger is None:
         raise UnsupportedTableError(
-            f"the table merges records with {what}, and no merger of that id is registered. Write it as a subclass of "
-            f"pyhudi.RecordMerger whose strategy_id is {name!r} and call pyhudi.register_merger(…) first; "
-            "scan(read_optimized=True) reads the rows as of the last compaction without it"
+            f"the table merges records with {what}, but no merger with that id is registered. Implement it as a "
+            f"subclass of pyhudi.RecordMerger whose strategy_id is {name!r} and call pyhudi.register_merger(…) "
+            "first; scan(read_optimized=True) reads the rows as of the last compaction without it"
         )
     return merger

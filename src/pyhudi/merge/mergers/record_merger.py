@@ -1,7 +1,7 @@
-"""Mergers written by users: the interface for the merge mode CUSTOM, and the values that pass through it.
+"""Custom mergers: the interface for the merge mode CUSTOM, and its arguments.
 
-A merger is registered in code with :func:`pyhudi.register_merger`, under the strategy id that the table's
-``hoodie.record.merge.strategy.id`` names. The same object then merges the rows of a batch before a write, the rows of a
+A merger is registered in code with :func:`pyhudi.register_merger`, under the strategy id in the table's
+``hoodie.record.merge.strategy.id``. The same object then merges the rows of a batch before a write, the rows of a
 copy-on-write update, the versions of a merge-on-read snapshot and those of a compaction.
 """
 
@@ -20,15 +20,15 @@ from pyhudi.merge.ordering_values import newer_wins
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Versions of records: one per row, each of a different key.
+    """Versions of records: one per row, each with a different key.
 
     Attributes:
-        rows: The table's columns (those that the query or the merger needs), meta columns included where the table has
+        rows: Columns of the table (those that the query or the merger needs), including meta columns if the table has
             them.
-        is_delete: Delete flag of each row, never null. The columns of a delete are null except, mostly, its key.
-        ordering: One array for each ordering field of the table, with the values of deletes, too; null means none.
-        given: For partial updates: a mask, for each column that a version may leave out, of the rows that have it.
-            Columns without a mask are in every row.
+        is_delete: Delete flag of each row, never null. The columns of a delete are null except, in most cases, its key.
+        ordering: One array per ordering field of the table, including the values of deletes; null means none.
+        given: For partial updates: for each column that a version may omit, a mask of the rows that have it. Columns
+            without a mask are in every row.
     """
 
     rows: pa.RecordBatch
@@ -40,7 +40,7 @@ class Records:
         return int(self.rows.num_rows)
 
     def with_rows(self, rows: pa.RecordBatch) -> Records:
-        """Return the same records with other column values; deletes and ordering values stay.
+        """Return the same records with other column values; delete flags and ordering values are unchanged.
 
         Args:
             rows: The new values, one row per record in the same order.
@@ -51,7 +51,7 @@ class Records:
         """Return some of the records.
 
         Args:
-            indices: Positions of the records, from 0, in the order wanted.
+            indices: Positions of the records, from 0, in the requested order.
         """
         return Records(
             self.rows.take(indices),
@@ -71,13 +71,13 @@ class RecordMerger(ABC):
     """
 
     columns: Sequence[str] | None = None
-    """Columns that `merge` looks at, besides the ordering fields; None: it gets all columns of the table. With a list,
-    queries read only their own columns and these."""
+    """Columns that `merge` uses, besides the ordering fields; None: all columns of the table. With a list, queries read
+    only their own columns and these."""
 
     @property
     @abstractmethod
     def strategy_id(self) -> str:
-        """The id under which tables name this merger, a UUID by convention."""
+        """The strategy id under which tables refer to this merger, a UUID by convention."""
 
     @abstractmethod
     def merge(self, older: Records, newer: Records) -> Records:
@@ -95,11 +95,11 @@ class RecordMerger(ABC):
         """
 
     def partial_merge(self, older: Records, newer: Records) -> Records:
-        """Merge aligned versions of which some leave out columns (``given``).
+        """Merge aligned versions of which some omit columns (``given``).
 
-        By default the columns that ``newer`` leaves out are taken from ``older`` and the result goes to `merge`; a
-        column that neither has stays out. Deletes take nothing over. Versions with gaps are merged from the oldest to
-        the newest.
+        By default the columns that ``newer`` omits are taken from ``older`` and the result is passed to `merge`; a
+        column that neither has remains omitted. Deletes take over no columns. Versions with omitted columns are merged
+        from the oldest to the newest.
 
         Args:
             older: Versions that were written earlier.
@@ -139,7 +139,7 @@ def newer_by_ordering(older: Records, newer: Records) -> pa.BooleanArray:
 
 
 def completed(older: Records, newer: Records) -> Records:
-    """Return the newer versions with the columns that they leave out taken from the older ones, deletes aside."""
+    """Return the newer versions, except deletes, with omitted columns taken from the older ones."""
     if not newer.given:
         return newer
     both = pc.invert(pc.or_(older.is_delete, newer.is_delete))

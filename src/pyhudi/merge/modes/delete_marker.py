@@ -1,4 +1,4 @@
-"""Delete markers: the column that every table may have, or the table's own marker."""
+"""Delete markers: the predefined column, or the table's own marker."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from pyhudi.schema.meta_fields import OPERATION
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, MergeSettings
 
 IS_DELETED = "_hoodie_is_deleted"
-"""Boolean column of the user: true marks a delete, in every merge mode."""
+"""Boolean column that marks a delete if true, in every merge mode."""
 _DELETING = pa.array(["D", "-U"])
-"""Values of ``_hoodie_operation`` that say a record is gone, or about to be replaced."""
+"""Values of ``_hoodie_operation`` of records that are deleted, or about to be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteMarker:
-    """Delete marker besides ``_hoodie_is_deleted``: ``field`` holds exactly ``marker``."""
+    """Delete marker in addition to ``_hoodie_is_deleted``: ``field`` equals ``marker``."""
 
     field: str | None = None
     marker: str | None = None
 
     @classmethod
     def of_table(cls, settings: MergeSettings) -> DeleteMarker:
-        """The marks of a table; it has a marker of its own only with both properties."""
+        """Return the markers of a table. Its own marker requires both properties."""
         name, marker = settings.properties.get(DELETE_FIELD), settings.properties.get(DELETE_MARKER)
         return cls() if name is None or marker is None else cls(name, marker)
 
     def columns(self, schema: pa.Schema) -> list[str]:
-        """The columns of a schema that have to be looked at."""
-        found = []
+        """Return the columns of a schema that markers use."""
+        names = []
         if IS_DELETED in schema.names and pa.types.is_boolean(schema.field(IS_DELETED).type):
-            found.append(IS_DELETED)
-        if self.field is not None and self.field in schema.names and self.field not in found:
-            found.append(self.field)
+            names.append(IS_DELETED)
+        if self.field is not None and self.field in schema.names and self.field not in names:
+            names.append(self.field)
         if OPERATION in schema.names:
-            found.append(OPERATION)
-        return found
+            names.append(OPERATION)
+        return names
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
         """Return a mask of the rows that are deletes."""
-        found = np.zeros(rows.num_rows, dtype=np.bool_)
+        deleted = np.zeros(rows.num_rows, dtype=np.bool_)
         for name in self.columns(rows.schema):
             column = rows.column(name)
             if name == IS_DELETED and pa.types.is_boolean(column.type):
-                found |= as_mask(column)
+                deleted |= as_mask(column)
             if name == OPERATION:
-                found |= as_mask(pc.is_in(column, value_set=_DELETING))
+                deleted |= as_mask(pc.is_in(column, value_set=_DELETING))
             if name == self.field and not pa.types.is_nested(column.type):
-                found |= as_mask(pc.equal(column.cast(pa.string()), self.marker))
-        return found
+                deleted |= as_mask(pc.equal(column.cast(pa.string()), self.marker))
+        return deleted

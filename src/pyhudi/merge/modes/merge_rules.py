@@ -1,7 +1,8 @@
-"""Rules that decide between versions of a record, as plain values that travel to tasks.
+"""Rules that select between versions of a record, as plain values that are sent to tasks.
 
-`MergeRules` say it for the built-in merge modes: does the ordering value or the order of writing decide, and which
-columns of the winning version give way to the other one. For the mode CUSTOM a registered `RecordMerger` decides.
+`MergeRules` define this for the built-in merge modes: selection by ordering value or by order of writing, and the
+columns of the winning version that are taken from the other one. For the mode CUSTOM a registered `RecordMerger` is
+used.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ _DEBEZIUM_UNAVAILABLE = "__debezium_unavailable_value"
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """Rules by which versions of a record merge.
+    """Rules for merging versions of a record.
 
-    ``ordering_fields`` decide, ties to the newer; empty: the newer version wins. ``partial`` says which columns of the
-    winner give way to the other version. ``deletes_win``: a delete always counts as one without an ordering value.
-    ``sequences``: ordering values are texts of numbers between dots, which compare number by number.
-    ``merger``: the code that decides instead of all this (mode CUSTOM); the ordering fields are handed to it.
+    ``ordering_fields`` determine the winner, with ties won by the newer version; empty: the newer version wins.
+    ``partial`` determines the columns of the winner that are taken from the other version. ``deletes_win``: deletes are
+    treated as if they had no ordering value. ``sequences``: ordering values are dotted numbers, which are compared
+    number by number. ``merger``: custom merger that replaces these rules (mode CUSTOM); it receives the ordering
+    fields.
     """
 
     ordering_fields: tuple[str, ...] = ()
@@ -44,22 +46,22 @@ class MergeRules:
 
     @classmethod
     def of_table(cls, settings: MergeSettings) -> MergeRules:
-        """The rules between versions from different writes.
+        """Return the rules between versions from different writes.
 
         Raises:
-            UnsupportedTableError: the mode is CUSTOM and its merger is not registered.
+            UnsupportedTableError: The mode is CUSTOM and its merger is not registered.
         """
         return cls._of(settings, settings.mode, settings.partial_update_mode, settings.deletes_win)
 
     @classmethod
     def of_batch(cls, settings: MergeSettings) -> MergeRules:
-        """The rules between rows of one key within a batch that is written.
+        """Return the rules between rows of one key within a batch that is written.
 
         Raises:
-            UnsupportedTableError: as `of_table`.
+            UnsupportedTableError: As `of_table`.
         """
         partial = settings.dedupe_partial_mode
-        # of the payload classes with such deletes only the one that fills columns has them within a batch, too
+        # Of the payload classes with such deletes only the one that fills columns applies this within a batch, too.
         return cls._of(settings, settings.dedupe_mode, partial, settings.deletes_win and partial is not None)
 
     @classmethod
@@ -77,12 +79,12 @@ class MergeRules:
         )
 
     def present(self, schema: pa.Schema) -> MergeRules:
-        """The same rules for rows of such a schema: without ordering fields where the rows have none of them.
+        """Return the rules for rows of such a schema: without ordering fields if the rows have none of them.
 
-        Apache Hudi takes a missing ordering column as one that is null in every row, so that the newer row wins.
+        Like Apache Hudi, treats a missing ordering column as null in every row, so that the newer row wins.
 
         Raises:
-            UnsupportedTableError: an ordering field has a type without an order.
+            UnsupportedTableError: An ordering field has a type without an order.
         """
         kinds = [(name, type_of(schema, name)) for name in self.ordering_fields]
         fields = tuple(name for name, kind in kinds if kind is not None)
@@ -94,19 +96,18 @@ class MergeRules:
         return replace(self, ordering_fields=fields)
 
     def comparable(self, ordering: Iterable[pa.Array]) -> tuple[pa.Array, ...]:
-        """Ordering columns in the form in which their values compare, of the same types."""
+        """Return ordering columns, of the same types, in the form in which their values are compared."""
         if not self.sequences:
             return tuple(ordering)
         return tuple(padded(column) if pa.types.is_string(column.type) else column for column in ordering)
 
     def stored(self, rows: pa.RecordBatch, which: Index) -> tuple[pa.Array, ...]:
-        """The ordering values of some rows of a base file, in that form."""
+        """Return the ordering values of some rows of a base file, in that form."""
         picked = pa.array(which)
         return self.comparable(field_of(rows, name).take(picked) for name in self.ordering_fields)
 
     def given(self, column: pa.Array, field: pa.Field) -> Mask | None:
-        """Return a mask of the column's values that take part in the merge rather than mean "unchanged"; None: all of
-        them."""
+        """Return a mask of the column's values that are not placeholders for "unchanged"; None: all."""
         if self.partial is PartialUpdateMode.IGNORE_DEFAULTS:
             default = default_value(field)
             if default is None:

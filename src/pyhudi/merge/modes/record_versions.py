@@ -1,4 +1,4 @@
-"""Versions of records as rows in memory, and the folding of several into one for each record."""
+"""Versions of records as rows in memory, and folding of several into one per record."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pyhudi.schema.schema_evolution import conform
 
 @dataclass(frozen=True, slots=True)
 class RecordVersions:
-    """Versions of records, one a row.
+    """Versions of records, one per row.
 
-    The columns of a delete count for nothing. ``natural``: deletes without an ordering value, a subset of
-    ``is_delete``. ``ordering`` has one array for each ordering field of the rules, of the types that the table has.
-    ``given``: for columns that a version may leave out (they are null then), which rows have it.
+    The columns of a delete are ignored. ``natural``: deletes without an ordering value, a subset of ``is_delete``.
+    ``ordering`` has one array per ordering field of the rules, of the types in the table. ``given``: for columns that a
+    version may omit (which are null then), a mask of the rows that have it.
     """
 
     rows: pa.RecordBatch
@@ -39,10 +39,10 @@ class RecordVersions:
     def of(
         cls, rows: pa.RecordBatch, is_delete: Mask, rules: MergeRules, table: pa.Schema, *, hard_deletes: bool = False
     ) -> RecordVersions:
-        """Rows of a write, with what their ordering columns say.
+        """Create versions from the rows of a write and their ordering columns.
 
         ``table`` has the ordering fields with the types of the table; ``hard_deletes``: deletes have no ordering value,
-        whatever their columns hold (deletes by key).
+        regardless of their columns (deletes by key).
         """
         ordering = rules.comparable(ordering_of(rows, rules.ordering_fields, table))
         if hard_deletes or rules.deletes_win:
@@ -65,13 +65,13 @@ class RecordVersions:
         )
 
     def as_records(self) -> Records:
-        """The form in which mergers of users get them."""
+        """Return the versions in the form that custom mergers receive."""
         given = {name: pa.array(mask) for name, mask in self.given.items()}
         return Records(self.rows, pa.array(self.is_delete), self.ordering, given)
 
 
 def ordering_of(rows: pa.RecordBatch, fields: Sequence[str], table: pa.Schema) -> tuple[pa.Array, ...]:
-    """The ordering columns of rows, with the types that the table has for them."""
+    """Return the ordering columns of rows, with the types in the table."""
     top = {path if path in table.names else path.split(".")[0] for path in fields}
     wanted = pa.schema([f for f in table if f.name in top])
     present = rows.select([name for name in rows.schema.names if name in top])
@@ -80,13 +80,13 @@ def ordering_of(rows: pa.RecordBatch, fields: Sequence[str], table: pa.Schema) -
 
 
 def as_nullable_fields(schema: pa.Schema) -> pa.Schema:
-    """The schema with every column nullable: rows of deletes have no values."""
+    """Return the schema with every column nullable, because rows of deletes have no values."""
     return pa.schema([f.with_nullable(True) for f in schema])
 
 
 def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRules) -> RecordVersions:
-    """Fold versions into one for each record, in the order of the record numbers ``record`` of the rows (from 0 without
-    gaps). Rows come in the order in which they were written."""
+    """Fold versions into one per record, in the order of the record numbers ``record`` of the rows (from 0 without
+    gaps). Rows are in the order in which they were written."""
     if rules.merger is not None:
         return of_records(fold_records(changes.as_records(), record, rules.merger), rules)
     schema = changes.rows.schema
@@ -112,7 +112,7 @@ def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRul
 
 
 def of_records(records: Records, rules: MergeRules) -> RecordVersions:
-    """Convert the result of a user's merger to record versions."""
+    """Convert the result of a custom merger to record versions."""
     dead: Mask = records.is_delete.to_numpy(zero_copy_only=False)
     natural = dead & without_ordering(records.ordering, len(dead)) if records.ordering else dead
     given = {name: mask.to_numpy(zero_copy_only=False) for name, mask in records.given.items()}

@@ -12,7 +12,7 @@ from pyhudi.merge.ordering_values import Mask, as_mask
 
 
 def same_rows(left: pa.RecordBatch, right: pa.RecordBatch, columns: Iterable[str]) -> Mask:
-    """Return a mask of the aligned rows that agree in the columns."""
+    """Return a mask of the aligned rows that are equal in the columns."""
     same = np.ones(left.num_rows, dtype=np.bool_)
     for name in columns:
         same &= same_values(left.column(name), right.column(name))
@@ -20,9 +20,9 @@ def same_rows(left: pa.RecordBatch, right: pa.RecordBatch, columns: Iterable[str
 
 
 def same_values(left: pa.Array, right: pa.Array) -> Mask:
-    """Return a mask of the aligned values of one type that are the same: null is the same as null, NaN as NaN.
+    """Return a mask of the aligned values of one type that are equal: null equals null, NaN equals NaN.
 
-    Lists and maps are the same when their items are, in their order.
+    Lists and maps are equal if their items are, in order.
     """
     kind = left.type
     left_there, right_there = as_mask(pc.is_valid(left)), as_mask(pc.is_valid(right))

@@ -1,14 +1,15 @@
-"""Versions of many records folded into one version each, by the built-in merge modes.
+"""Folding of versions of many records into one version each, by the built-in merge modes.
 
-The rule between an older and a newer version is Apache Hudi's (``docs/format/core.md``, section 7):
+The rule between an older and a newer version is that of Apache Hudi (``docs/format/core.md``, section 7):
 
-- a delete without an ordering value beats what came before it, and everything but another delete beats it;
-- else the newer version wins unless its ordering value is less (by commit time it always wins);
-- with a partial update mode, or in blocks of partial updates, columns that the winner leaves out come from the other
+- A delete without an ordering value wins against all earlier versions, and every later version except another delete
+  wins against it.
+- Otherwise the newer version wins unless its ordering value is less (by commit time it always wins).
+- With a partial update mode, or in blocks of partial updates, columns that the winner omits are taken from the other
   version, unless one of the two is a delete.
 
-It is applied from the oldest version to the newest. That order matters: a version can be beaten by a delete that is
-itself forgotten later. All is computed on whole columns, whatever number of versions a record has.
+It is applied from the oldest version to the newest. The order matters: a version can lose against a delete that itself
+loses later. All computations are on whole columns, regardless of the number of versions per record.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ import numpy as np
 from pyhudi.merge.ordering_values import Index, Mask
 
 Given = Callable[[Index], Mask | None]
-"""Function from indices of rows to a mask of those that have a column (None: all)."""
+"""Maps row indices to a mask of those that have a column (None: all)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """One row for each record: ``winner`` is the version that stands for it. ``sources`` gives, for the columns that
-    were filled from other versions, the row each record's value comes from."""
+    """One row per record: ``winner`` is the winning version. ``sources`` has, for columns that were filled from other
+    versions, the row of each record's value."""
 
     winner: Index
     sources: Mapping[str, Index]
@@ -35,11 +36,11 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Versions of records in the order in which they were written, the oldest first.
+    """Versions of records in the order in which they were written, oldest first.
 
-    ``record``: which record each is a version of, whole numbers from 0 without gaps. ``natural``: deletes without an
-    ordering value, a subset of ``is_delete``. ``rank`` gives for rows (by index) whole numbers that order as their
-    ordering values; None: by commit time. ``given`` names the columns that a version may leave out.
+    ``record``: record number of each version, integers from 0 without gaps. ``natural``: deletes without an ordering
+    value, a subset of ``is_delete``. ``rank`` returns integers for rows (by index) with the order of their ordering
+    values; None: by commit time. ``given`` are the columns that a version may omit.
     """
 
     record: Index
@@ -50,7 +51,7 @@ class Versions:
 
 
 def fold(versions: Versions) -> Folded:
-    """Fold versions into one for each record."""
+    """Fold versions into one per record."""
     record = versions.record
     n = len(record)
     records = int(record.max()) + 1 if n else 0
@@ -60,7 +61,7 @@ def fold(versions: Versions) -> Folded:
     starts = np.flatnonzero(np.concatenate(([True], np.diff(record[order]) != 0)))
     winner = order[np.append(starts[1:], n) - 1]
     if versions.rank is None and not versions.given and not versions.natural.any():
-        return Folded(winner, {})  # the last version
+        return Folded(winner, {})  # The last version.
     sizes = np.diff(np.append(starts, n))
     several = sizes > 1
     sources = {name: winner.copy() for name in versions.given or ()}
@@ -75,9 +76,9 @@ def fold(versions: Versions) -> Folded:
 
 
 class _Groups:
-    """Records with several versions: ``rows`` sorted by record and age, each record from one of ``starts`` on.
+    """Records with several versions: ``rows`` sorted by record and age, with each record starting at one of ``starts``.
 
-    Positions in here are places in ``rows``.
+    Positions in this class are indices into ``rows``.
     """
 
     def __init__(self, rows: Index, starts: Index, versions: Versions) -> None:
@@ -87,29 +88,30 @@ class _Groups:
         self._delete = versions.is_delete[rows]
         rank = np.zeros(n, dtype=np.int64) if versions.rank is None else versions.rank(rows)
         live = self._live(versions.natural[rows])
-        # one running maximum over all groups, since those that follow start from higher numbers
+        # One running maximum over all groups, because later ones start with higher numbers.
         level = np.where(live, rank + 1, 0) + self._of * (int(rank.max(initial=0)) + 2)
-        # the versions that won against all before them
+        # The versions that won against all earlier ones.
         self._won = live & (level == np.maximum.accumulate(level))
         self.winner = self._last(self._won)
-        # what a delete has beaten does not come back, so columns are looked for after the last delete that won
+        # Versions that lost against a delete are not restored, so columns are searched after the last delete that won.
         deleted = self._last(self._won & self._delete)
         since = self._next(self._won & (self._place > deleted[self._of]), default=n)
         self._fillable = live & ~self._delete & (self._place >= since[self._of])
 
     def source(self, given: Mask | None) -> Index:
-        """Version that each record's value of a column comes from."""
+        """Return the version that provides each record's value of a column."""
         if given is None:
             return self.winner
         usable = self._fillable & given
         chosen = self._last(usable & self._won)
-        # nobody who won had it: the first of the others filled the gap
+        # No winner had it: the first of the other versions filled the gap.
         other = self._next(usable & ~self._won, default=len(self._place))
         chosen = np.where(chosen >= 0, chosen, np.where(other < len(self._place), other, self.winner))
         return np.where(self._delete[self.winner], self.winner, chosen)
 
     def _live(self, natural: Mask) -> Mask:
-        """The versions that no delete without ordering value has wiped out, nor followed such a delete as another."""
+        """Return the versions that no delete without ordering value has removed, and that do not repeat such a
+        delete."""
         if not natural.any():
             return np.ones(len(self._place), dtype=np.bool_)
         at = self._last(natural)
@@ -120,18 +122,18 @@ class _Groups:
         return live
 
     def _last(self, which: Mask) -> Index:
-        """The last such place of each record, -1 if there is none."""
-        found: Index = np.maximum.reduceat(np.where(which, self._place, -1), self._starts)
-        return found
+        """Return the last such position of each record, -1 if there is none."""
+        last: Index = np.maximum.reduceat(np.where(which, self._place, -1), self._starts)
+        return last
 
     def _next(self, which: Mask, default: int) -> Index:
-        """The first such place of each record."""
-        found: Index = np.minimum.reduceat(np.where(which, self._place, default), self._starts)
-        return found
+        """Return the first such position of each record."""
+        first: Index = np.minimum.reduceat(np.where(which, self._place, default), self._starts)
+        return first
 
 
 def dense(codes: Index) -> tuple[Index, int]:
-    """Map whole numbers to numbers from 0 without gaps, in the order of first appearance; also return their count."""
+    """Map integers to numbers from 0 without gaps, in order of first appearance. Also return their count."""
     values, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     place = np.empty(len(values), dtype=np.int64)
     place[np.argsort(first, kind="stable")] = np.arange(len(values))

@@ -1,3 +1,5 @@
-"""File groups of the metadata table. Takes changes to a partition and gives its base and log files with their write
-stats; opens the HFiles of file slices for readers.
+"""File groups of the metadata table.
+
+Writes changes of a partition to base and log files and returns their write stats; opens the HFiles of file slices for
+readers.
 """

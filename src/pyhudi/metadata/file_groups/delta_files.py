@@ -1,7 +1,7 @@
-"""Files and instants of the metadata table: what one delta commit, or the first one of a partition, leaves.
+"""Files and instants of the metadata table: the output of a delta commit, or of the initialization of a partition.
 
-The files of large partitions are written by tasks (`GroupFiles`), wherever those run; the driver then publishes one
-delta commit that names all of them (`publish`).
+Tasks write the files of large partitions (`GroupFiles`); the driver then publishes one delta commit with all of them
+(`publish`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 ACKNOWLEDGED_KEY = "pyhudi.told"
-"""Key in the metadata of delta commits: names the partitions under construction that the write has updated."""
+"""Key in the metadata of delta commits with the partitions under construction that the write has updated."""
 INIT_TOKEN = "0-0-0"
-"""Write token of the log files that make file groups exist."""
+"""Write token of the log files that create file groups."""
 
 Stat = dict[str, Any]
 
@@ -49,46 +49,52 @@ _NO_TIME = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
 
 
 def new_token() -> str:
-    """A write token that no file has had: a partition that is built anew, or an attempt that is made again, must not
-    use a name again, because readers remember what files of a name hold."""
+    """Return a unique write token.
+
+    Partitions that are rebuilt and repeated attempts must not reuse a name, because readers cache the content of files
+    by name.
+    """
     return write_token(0, 0, secrets.randbits(31))
 
 
 def compaction_tokens(file_id: str, instant: str) -> list[str]:
-    """The write tokens of the base file that a compaction gives a file group, one for each attempt at its task. They
-    can be told from outside, so that whoever drops the compaction of a process that was killed finds what that one was
-    writing; the instant is new, so no file has had the name."""
+    """Return the write tokens of the base file of a file group in a compaction, one per attempt at its task.
+
+    They are deterministic, so that another process that removes the compaction of a killed process finds incomplete
+    files. The instant is new, so names are unique.
+    """
     number = zlib.crc32(f"{file_id}_{instant}".encode()) & 0x7FFFFFFF
     return [write_token(0, attempt, number) for attempt in range(_TASK_ATTEMPTS)]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSlice:
-    """Name of the next log file of a file group. ``base_instant`` and ``log_version`` count in tables of version 6
-    only, where log files bear the instant of their slice."""
+    """Name of the next log file of a file group. ``base_instant`` and ``log_version`` are used only in tables of
+    version 6, where names of log files contain the base instant of their slice."""
 
     file_id: str
     base_instant: str = ""
     log_version: int = 1
 
     def log_name(self, instant: str, token: str, version: int) -> str:
-        """The name of the log file that ``instant`` writes in a table of that version."""
+        """Return the name of the log file that ``instant`` writes in a table of that version."""
         if version >= 8:
             return log_file_name(self.file_id, instant, 1, token)
         return log_file_name(self.file_id, self.base_instant, self.log_version, token)
 
     @classmethod
     def after(cls, names: pa.Array, file_id: str, base_instant: str) -> GroupSlice:
-        """The place after the log files of the slice (version 6) among the names of its folder."""
+        """Return the position after the log files of the slice (version 6) among the names in its folder."""
         return cls(file_id, base_instant, next_log_version(names, file_id, base_instant))
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFiles:
-    """Writes files of the file groups of one partition of the metadata table at an instant of it, wherever that runs.
+    """Writes files of the file groups of one partition of the metadata table at one of its instants, on the driver or
+    in tasks.
 
-    ``storage`` is that of the table described, ``version`` its table version. A ``token`` tells attempts of tasks apart
-    (None: a new one). Results are write stats. Nobody sees the files before the instant is published.
+    ``storage`` is that of the data table, ``version`` its table version. A ``token`` distinguishes attempts of tasks
+    (None: a new one). Results are write stats. The files are not visible before the instant is published.
     """
 
     storage: Storage
@@ -97,7 +103,7 @@ class GroupFiles:
     version: int
 
     def write(self, where: GroupSlice, records: Records, *, first: bool, token: str) -> Stat:
-        """Write what a file group gets from a task: its ``first`` base file, else a log file."""
+        """Write the output of a task for a file group: its ``first`` base file, otherwise a log file."""
         if first:
             return self.write_base(where.file_id, records, token=token)
         return self.write_log(where, records, token=token)
@@ -138,8 +144,8 @@ class GroupFiles:
         token: str | None = None,
         previous: str | None = None,
     ) -> Stat:
-        """Write one base file like `write_base`, of keys and values that come in the order of an HFile, some at a time.
-        Memory: what comes at a time."""
+        """Write one base file like `write_base`, from keys and values that arrive in HFile order in batches. Memory:
+        one batch."""
         name = base_file_name(file_id, token or new_token(), self.instant, "hfile")
         with self.storage.open_output(self._path(name)) as sink:
             size = _LOOKUP_BLOCK_SIZE if self.partition == MetadataPartition.RECORD_INDEX else BLOCK_SIZE
@@ -151,7 +157,7 @@ class GroupFiles:
         return stat if previous is None else stat | {"prevCommit": previous}
 
     def open_group(self, file_id: str) -> None:
-        """Write the log file that makes a file group exist before it has records: an empty delete block."""
+        """Write the log file that creates a file group without records: an empty delete block."""
         block = frame(BlockType.DELETE, {Header.INSTANT_TIME: self.instant}, self._deletes(_NO_KEYS))
         self._write_blocks(log_file_name(file_id, self.instant, 1, INIT_TOKEN), [block])
 
@@ -180,7 +186,7 @@ class GroupFiles:
 
 
 def begin(active: ActiveTimeline, instant: str, action: str = Action.DELTA_COMMIT, plan: bytes = b"") -> Instant:
-    """Announce an instant of the metadata table, or continue one that an earlier attempt announced."""
+    """Start an instant of the metadata table, or continue one that an earlier attempt started."""
     known = active.timeline.find(instant, action)
     if known is None:
         known = active.create_requested(action, instant, plan)
@@ -198,8 +204,11 @@ def publish(
     compacted: bool = False,
     acknowledged: Collection[str] = (),
 ) -> Instant:
-    """Complete an instant of the metadata table that wrote the files of ``stats``. ``acknowledged``: partitions that
-    are being built, which know by these files all of a write, though there may be nothing to know."""
+    """Complete an instant of the metadata table that wrote the files of ``stats``.
+
+    ``acknowledged``: partitions under construction whose changes by a write are complete with these files, even if
+    there are none.
+    """
     table = write_stats(stats) if not isinstance(stats, pa.Table) else stats
     extra = {"schema": record_schema(version, meta_columns=False)}
     if acknowledged:

@@ -1,7 +1,7 @@
-"""The HFiles of a metadata table's file slices: base files, and blocks of log files; nothing stays open.
+"""HFiles of a metadata table's file slices: base files, and blocks of log files. Files are not kept open.
 
-What was read is kept in a cache of the process: files of a metadata table never change, except that log files of table
-version 6 grow, which their size tells.
+Data are cached per process: files of a metadata table never change, except that log files of table version 6 grow,
+which changes their size.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
 CACHE = BlockCache()
-"""Blocks of base files and of log files, and what their headers and indexes say."""
+"""Blocks of base files and of log files, with their headers and indexes."""
 
 NO_CACHE = BlockCache(0)
-"""Keeps nothing: for what is read once."""
+"""Cache without capacity, for data that are read once."""
 
 _READER_BYTES = 16 * 1024
-"""About what an open HFile takes, besides its index."""
+"""Approximate memory of an open HFile, besides its index."""
 _WHOLE_BYTES = 8 * 1024 * 1024
-"""Log files, and contents of their blocks, up to this size are read in one go. Of larger ones, ranges are read; then
-the checksums of the HFile's own blocks are checked instead of the one of the whole content."""
+"""Size in bytes up to which log files, and contents of their blocks, are read in one request. Of larger ones ranges are
+read; then the checksums of HFile blocks are verified instead of that of the whole content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class HFileSource:
 
 @dataclass(frozen=True, slots=True)
 class DeleteSource:
-    """Keys that were deleted, as text."""
+    """Deleted keys, as text."""
 
     keys: pa.Array
 
@@ -54,18 +54,18 @@ Source = HFileSource | DeleteSource
 
 
 class StorageRanges:
-    """Ranges of a file in a storage, each read by itself."""
+    """Ranges of a file in a storage, each read separately."""
 
     def __init__(self, storage: Storage, path: str, size: int) -> None:
         self._storage, self._path, self._size = storage, path, size
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
+        """Size of the file in bytes."""
         return self._size
 
     def read_range(self, offset: int, length: int) -> memoryview:
-        """The bytes of a range; fewer than asked for only at the end of the file."""
+        """Read a range. Returns fewer bytes than requested only at the end of the file."""
         return memoryview(self._storage.read_range(self._path, offset, length))
 
 
@@ -77,11 +77,11 @@ class _ContentRanges:
 
     @property
     def size(self) -> int:
-        """Bytes of the content."""
+        """Size of the content in bytes."""
         return self._block.content_length
 
     def read_range(self, offset: int, length: int) -> memoryview:
-        """The bytes of a range; fewer than asked for only at the end of the content."""
+        """Read a range. Returns fewer bytes than requested only at the end of the content."""
         length = max(0, min(length, self.size - offset))
         return self._block.source.read_range(self._block.content_offset + offset, length)
 
@@ -89,12 +89,11 @@ class _ContentRanges:
 def slice_sources(
     storage: Storage, row: Mapping[str, Any], view: BlockView, cache: BlockCache = CACHE
 ) -> Iterator[Source]:
-    """Yield what a file slice (a row of `SLICE_SCHEMA`) consists of, in the order in which it is merged. ``cache``
-    keeps what is read.
+    """Yield the sources of a file slice (a row of `SLICE_SCHEMA`) in merge order, read through ``cache``.
 
     Raises:
-        FormatError: a file is damaged, or has blocks that metadata tables do not have.
-        StorageError: a file cannot be read.
+        FormatError: A file is corrupt, or has blocks that metadata tables do not use.
+        StorageError: A file cannot be read.
     """
     if row["base_path"] is not None:
         yield _base(storage, row["base_path"], row["base_size"], cache)
@@ -125,10 +124,10 @@ def _log(storage: Storage, path: str, size: int, cache: BlockCache) -> list[LogB
         data = storage.read_range(path, 0, size) if is_whole else StorageRanges(storage, path, size)
         if isinstance(data, bytes) and len(data) != size:
             raise FormatError(f"{path} has {len(data)} of {size} bytes")
-        found = list(scan_blocks(data, with_corrupt=True))
-        if any(block.type is BlockType.CORRUPT for block in found):
-            raise FormatError(f"{path} is damaged: it has bytes that are no block")
-        return found, size if is_whole else _READER_BYTES
+        log_blocks = list(scan_blocks(data, with_corrupt=True))
+        if any(block.type is BlockType.CORRUPT for block in log_blocks):
+            raise FormatError(f"{path} is corrupt: it has bytes that are not a block")
+        return log_blocks, size if is_whole else _READER_BYTES
 
     blocks: list[LogBlock] = cache.get((storage.root, path, size, "log"), make)
     return blocks
@@ -139,11 +138,11 @@ def _block(storage: Storage, block: LogBlock, file: tuple[str, int], cache: Bloc
 
     def make() -> tuple[Source, int]:
         if block.type is BlockType.DELETE:
-            found = decode_deletes(block, pa.schema([]))[RECORD_KEY]
-            keys = found.combine_chunks() if found.num_chunks else pa.array([], pa.string())
+            deleted_keys = decode_deletes(block, pa.schema([]))[RECORD_KEY]
+            keys = deleted_keys.combine_chunks() if deleted_keys.num_chunks else pa.array([], pa.string())
             return DeleteSource(keys), keys.nbytes
         if block.type is not BlockType.HFILE_DATA:
-            raise FormatError(f"{file[0]} has a block of type {block.type.name}, which metadata tables do not have")
+            raise FormatError(f"{file[0]} has a block of type {block.type.name}, which metadata tables do not use")
         content = block.content() if block.content_length <= _WHOLE_BYTES else _ContentRanges(block)
         reader = HFileReader(content, cache=cache, name=key)
         return _with_schema(reader, block.schema or reader.schema, file[0]), _READER_BYTES
@@ -154,5 +153,5 @@ def _block(storage: Storage, block: LogBlock, file: tuple[str, int], cache: Bloc
 
 def _with_schema(reader: HFileReader, schema: str | None, path: str) -> HFileSource:
     if schema is None:
-        raise FormatError(f"{path} does not say which schema its values have")
+        raise FormatError(f"{path} lacks the schema of its values")
     return HFileSource(reader, schema)

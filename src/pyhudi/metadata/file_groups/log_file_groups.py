@@ -1,4 +1,4 @@
-"""File groups of the metadata table, as its folders have them."""
+"""File groups of the metadata table as listed in its folders."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 
 def write_logs(files: GroupFiles, metadata: Timeline, records: Records) -> list[Stat]:
-    """Write the records of a partition, a log file for each file group that has some; returns their write stats.
+    """Write the records of a partition, one log file per file group with records. Return their write stats.
 
     ``metadata`` is the metadata table's timeline.
 
     Raises:
-        CorruptTableError: the partition has no files.
+        CorruptTableError: The partition has no files.
     """
     groups = group_slices(files.storage, metadata, files.partition, files.version)
     return [files.write_log(groups[number], part) for number, part in records.by_group(len(groups)).items()]
 
 
 def group_slices(storage: Storage, metadata: Timeline, partition: str, version: int) -> list[GroupSlice]:
-    """The file groups of a partition in the order of their numbers, with the places of their next log files.
+    """Return the file groups of a partition ordered by number, with the names of their next log files.
 
-    ``metadata`` is the metadata table's timeline. One listing.
+    ``metadata`` is the metadata table's timeline. Costs one listing.
 
     Raises:
-        CorruptTableError: the partition has no files.
+        CorruptTableError: The partition has no files.
     """
     folder = join_path(METADATA_FOLDER, partition)
     names = split_paths(storage.list(folder)["path"])[1]
@@ -46,8 +46,9 @@ def group_slices(storage: Storage, metadata: Timeline, partition: str, version: 
     ids = sorted(pc.unique(files["file_id"]).to_pylist())
     if not ids:
         raise CorruptTableError(
-            f"{storage.uri(folder)} is empty, though {partition} is declared; remove hoodie.table.metadata.partitions "
-            "from the table's hoodie.properties, and the next write builds the metadata table anew"
+            f"{storage.uri(folder)} is empty, although {partition} is declared; remove "
+            "hoodie.table.metadata.partitions from the table's hoodie.properties, then the next write rebuilds "
+            "the metadata table"
         )
     if version >= 8:
         return [GroupSlice(file_id) for file_id in ids]
@@ -56,7 +57,7 @@ def group_slices(storage: Storage, metadata: Timeline, partition: str, version: 
     for file_id in ids:
         mine = files.filter(pc.equal(files["file_id"], file_id))
         every = pc.unique(mine["instant"]).to_pylist()
-        # of a group that is being built there is nothing else yet
+        # A group under construction has no other files yet.
         instants = [i for i in every if i not in pending] or every
         slices.append(GroupSlice.after(mine["name"], file_id, max(instants)))
     return slices

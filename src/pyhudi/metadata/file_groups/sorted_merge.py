@@ -1,9 +1,9 @@
-"""K-way merge of the sorted files of one slice of the metadata table, a window of each at a time.
+"""K-way merge of the sorted files of one slice of the metadata table, with one window of each in memory.
 
-All HFiles, and the lists of deleted keys once they are sorted, are in the order of their keys. Up to the least of the
-last keys that have been read of each, all versions of all keys are known, so these entries are merged as columns, by
-the same rules as anywhere else (`pyhudi.metadata.records.combine_records`), and given away. Memory: the windows and
-what the merge of their entries takes, however many entries there are; no array holds more than that.
+All HFiles, and the lists of deleted keys after sorting, are ordered by key. All versions of all keys up to the minimum
+of the last keys read from each source are known, so these entries are merged as columns, by the common rules
+(`pyhudi.metadata.records.combine_records`), and yielded. Memory: the windows and the merge of their entries, regardless
+of the number of entries; no array is larger.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyhudi.metadata.file_groups.hfile_sources import DeleteSource, Source
 from pyhudi.metadata.records.combine_records import Version, fold_versions
 
 WINDOW_BYTES = 8 * 1024 * 1024
-"""Bytes of keys and values, of all files of a slice together, that are read at a time."""
+"""Bytes of keys and values that are read at a time from all files of a slice together."""
 _LEAST_WINDOW = 256 * 1024
 
 _NO_BYTES = pa.array([], pa.binary())
@@ -28,18 +28,18 @@ _NO_BYTES = pa.array([], pa.binary())
 def merge_sorted(
     partition: str, sources: Sequence[Source], table_version: int, *, window_bytes: int = WINDOW_BYTES
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Merge what a slice consists of, given the oldest first; yields keys (bytes, ascending) and values.
+    """Merge the sources of a slice, given the oldest first. Yields keys (bytes, ascending) and values.
 
     Args:
-        partition: The partition of the metadata table.
+        partition: Partition of the metadata table.
         sources: The base file and the blocks of log files (`pyhudi.metadata.file_groups.hfile_sources.slice_sources`).
         table_version: Version of the table, in whose schema the values are written.
         window_bytes: Bytes that are read at a time, of all sources together.
 
     Raises:
-        FormatError: A source is damaged, or not in the order of its keys.
+        FormatError: A source is corrupt, or not ordered by key.
     """
-    # the first one is the base file, from which most entries come
+    # The first one is the base file, which provides most entries.
     shares = [window_bytes // 2, *[window_bytes // (2 * max(1, len(sources) - 1))] * (len(sources) - 1)]
     cursors = [_Cursor(source, max(_LEAST_WINDOW, share)) for source, share in zip(sources, shares, strict=True)]
     while True:
@@ -62,7 +62,7 @@ def _merged(partition: str, versions: Sequence[Version], table_version: int) -> 
 
 
 class _Cursor:
-    """A position in one source: what has been read of it and not been merged yet."""
+    """Position in one source, with the entries that were read and not merged yet."""
 
     def __init__(self, source: Source, window_bytes: int) -> None:
         self._window = window_bytes
@@ -78,19 +78,19 @@ class _Cursor:
             self._version = lambda keys, values: Version(_texts(keys), values, schema)
         self._keys, self._values = _NO_BYTES, _NO_BYTES
         self.is_exhausted = False
-        """True if nothing comes after what has been read."""
+        """True if nothing follows the entries that were read."""
 
     @property
     def last(self) -> bytes:
-        """The last key that has been read; there is one."""
+        """Return the last key that was read; there must be one."""
         key: bytes = self._keys[-1].as_py()
         return key
 
     def fill(self) -> bool:
-        """Read the next window, if nothing is left of the one before; False at the end of the source.
+        """Read the next window if the previous one is used up. Return False at the end of the source.
 
         Raises:
-            FormatError: its keys are not in order.
+            FormatError: Its keys are not in order.
         """
         if len(self._keys):
             return True
@@ -108,14 +108,14 @@ class _Cursor:
             return False
         self._keys, self._values = pa.concat_arrays(keys), pa.concat_arrays(values)
         if before is not None and before >= self._keys[0].as_py():
-            raise FormatError("keys of a file of the metadata table are not in order")
+            raise FormatError("keys in a file of the metadata table are not in order")
         self._previous = self.last
         return True
 
     _previous: bytes | None = None
 
     def take(self, bound: bytes | None) -> Version | None:
-        """Take away the entries up to a key, itself included (None: all); None if there are none."""
+        """Remove and return the entries up to and including a key (None: all); None if there are none."""
         keys, values = self._keys, self._values
         count = len(keys)
         if bound is not None and self.last > bound:
@@ -132,4 +132,4 @@ def _texts(keys: pa.Array) -> pa.Array:
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid as e:
-        raise FormatError(f"a key of a metadata table is not UTF-8: {e}") from e
+        raise FormatError(f"a key of a metadata table is not valid UTF-8: {e}") from e

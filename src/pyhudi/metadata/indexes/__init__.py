@@ -1,3 +1,5 @@
-"""Indexes in the metadata table: which there are and what they hold. Takes table properties and ``index.json`` and
-gives definitions of secondary, expression and column statistics indexes; declares and withdraws partitions.
+"""Indexes in the metadata table: their definitions and declarations.
+
+Takes table properties and ``index.json`` and returns definitions of secondary, expression and column statistics
+indexes; declares and withdraws partitions.
 """

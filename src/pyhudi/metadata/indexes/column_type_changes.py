@@ -1,4 +1,4 @@
-"""Indexes of columns whose type a write changes: their entries are texts, or values of a function, of the old type."""
+"""Indexes of columns whose type changes in a write: their entries are texts, or function values, of the old type."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def retyped_indexes(storage: Storage, config: TableConfig, data: ActiveTimeline, metadata: CommitMetadata) -> list[str]:
-    """The partitions of the secondary and expression indexes of columns that have another type, or are not there, in
-    the columns that a write records.
+    """Return the partitions of secondary and expression indexes whose columns have another type, or are missing, in the
+    columns recorded by a write.
 
-    A day is a number to a secondary index, and a text once its column is one; ``5`` may have been ``5.0`` in between.
+    A date is a number in a secondary index, but a text once its column is a string; ``5`` may have been ``5.0`` before.
     """
     indexes = [(one.partition, one.column) for one in secondary_indexes(storage, config, kept=True)]
     indexes += [(one.partition, one.expression.column) for one in expression_indexes(storage, config, kept=True)]

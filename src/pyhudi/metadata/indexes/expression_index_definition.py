@@ -1,7 +1,7 @@
-"""Expression indexes: which a table has, which functions they may be of, and what they hold.
+"""Expression indexes: definitions, supported functions and content.
 
-An expression index has statistics (or bloom filters) of the values that a function of Spark makes of one column, file
-by file; docs/format/metadata.md, sections 2.5 and 2.11.
+An expression index has statistics (or bloom filters) of the values of a Spark function of one column, per file;
+docs/format/metadata.md, sections 2.5 and 2.11.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 EXPRESSION = "expr_index"
-"""Prefix of the names of these partitions of the metadata table."""
+"""Prefix of the names of their partitions in the metadata table."""
 KINDS = (COLUMN_STATS, BLOOM_FILTERS)
-"""Contents of an expression index."""
+"""Types of content of an expression index."""
 IDENTITY = "identity"
 EXPR = "expr"
-"""The option that names the function."""
+"""Option with the name of the function."""
 BLOOM_OPTIONS = ("filtertype", "numentries", "fpp", "maxentries")
-"""Options of those of bloom filters: type, number of keys, rate of false positives, most keys of a dynamic filter."""
+"""Options of bloom filters: type, number of keys, false positive rate, maximum number of keys of a dynamic filter."""
 
 _TEXT, _WHOLE, _LONG, _DATE = pa.string(), pa.int32(), pa.int64(), pa.date32()
 _TIME = pa.timestamp("us", "UTC")
@@ -40,9 +40,8 @@ _NUMBERS = ("pos", "len", "days", "idx")
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of Spark that expression indexes may be of: the type of its values (None: that of the column), the
-    options that it needs, and those that it may have with what is meant without them (None: the function without that
-    argument)."""
+    """A Spark function that expression indexes support: the type of its values (None: that of the column), its required
+    options, and its optional ones with their defaults (None: the function without that argument)."""
 
     result: pa.DataType | None
     needs: tuple[str, ...] = ()
@@ -50,7 +49,7 @@ class Function:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of its arguments behind the column, in order."""
+        """Names of its arguments after the column, in order."""
         return (*self.needs, *(self.may_have or {}))
 
 
@@ -77,12 +76,12 @@ FUNCTIONS: Mapping[str, Function] = {
     "regexp_replace": Function(_TEXT, ("pattern", "replacement")),
     "regexp_extract": Function(_TEXT, ("pattern", "idx")),
 }
-"""Those of Apache Hudi, less ``split``: its lists have no order."""
+"""Functions of Apache Hudi, except ``split``, whose lists have no order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A function of a column, with all of its arguments: two that are equal have the same values."""
+    """A function of a column, with all of its arguments. Equal expressions have equal values."""
 
     function: str
     column: str
@@ -90,28 +89,30 @@ class Expression:
 
     @classmethod
     def of(cls, function: str, column: str, options: Mapping[str, str]) -> Expression:
-        """The expression that options name.
+        """Return the expression of index options.
 
         Raises:
-            ConfigError: the function is unknown, or an option of it is missing, unknown or no number.
+            ConfigError: The function is unknown, or an option of it is missing, unknown or not an integer.
         """
-        found = FUNCTIONS.get(function)
-        if found is None:
-            raise ConfigError(f"no expression index is of the function {function!r}; there are {', '.join(FUNCTIONS)}")
-        unknown = [name for name in options if name not in found.options]
+        definition = FUNCTIONS.get(function)
+        if definition is None:
+            raise ConfigError(
+                f"expression indexes do not support the function {function!r}; supported: {', '.join(FUNCTIONS)}"
+            )
+        unknown = [name for name in options if name not in definition.options]
         if unknown:
-            known = ", ".join(found.options) or "none"
+            known = ", ".join(definition.options) or "none"
             raise ConfigError(f"the function {function} has no option {', '.join(unknown)}; it has {known}")
-        missing = [name for name in found.needs if name not in options]
+        missing = [name for name in definition.needs if name not in options]
         if missing:
-            raise ConfigError(f"the function {function} needs the option {', '.join(missing)}")
-        given = {**(found.may_have or {}), **options}
-        return cls(function, column, tuple(_argument(function, name, given[name]) for name in found.options))
+            raise ConfigError(f"the function {function} requires the option {', '.join(missing)}")
+        given = {**(definition.may_have or {}), **options}
+        return cls(function, column, tuple(_argument(function, name, given[name]) for name in definition.options))
 
     def type_of(self, column: pa.DataType) -> pa.DataType:
-        """The type of its values, made of a column of a type."""
-        found = FUNCTIONS[self.function].result
-        return column if found is None else found
+        """Return the type of its values for a column of the given type."""
+        result = FUNCTIONS[self.function].result
+        return column if result is None else result
 
     def __str__(self) -> str:
         parts = [self.column, *(repr(part) for part in self.arguments if part is not None)]
@@ -124,13 +125,13 @@ def _argument(function: str, name: str, value: str | None) -> str | int | None:
     try:
         return int(value)
     except ValueError as e:
-        raise ConfigError(f"the option {name} of the function {function} must be a whole number, not {value!r}") from e
+        raise ConfigError(f"the option {name} of the function {function} must be an integer, not {value!r}") from e
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionIndex:
-    """An expression index: its ``partition`` of the metadata table, what it holds (``kind``: column_stats or
-    bloom_filters), and of which ``expression``. ``bloom``: the options of its bloom filters."""
+    """An expression index: its ``partition`` of the metadata table, its content (``kind``: column_stats or
+    bloom_filters), and its ``expression``. ``bloom``: options of its bloom filters."""
 
     partition: str
     kind: str
@@ -139,10 +140,10 @@ class ExpressionIndex:
 
     @classmethod
     def of(cls, partition: str, kind: str, column: str, options: Mapping[str, str]) -> ExpressionIndex:
-        """The index that a definition with these options means.
+        """Return the index of a definition with these options.
 
         Raises:
-            ConfigError: it means nothing.
+            ConfigError: The options are invalid.
         """
         bloom = {name: value for name, value in options.items() if kind == BLOOM_FILTERS and name in BLOOM_OPTIONS}
         rest = {name: value for name, value in options.items() if name != EXPR and name not in bloom}
@@ -151,7 +152,7 @@ class ExpressionIndex:
 
 
 def partition_of(name: str) -> str:
-    """The partition of the metadata table of the expression index of that name."""
+    """Return the partition of the metadata table for the expression index with that name."""
     return f"{EXPRESSION}_{name}"
 
 
@@ -161,19 +162,19 @@ def is_expression(partition: str) -> bool:
 
 
 def expression_indexes(storage: Storage, config: TableConfig, *, kept: bool = False) -> list[ExpressionIndex]:
-    """The expression indexes that are in use, those of a form that is known here; ``kept``: also those that are being
-    built, which writes keep up to date, too."""
+    """Return the expression indexes in use whose definition is supported. ``kept``: including those being built, which
+    writes maintain, too."""
     names = config.metadata_partitions_kept if kept else config.metadata_partitions
     declared = [name for name in names if is_expression(name)]
     if not declared or config.version < 8:
         return []
     definitions = load_definitions(storage, config)
-    found = [expression_of(name, definitions.get(name, {}), config.version) for name in declared]
-    return [index for index in found if index is not None]
+    indexes = [expression_of(name, definitions.get(name, {}), config.version) for name in declared]
+    return [index for index in indexes if index is not None]
 
 
 def expression_of(partition: str, definition: Mapping[str, Any], version: int) -> ExpressionIndex | None:
-    """The expression index that a definition means; None if it is of a form that is not known here."""
+    """Return the expression index of a definition; None if its form is not supported."""
     columns, options = definition.get("sourceFields") or [], definition.get("indexOptions") or {}
     kind = definition.get("indexType")
     if kind not in KINDS or len(columns) != 1 or definition.get("version") not in _VERSIONS.get(version, ()):
@@ -190,31 +191,32 @@ _VERSIONS = {8: (None, "V1"), 9: ("V2",)}
 
 
 def expression_definition(index: ExpressionIndex, options: Mapping[str, str], version: int) -> dict[str, Any]:
-    """The definition of an expression index with the options that it was asked for by."""
-    found: dict[str, Any] = {
+    """Return the definition of an expression index with its original options."""
+    definition: dict[str, Any] = {
         "indexName": index.partition,
         "indexType": index.kind,
         "indexFunction": index.expression.function,
         "sourceFields": [index.expression.column],
         "indexOptions": dict(options),
     }
-    return found | ({"version": "V2"} if version >= 9 else {})
+    return definition | ({"version": "V2"} if version >= 9 else {})
 
 
 def can_be_indexed(index: ExpressionIndex, column: pa.DataType | None, version: int) -> bool:
-    """Return True if an index can be of a column of that type (None: there is none), in a table of that version."""
+    """Return True if the index supports a column of that type (None: the column does not exist) in a table of that
+    version."""
     if column is None or pa.types.is_nested(column) or pa.types.is_time(column):
         return False
     kind = index.expression.type_of(column)
     if index.kind == BLOOM_FILTERS:
         return bool(pa.types.is_string(kind) or pa.types.is_signed_integer(kind))
-    # version 8 has another wrapper for times here than in column statistics
+    # Version 8 wraps times differently here than in column statistics.
     return is_supported(kind, version) and not (pa.types.is_timestamp(kind) and version < 9)
 
 
 def can_be_kept(index: ExpressionIndex, config: TableConfig) -> bool:
-    """Return True if what the index says of files is so of the table's rows: not where a merger makes values that are
-    in no file, nor of columns that files do not hold."""
+    """Return True if the index entries of files apply to the rows of the table: not if a merger computes values that
+    are in no file, nor for columns that files do not contain."""
     if config.table_type is TableType.MERGE_ON_READ and config.merge_mode is MergeMode.CUSTOM:
         return False
     dropped = {field.name for field in config.partition_fields} if config.drop_partition_columns else set()

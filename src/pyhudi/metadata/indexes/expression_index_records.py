@@ -28,16 +28,16 @@ def expression_records(
     logs_count: bool,
     first: bool = False,
 ) -> Records:
-    """The records that an index has of files.
+    """Return the index records of files.
 
     Args:
-        files: FILE_COLUMNS and ``kind``; they have rows.
-        summaries: what the index keeps of each file: a bloom filter (``type``, ``text``), or bounds of its values (a
-            column of `pyhudi.format.base_file.column_bounds.bounds_type`).
-        instant: when the files were written.
-        logs_count: the values of log files are those of merged rows
-        (`pyhudi.metadata.writer.initialize_partitions.logs_stand_alone`).
-        first: these are all files, so that the statistics of partitions are exact.
+        files: FILE_COLUMNS and ``kind``; the files are not empty.
+        summaries: Index content of each file: a bloom filter (``type``, ``text``), or bounds of its values (a column of
+            `pyhudi.format.base_file.column_bounds.bounds_type`).
+        instant: Instant of the files.
+        logs_count: The values in log files are those of merged rows
+            (`pyhudi.metadata.writer.initialize_partitions.logs_stand_alone`).
+        first: These are all files, so partition statistics are exact.
     """
     files = files.combine_chunks()
     base = pc.equal(files["kind"], BASE).combine_chunks()
@@ -62,8 +62,8 @@ def _of_column(name: str, bounds: pa.StructArray) -> pa.StructArray:
 
 
 def _as_kept(bounds: pa.StructArray, sizes: pa.Array) -> pa.StructArray:
-    """Bounds as Apache Hudi keeps them here: rows without a value are not counted among values, and for the sizes of
-    a column, which no file has, stand the file's and twice that."""
+    """Return bounds in the form of Apache Hudi: nulls are not counted among values, and the sizes of the column, which
+    no file has, are the size of the file and twice that."""
     values = pc.subtract(bounds.field("values"), bounds.field("nulls"))
     given = {"values": values, "size": sizes, "plain": pc.multiply(sizes, 2)}
     columns = [given.get(field.name, bounds.field(i)) for i, field in enumerate(bounds.type)]

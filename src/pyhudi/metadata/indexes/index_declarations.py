@@ -1,7 +1,7 @@
-"""Declarations of the metadata partitions in use: properties of the table name them, definitions describe them.
+"""Declarations of the metadata partitions in use: properties of the table list them, definitions describe them.
 
-Order matters to whoever looks on: a partition is declared after all that belongs to it is there, and taken out of the
-property before anything of it goes.
+The order matters to concurrent readers: a partition is declared after all its files exist, and removed from the
+property before any of them is deleted.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ _log = logging.getLogger(__name__)
 def declare_partitions(
     storage: Storage, config: TableConfig, built: Sequence[str], definitions: Definitions | None = None
 ) -> TableConfig:
-    """Declare partitions of the metadata table that have been built; returns the table's configuration.
+    """Declare partitions of the metadata table that have been built. Return the table's configuration.
 
-    ``definitions`` are those that they need, by partition (from version 8 on). They are no longer being built then.
+    ``definitions`` are those required by partition (from version 8 on). The partitions are no longer marked as being
+    built.
     """
     changed = _store(storage, config, definitions)
 
@@ -51,8 +52,11 @@ def declare_partitions(
 def announce_partitions(
     storage: Storage, config: TableConfig, partitions: Sequence[str], definitions: Definitions | None = None
 ) -> TableConfig:
-    """Announce partitions of the metadata table that are being built and whose file groups exist; returns the table's
-    configuration. From now on writes maintain them; readers ignore them."""
+    """Announce partitions of the metadata table that are being built and whose file groups exist. Return the table's
+    configuration.
+
+    From now on writes maintain them; readers ignore them.
+    """
     changed = _store(storage, config, definitions)
 
     def announce(properties: dict[str, str]) -> None:
@@ -64,13 +68,13 @@ def announce_partitions(
 
 
 def define_indexes(storage: Storage, config: TableConfig, definitions: Definitions) -> TableConfig:
-    """Store the definitions of indexes that are going to be built; returns the table's configuration."""
+    """Store the definitions of indexes that are going to be built. Return the table's configuration."""
     changed = _store(storage, config, definitions)
     return config.updated(storage, set=changed) if changed else config
 
 
 def withdraw_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
-    """Take back what was announced, and delete what was built; the definitions stay. Returns the configuration."""
+    """Withdraw announced partitions and delete their files; definitions are kept. Return the table's configuration."""
     if set(partitions) & set(config.metadata_partitions_inflight):
 
         def withdraw(properties: dict[str, str]) -> None:
@@ -84,8 +88,11 @@ def withdraw_partitions(storage: Storage, config: TableConfig, partitions: Seque
 
 
 def retire_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
-    """Take partitions out of use that a write cannot keep up to date; of those that are being built and of whose type
-    there may be several, definitions stay with their plans. Returns the table's configuration."""
+    """Remove partitions that a write cannot maintain. Return the table's configuration.
+
+    Of partitions that are being built and whose type can occur several times, the definitions are kept with their
+    plans.
+    """
     named = [p for p in partitions if is_secondary(p) or is_expression(p)]
     building = [p for p in named if p not in config.metadata_partitions]
     dropped = [p for p in partitions if p not in building]
@@ -98,9 +105,9 @@ def retire_partitions(storage: Storage, config: TableConfig, partitions: Sequenc
 def drop_partitions(
     storage: Storage, config: TableConfig, partitions: Sequence[str], *, keep_definitions: bool = False
 ) -> TableConfig:
-    """Take partitions of the metadata table out of use: first the property, so that nobody reads them any more, then
-    their definitions, so that nobody builds them again, unless these are to stay, then their files."""
-    _log.info("taking %s out of the metadata table of %s", ", ".join(partitions), storage.root)
+    """Remove partitions of the metadata table: first from the property, so that nobody reads them any more, then their
+    definitions, so that nobody rebuilds them (not with ``keep_definitions``), then their files."""
+    _log.info("removing %s from the metadata table of %s", ", ".join(partitions), storage.root)
 
     def without(properties: dict[str, str]) -> None:
         for key in (PARTITIONS, PARTITIONS_INFLIGHT):
@@ -117,7 +124,7 @@ def drop_partitions(
 
 
 def _store(storage: Storage, config: TableConfig, definitions: Definitions | None) -> dict[str, str]:
-    """Add definitions; returns the properties that this changes."""
+    """Add definitions. Return the properties that this changes."""
     if not definitions:
         return {}
     store_definitions(storage, config, {**load_definitions(storage, config), **definitions})

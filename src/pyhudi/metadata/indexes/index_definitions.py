@@ -1,4 +1,4 @@
-"""``.hoodie/.index_defs/index.json``: what is indexed by the partitions of the metadata table, from version 8 on."""
+"""``.hoodie/.index_defs/index.json``: definitions of the indexes in the metadata table, from version 8 on."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DEFAULT_PATH = ".hoodie/.index_defs/index.json"
 _ALL = "indexDefinitions"
 
 Definitions = Mapping[str, Mapping[str, Any]]
-"""Definitions by the name of the metadata table's partition, with the keys of the file."""
+"""Definitions by partition of the metadata table, with the keys of the file."""
 
 
 def load_definitions(storage: Storage, config: TableConfig) -> dict[str, dict[str, Any]]:
-    """The definitions of a table; none without a file.
+    """Return the definitions of a table; empty without a file.
 
     Raises:
-        CorruptTableError: the file is no such JSON.
+        CorruptTableError: The file is not valid JSON.
     """
     path = config.index_defs_path or DEFAULT_PATH
     try:
@@ -34,12 +34,13 @@ def load_definitions(storage: Storage, config: TableConfig) -> dict[str, dict[st
     except NotFoundError:
         return {}
     try:
-        found = json.loads(data)[_ALL] if data.strip() else {}
-        return {str(name): dict(definition) for name, definition in (found or {}).items()}
+        definitions = json.loads(data)[_ALL] if data.strip() else {}
+        return {str(name): dict(definition) for name, definition in (definitions or {}).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise CorruptTableError(
-            f"{storage.uri(path)} is no file of index definitions ({e!r}); restore it, or delete it together with the "
-            "property hoodie.table.metadata.partitions, and the next write builds the metadata table anew"
+            f"{storage.uri(path)} is not a valid file of index definitions ({e!r}); restore it, or delete it "
+            "together with the property hoodie.table.metadata.partitions, then the next write rebuilds the "
+            "metadata table"
         ) from e
 
 
@@ -50,19 +51,19 @@ def store_definitions(storage: Storage, config: TableConfig, definitions: Defini
 
 
 def column_stats_definition(columns: Sequence[str], version: int) -> dict[str, Any]:
-    """The definition of the column statistics of these columns."""
-    found: dict[str, Any] = {
+    """Return the definition of the column statistics of these columns."""
+    definition: dict[str, Any] = {
         "indexName": COLUMN_STATS,
         "indexType": COLUMN_STATS,
         "indexFunction": COLUMN_STATS,
         "sourceFields": list(columns),
         "indexOptions": {},
     }
-    return found | ({"version": "V2"} if version >= 9 else {})
+    return definition | ({"version": "V2"} if version >= 9 else {})
 
 
 def drop_definitions(storage: Storage, config: TableConfig, names: Collection[str]) -> None:
-    """Take definitions out, if they are there."""
+    """Remove definitions, if they exist."""
     definitions = load_definitions(storage, config)
     kept = {name: definition for name, definition in definitions.items() if name not in names}
     if kept != definitions:

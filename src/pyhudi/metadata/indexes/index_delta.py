@@ -1,5 +1,5 @@
-"""Index changes that a writer makes itself: those of indexes with as many records as the table, and of values that
-Spark computes."""
+"""Index changes written by the writer itself: those of indexes with one record per row of the table, and of values
+computed by Spark."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexDelta:
-    """Changes that the writer has made itself to partitions of the metadata table: their names, and the stats of the
-    files that were written for them (`pyhudi.metadata.file_groups.delta_files.GroupFiles`).
+    """Changes to partitions of the metadata table that the writer has written itself: their names, and the write stats
+    of their files (`pyhudi.metadata.file_groups.delta_files.GroupFiles`).
 
-    ``late`` does the same for indexes that were built, or begun, meanwhile, and are named to it; while the table's lock
-    is held. So does ``taken``, which counts the keys added by the write that others have added meanwhile.
+    ``late`` computes the changes, under the lock of the table, for the indexes passed to it, which were built or begun
+    in the meantime. ``taken``, also under the lock, counts the keys added by the write that other writers have added in
+    the meantime.
     """
 
     partitions: frozenset[str] = frozenset()
@@ -44,23 +45,26 @@ class IndexDelta:
 
 
 def of_indexes_in_use(storage: Storage, config: TableConfig, index: IndexDelta) -> IndexDelta:
-    """The delta as of now, when the table's lock is held: without indexes that were dropped since, and maybe built
-    anew, which has taken the files along that were written for them; with those that were built since."""
-    found, used = index, config.metadata_partitions_kept
+    """Return the current delta, under the lock of the table.
+
+    It omits indexes that were dropped in the meantime (and possibly rebuilt, which has deleted the files written for
+    them), and includes those that were built in the meantime.
+    """
+    changes, used = index, config.metadata_partitions_kept
     for partition in index.partitions:
         mine = {stat["path"] for stat in index.stats if stat["partitionPath"] == partition}
         if partition not in used or not mine <= _paths(storage, partition):
-            left = [stat for stat in found.stats if stat["partitionPath"] != partition]
-            found = IndexDelta(found.partitions - {partition}, left, found.late)
-    has_keys = RECORD_INDEX in found.partitions
+            left = [stat for stat in changes.stats if stat["partitionPath"] != partition]
+            changes = IndexDelta(changes.partitions - {partition}, left, changes.late)
+    has_keys = RECORD_INDEX in changes.partitions
     new = {p for p in used if p == RECORD_INDEX or is_expression(p) or (is_secondary(p) and has_keys)}
-    new -= found.partitions
-    if new and found.late is not None:
-        found = found.and_(found.late(config, new))
-    return found
+    new -= changes.partitions
+    if new and changes.late is not None:
+        changes = changes.and_(changes.late(config, new))
+    return changes
 
 
 def _paths(storage: Storage, partition: str) -> set[str]:
-    """The files of a partition, as write stats have them."""
+    """Return the files of a partition as in write stats."""
     paths: list[str] = storage.list(f"{METADATA_FOLDER}/{partition}")["path"].to_pylist()
     return {path.removeprefix(f"{METADATA_FOLDER}/") for path in paths}

@@ -1,6 +1,6 @@
-"""Secondary indexes: which a table has that are kept and looked up here, and what they hold.
+"""Secondary indexes: definitions and content.
 
-A secondary index tells the record keys of the rows with a value in one column; docs/format/metadata.md, section 2.9.
+A secondary index maps the values of one column to the record keys of their rows; docs/format/metadata.md, section 2.9.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 SECONDARY = "secondary_index"
-"""The type of the index, and what names of its partitions begin with."""
+"""Type of the index, and prefix of the names of its partitions."""
 _IDENTITY = "identity"
 _VERSIONS: Mapping[int, tuple[str | None, ...]] = {8: (None, "V1"), 9: ("V2",)}
 
 
 @dataclass(frozen=True, slots=True)
 class SecondaryIndex:
-    """A secondary index: its ``partition`` of the metadata table, and the ``column`` that it indexes."""
+    """A secondary index: its ``partition`` of the metadata table, and the indexed ``column``."""
 
     partition: str
     column: str
 
 
 def partition_of(name: str) -> str:
-    """The partition of the metadata table of the secondary index of that name."""
+    """Return the partition of the metadata table for the secondary index with that name."""
     return f"{SECONDARY}_{name}"
 
 
@@ -44,59 +44,59 @@ def is_secondary(partition: str) -> bool:
 
 
 def secondary_indexes(storage: Storage, config: TableConfig, *, kept: bool = False) -> list[SecondaryIndex]:
-    """The secondary indexes that are in use, those of a form that is known here; ``kept``: also those that are being
-    built, which writes keep up to date, too."""
+    """Return the secondary indexes in use whose definition is supported. ``kept``: including those being built, which
+    writes maintain, too."""
     names = config.metadata_partitions_kept if kept else config.metadata_partitions
     declared = [name for name in names if is_secondary(name)]
     if not declared:
         return []
     definitions = load_definitions(storage, config)
-    found = [secondary_of(name, definitions.get(name, {}), config.version) for name in declared]
-    return [index for index in found if index is not None]
+    indexes = [secondary_of(name, definitions.get(name, {}), config.version) for name in declared]
+    return [index for index in indexes if index is not None]
 
 
 def secondary_of(partition: str, definition: Mapping[str, Any], version: int) -> SecondaryIndex | None:
-    """The secondary index that a definition means; None if it is of a form that is not known here."""
+    """Return the secondary index of a definition; None if its form is not supported."""
     columns = definition.get("sourceFields") or []
     known = definition.get("indexType") == SECONDARY and definition.get("version") in _VERSIONS.get(version, ())
     return SecondaryIndex(partition, columns[0]) if known and len(columns) == 1 else None
 
 
 def secondary_definition(partition: str, column: str, version: int) -> dict[str, Any]:
-    """The definition of a secondary index of a column."""
-    found: dict[str, Any] = {
+    """Return the definition of a secondary index of a column."""
+    definition: dict[str, Any] = {
         "indexName": partition,
         "indexType": SECONDARY,
         "indexFunction": _IDENTITY,
         "sourceFields": [column],
         "indexOptions": {},
     }
-    return found | ({"version": "V2"} if version >= 9 else {})
+    return definition | ({"version": "V2"} if version >= 9 else {})
 
 
 def can_be_indexed(kind: pa.DataType) -> bool:
-    """Return True if values of a type have one form as text, here and in Apache Hudi."""
+    """Return True if values of a type have the same text form in pyhudi and in Apache Hudi."""
     return bool(pa.types.is_string(kind) or pa.types.is_signed_integer(kind) or _is_count(kind))
 
 
 def _is_count(kind: pa.DataType) -> bool:
-    """True if values of a type are days, or microseconds, since 1970: the number is their text."""
+    """Return True if values of a type are days or microseconds since 1970, whose text is the number."""
     return bool(pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us"))
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """Values of an indexed column as the index has them."""
+    """Return the values of an indexed column in the text form of the index."""
     if _is_count(values.type):
         values = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
     return values if values.type == pa.string() else values.cast(pa.string())
 
 
 def entry_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
-    """The keys of an index for rows with these values and record keys."""
+    """Return the index keys of rows with these values and record keys."""
     return secondary_key(texts(values), record_keys)
 
 
 def entry_value(version: int) -> pa.Scalar:
-    """The value of every entry of a secondary index."""
+    """Return the value of every entry of a secondary index."""
     payload = pa.StructArray.from_arrays([pa.array([False])], names=["isDeleted"])
     return encode(RecordType.SECONDARY_INDEX, payload, version)[0]

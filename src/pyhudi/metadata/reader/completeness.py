@@ -1,7 +1,7 @@
-"""Check that all files of completed instants of a metadata table exist and are whole.
+"""Check that all files of completed instants of a metadata table exist and are complete.
 
-A file that is missing takes its records along, and nothing in the others tells: of a list of files, some would be
-missing. So the instants are asked, those that are still on the timeline: what is older has been compacted.
+Without a missing file its records would be lost without notice: some files would be missing in a list of files.
+Therefore the instants still in the active timeline are read; older ones have been compacted.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ WRITTEN_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
 def check_complete(
     storage: Storage, active: ActiveTimeline, counted: Timeline, partition: str, files: pa.Table
 ) -> None:
-    """Check the ``files`` (`FILE_SCHEMA`) of a partition against what the ``counted`` instants have written.
+    """Check the ``files`` (`FILE_SCHEMA`) of a partition against the files written by the ``counted`` instants.
 
     Raises:
-        MetadataTableError: a file is missing, or shorter than it was written.
+        MetadataTableError: A file is missing, or shorter than written.
     """
     base = files.filter(pc.equal(files["kind"], BASE))
-    # what a compaction at work has written stands for nothing yet
+    # Files of a running compaction are not used yet.
     compacting = [i.requested for i in counted.pending().of_actions(Action.COMPACTION)]
     base = base.filter(pc.invert(pc.is_in(base["instant"], value_set=pa.array(compacting, pa.string()))))
     newest: dict[str, str] = {}
@@ -65,48 +65,51 @@ def check_complete(
                 continue
             full = f"{METADATA_FOLDER}/{path}"
             if full not in sizes:
-                raise MetadataTableError(f"{storage.uri(full)}, which {instant.requested} has written, is missing")
+                raise MetadataTableError(f"{storage.uri(full)}, written by {instant.requested}, is missing")
             if sizes[full] < (size or 0):
                 raise MetadataTableError(f"{storage.uri(full)} has {sizes[full]} bytes instead of {size}")
 
 
 def _written_by_all(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:
-    """Files written by each of some instants; those not read before are read on threads."""
+    """Return the files written by each instant; those not cached are read on threads."""
     unknown = [i for i in instants if CACHE.find((storage.root, active.path(i))) is None]
     if len(unknown) > 1:
         with ThreadPoolExecutor(_READ_THREADS) as pool:
-            found = dict(zip(unknown, pool.map(lambda i: written_by(storage, active, i), unknown), strict=True))
+            written = dict(zip(unknown, pool.map(lambda i: written_by(storage, active, i), unknown), strict=True))
     else:
-        found = {}
-    return [found[i] if i in found else written_by(storage, active, i) for i in instants]
+        written = {}
+    return [written[i] if i in written else written_by(storage, active, i) for i in instants]
 
 
 def _built_at(files: pa.Table, counted: Timeline) -> str:
-    """Time at which the partition was built; earlier writes belong to a former partition of its name."""
+    """Return the time at which the partition was built; earlier writes belong to a former partition with its name."""
     starts = pc.or_(
         pc.starts_with(files["instant"], _FIRST_INSTANTS), pc.match_substring(files["path"], f".log.1_{INIT_TOKEN}")
     )
     instants = pc.unique(files.filter(pc.fill_null(starts, False))["instant"]).drop_null().to_pylist()
-    # one that was built beside writes knows those that were completed later than its instant
+    # A partition that was built concurrently with writes includes those that completed after its instant.
     times = [counted.completion_of(i) if i.startswith(_FIRST_INSTANTS) else i for i in instants]
     return min((time for time in times if time is not None), default="")
 
 
 def _is_of_earlier_build(instant: Instant, path: str, bearing: set[str]) -> bool:
-    """True if a file is the base file of a partition that was built anew since. Where the timeline has no completion
-    times, an indexing instant may be later than that of the next build; of delta commits only builds write base
-    files."""
+    """Return True if a file is the base file of a partition that was rebuilt since.
+
+    If the timeline has no completion times, an indexing instant may be later than that of the next build; only builds
+    write base files in delta commits.
+    """
     is_base = path.rpartition("/")[2][:1] != "."
     unordered = instant.completion is None and instant.action == Action.DELTA_COMMIT
     return unordered and is_base and instant.requested not in bearing
 
 
 def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa.Table:
-    """Return the files that an instant of the metadata table has written (`WRITTEN_SCHEMA`), paths relative to it."""
+    """Return the files that an instant of the metadata table has written (`WRITTEN_SCHEMA`), with paths relative to
+    it."""
 
     def make() -> tuple[pa.Table, int]:
         if not active.read(instant):
-            # readers of Apache Hudi take a completed file that says nothing
+            # Apache Hudi's readers accept an empty completed file.
             return WRITTEN_SCHEMA.empty_table(), 1
         stats = active.commit_metadata(instant).stats
         table = pa.table([stats["path"], stats["fileSizeInBytes"]], schema=WRITTEN_SCHEMA)
@@ -114,15 +117,15 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
 
     try:
         if instant.completion is None and is_initial_instant(instant):
-            return make()[0]  # nothing in their names tells them from those of a metadata table built before
+            return make()[0]  # Their names do not differ from those of a metadata table built before.
         table: pa.Table = CACHE.get((storage.root, active.path(instant)), make)
     except HudiError as e:
-        raise MetadataTableError(f"what {instant.requested} has written cannot be told: {e}") from e
+        raise MetadataTableError(f"cannot determine the files written by {instant.requested}: {e}") from e
     return table
 
 
 def _of_partition(written: pa.Table, partition: str) -> list[tuple[str, int | None, str, str]]:
-    """Files of a partition: path, size, file id, and the instant that its name bears."""
+    """Return the files of a partition: path, size, file id, and the instant in the name."""
     mine = written.filter(pc.fill_null(pc.starts_with(written["path"], f"{partition}/"), False))
     if not mine.num_rows:
         return []

@@ -1,4 +1,4 @@
-"""Lists of files by partition, as the ``files`` partition of the metadata table holds them."""
+"""Lists of files by partition, as stored in the ``files`` partition of the metadata table."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True, slots=True)
 class FileLists:
-    """The files of some partitions (paths) as the metadata table lists them: of each the ``row`` of its partition,
-    ascending, its name and its size. Files of any kind are there, also those that do not count."""
+    """Files of some partitions (paths) as listed in the metadata table: for each file the ``row`` of its partition,
+    ascending, its name and its size. Files of all kinds are included, also uncommitted ones."""
 
     partitions: pa.StringArray
     rows: npt.NDArray[np.int64]

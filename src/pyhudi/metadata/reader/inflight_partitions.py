@@ -1,4 +1,4 @@
-"""Partitions of the metadata table that are being built, and must not be read yet."""
+"""Partitions of the metadata table that are being built, which must not be read yet."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def inflight_partitions(data: ActiveTimeline) -> Collection[str]:
-    """Partitions that somebody is building, or has begun to build and died: not to be read, even if they are declared.
-    (Apache Hudi declares a partition before it completes the indexing instant, without which nobody counts its base
-    files.)
+    """Return the partitions that are being built, also by a killed process. They must not be read, even if they are
+    declared, because Apache Hudi declares a partition before it completes the indexing instant, without which its base
+    files are not committed.
 
     Raises:
-        MetadataTableError: a plan cannot be read.
+        MetadataTableError: A plan cannot be read.
     """
     try:
         plans = [plan for plan in pending_index_plans(data) if plan.state is State.INFLIGHT]
     except CorruptInstantError as unknown:
-        raise MetadataTableError(f"which indexes are being built cannot be told: {unknown}") from unknown
+        raise MetadataTableError(f"cannot determine which indexes are being built: {unknown}") from unknown
     return frozenset(name for plan in plans for name in plan.partitions)

@@ -1,4 +1,4 @@
-"""The data files of a table as its metadata table lists them: one Arrow table, no Python object a file."""
+"""Data files of a table as listed in its metadata table: one Arrow table, without a Python object per file."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from pyhudi.metadata.records.metadata_record import FILES as LISTS
 from pyhudi.table.view.file_listing import DATA_KINDS, FILE_SCHEMA
 
 _MANY = 4
-"""If more than one in this number of partitions is wanted, all of them are read rather than looked up."""
+"""If more than one in this number of partitions is requested, all of them are read instead of looked up."""
 
 
 def partition_paths(table: MetadataTable) -> list[str]:
-    """The partitions of the table, by path, sorted.
+    """Return the paths of the table's partitions, sorted.
 
     Raises:
-        MetadataTableError: the metadata table cannot be read, or does not list partitions.
+        MetadataTableError: The metadata table cannot be read, or has no list of partitions.
     """
     if table.partition_paths is None:
-        found = table.lookup(FILES, pa.array([metadata_keys.ALL_PARTITIONS]), [LISTS])
-        names = metadata_keys.partition_paths(_flat(found)["name"]).to_pylist() if found.num_rows else []
+        record = table.lookup(FILES, pa.array([metadata_keys.ALL_PARTITIONS]), [LISTS])
+        names = metadata_keys.partition_paths(_flat(record)["name"]).to_pylist() if record.num_rows else []
         table.partition_paths = sorted(names)
     return table.partition_paths
 
@@ -38,7 +38,7 @@ def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
     """Return the file lists of the partitions that exist.
 
     Raises:
-        MetadataTableError: the metadata table cannot be read, or has no record of one of them.
+        MetadataTableError: The metadata table cannot be read, or has no record of one of them.
     """
     names = metadata_keys.partition_names(partitions)
     if len(partitions) * _MANY > len(partition_paths(table)):
@@ -60,24 +60,24 @@ def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
 def list_from_metadata(
     table: MetadataTable, partitions: Sequence[str] | None = None, kinds: Sequence[str] = DATA_KINDS
 ) -> tuple[pa.Table, list[str]]:
-    """Base and log files (:data:`pyhudi.table.view.file_listing.FILE_SCHEMA`) of the table, or of the given partitions,
-    and the sorted partition paths; or files of other ``kinds``.
+    """Return base and log files (:data:`pyhudi.table.view.file_listing.FILE_SCHEMA`) of the table, or of the given
+    partitions, and the sorted partition paths; or files of other ``kinds``.
 
     Raises:
-        MetadataTableError: the metadata table cannot be read, or has no record of a partition that it lists.
+        MetadataTableError: The metadata table cannot be read, or has no record of a partition that it lists.
     """
     known = partition_paths(table)
-    found = known if partitions is None else sorted(set(partitions) & set(known))
-    held, table.listed = table.listed, None
-    if held is None or not set(found) <= set(held.partitions.to_pylist()):
-        held = file_lists(table, found)
-    return _files(held.among(pa.array(found, pa.string())), kinds), found if partitions is None else sorted(
+    existing = known if partitions is None else sorted(set(partitions) & set(known))
+    listed, table.listed = table.listed, None
+    if listed is None or not set(existing) <= set(listed.partitions.to_pylist()):
+        listed = file_lists(table, existing)
+    return _files(listed.among(pa.array(existing, pa.string())), kinds), existing if partitions is None else sorted(
         set(partitions)
     )
 
 
 def _files(lists: FileLists, kinds: Sequence[str]) -> pa.Table:
-    """The files of lists of some kinds."""
+    """Return the files of some kinds in the lists."""
     partition = lists.partitions.take(pa.array(lists.rows))
     names = lists.names
     parsed = parse_names(names)
@@ -91,7 +91,7 @@ def _files(lists: FileLists, kinds: Sequence[str]) -> pa.Table:
 
 
 def _flat(records: pa.Table) -> pa.Table:
-    """The live entries of file lists: ``row`` of the record, ``name``, ``size``."""
+    """Return the entries of file lists that are not deleted: ``row`` of the record, ``name``, ``size``."""
     rows, names, sizes = [], [], []
     start = 0
     for chunk in records[LISTS].chunks:

@@ -1,7 +1,7 @@
-"""The file slices of the metadata table's partitions, and which blocks of their log files count.
+"""File slices of the metadata table's partitions, and the valid blocks of their log files.
 
-Readers and compactions see the same: what the ``counted`` instants have written, which are those of the metadata
-table's timeline as they see it (docs/format/metadata.md, section 6.3).
+Readers and compactions see the same files: those of the ``counted`` instants in the metadata table's timeline as they
+see it (docs/format/metadata.md, section 6.3).
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ if TYPE_CHECKING:
 def current_slices(
     storage: Storage, active: ActiveTimeline, counted: Timeline, partition: str, version: int
 ) -> pa.Table:
-    """The latest slice of each file group of a partition (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`,
-    paths those of the table), in the order of file ids. One listing.
+    """Return the latest slice of each file group of a partition
+    (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`, with paths relative to the table), ordered by file id.
+    Costs one listing.
 
     Raises:
-        MetadataTableError: files that instants have written are missing.
+        MetadataTableError: Files written by instants are missing.
     """
     files, _ = list_files(storage, [f"{METADATA_FOLDER}/{partition}"])
     check_complete(storage, active, counted, partition, files)
     by_completion = version >= 8
-    # with completion times a log file belongs to the slice of a compaction once that is completed; until then it
-    # belongs to the slice before, and plans, which may be dropped meanwhile, need not be read
+    # With completion times, a log file belongs to the slice of a compaction once that is completed. Until then it
+    # belongs to the previous slice, and plans, which may be dropped, need not be read.
     pending = (
         GROUP_INSTANT_SCHEMA.empty_table() if by_completion else _with_folder(pending_slices(active, active.timeline))
     )
@@ -53,13 +54,13 @@ def current_slices(
 
 
 def block_view(counted: Timeline, version: int) -> BlockView:
-    """Return the log blocks that count: all of them from version 8 on, where names tell what is committed."""
+    """Return the valid log blocks: all of them from version 8 on, where names identify committed files."""
     return BlockView() if version >= 8 else BlockView(committed=_Counted(counted))
 
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """The instants of a metadata table of version 6 whose blocks count."""
+    """Instants of a metadata table of version 6 whose blocks are valid."""
 
     timeline: Timeline
 
@@ -68,5 +69,5 @@ class _Counted:
 
 
 def _with_folder(pending: pa.Table) -> pa.Table:
-    """Slices opened by compactions of a metadata table, in paths of the table."""
+    """Return slices opened by compactions of a metadata table, with paths relative to the table."""
     return pending.set_column(0, "partition", pc.binary_join_element_wise(METADATA_FOLDER, pending["partition"], "/"))

@@ -1,6 +1,6 @@
-"""The metadata table as a reader sees it: the records of each of its partitions, base files and log files merged.
+"""Reader of the metadata table: the records of each partition, with base files and log files merged.
 
-Nothing is read before it is asked for, and of a partition only the blocks where the keys can be.
+Data are read on demand, and only the blocks that may contain the requested keys.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 KEY = "key"
 LOOKS = 3
-"""Number of attempts at loading a table that others write at the same time, before it is not used."""
+"""Number of attempts at loading a table that is written concurrently, before it is not used."""
 _KEPT_KEYS = 64
 """Number of keys up to which lookup results are kept for the next plan."""
 _KEPT_BYTES = 8 * 1024 * 1024
@@ -43,14 +43,14 @@ Payloads = Iterable[str] | Mapping[str, Wanted]
 _Read = Callable[[HFileSource], pa.Table]
 
 _GROUP = re.compile(r"(?P<prefix>.+?)-(?P<number>\d{4,})(?:-\d+)?", re.ASCII)
-"""Name of a file group: what its partition is called, and its number."""
+"""Name of a file group: prefix of its partition, and number."""
 
 
 class MetadataTable:
-    """The metadata table of a table at one moment.
+    """Snapshot of the metadata table of a table.
 
-    All tables of records have the columns ``key`` (text), ``type`` and the payloads asked for, one row a key, in no
-    particular order.
+    All tables of records have the columns ``key`` (text), ``type`` and the requested payloads, with one row per key in
+    undefined order.
     """
 
     def __init__(
@@ -66,24 +66,24 @@ class MetadataTable:
         self.partition_paths: list[str] | None = None
         """The table's partitions, once `pyhudi.metadata.reader.metadata_file_listing.partition_paths` has read them."""
         self.listed: FileLists | None = None
-        """Files that were listed to plan with, for `pyhudi.metadata.reader.metadata_file_listing.list_from_metadata` to
-        take."""
+        """Files listed for planning, which `pyhudi.metadata.reader.metadata_file_listing.list_from_metadata` takes
+        over."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig, data: ActiveTimeline) -> MetadataTable:
         """Open the metadata table of a table whose timeline is ``data``.
 
         Raises:
-            MetadataTableError: it must not be used, with the reason.
+            MetadataTableError: The metadata table cannot be used. The message has the reason.
         """
         return cls(storage, config, open_timeline(storage, config, data), inflight_partitions(data))
 
     @classmethod
     def open_now(cls, storage: Storage, config: TableConfig) -> MetadataTable:
-        """Open the metadata table of a table as it is now; looks again if others write meanwhile.
+        """Open the metadata table of the current state of a table, with retries during concurrent writes.
 
         Raises:
-            MetadataTableError: it must not be used, with the reason.
+            MetadataTableError: The metadata table cannot be used. The message has the reason.
         """
         for _ in range(LOOKS - 1):
             try:
@@ -94,15 +94,15 @@ class MetadataTable:
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """The complete partitions of the metadata table."""
+        """Complete partitions of the metadata table."""
         return tuple(name for name in self.config.metadata_partitions if name not in self._inflight)
 
     def groups(self, partition: str) -> pa.Table:
-        """The file slices of a partition, one a file group, in the order of their numbers
+        """Return the file slices of a partition, one per file group, ordered by number
         (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
 
         Raises:
-            MetadataTableError: the partition is not declared, or has no files, or not those of a whole partition.
+            MetadataTableError: The partition is not declared, or its files are missing or incomplete.
         """
         if partition not in self._groups:
             self._groups[partition] = self._load_groups(partition)
@@ -127,9 +127,9 @@ class MetadataTable:
     def lookup(
         self, partition: str, keys: pa.Array | pa.ChunkedArray, payloads: Payloads = PAYLOADS, *, prefix: str = ""
     ) -> pa.Table:
-        """The records with any of these keys (text); keys that there are not are left out.
+        """Return the records with any of these keys (text); missing keys are omitted.
 
-        ``prefix`` chooses among the file groups those whose ids begin with it.
+        ``prefix`` selects file groups whose ids start with it.
         """
         wanted = pc.unique(keys).drop_null()
         groups = [g for g in self.groups(partition).to_pylist() if g["file_id"].startswith(prefix)]
@@ -162,7 +162,7 @@ class MetadataTable:
         return table
 
     def prefixes(self, partition: str, prefixes: pa.Array | Iterable[str], payloads: Payloads = PAYLOADS) -> pa.Table:
-        """The records whose keys begin with any of these texts, in all file groups of the partition."""
+        """Return the records whose keys start with any of these texts, in all file groups of the partition."""
         every = self.groups(partition).to_pylist()
         wanted = prefixes.to_pylist() if isinstance(prefixes, pa.Array) else list(prefixes)
         payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
@@ -175,7 +175,8 @@ class MetadataTable:
         return self._kept(every, ("prefixes", *wanted), payloads, look_up)
 
     def secondary_lookup(self, partition: str, prefixes: pa.Array, payloads: Payloads = PAYLOADS) -> pa.Table:
-        """The records of a secondary index whose keys begin with these texts: whole values, each with its ``$``."""
+        """Return the records of a secondary index whose keys start with these texts: whole values, each with its
+        ``$``."""
         groups = self.groups(partition).to_pylist()
         if self.config.version < 9 or len(groups) == 1:
             return self.prefixes(partition, prefixes, payloads)
@@ -186,18 +187,20 @@ class MetadataTable:
             tables.append(self._with_prefixes([groups[number]], mine, payloads))
         return pa.concat_tables(tables)
 
-    # --- how ---------------------------------------------------------------------------------------------------------
+    # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _load_groups(self, partition: str) -> pa.Table:
         if partition in self._inflight:
-            raise MetadataTableError(f"the metadata partition '{partition}' is being built, or was left half-built")
+            raise MetadataTableError(
+                f"the metadata partition '{partition}' is being built, or its build was interrupted"
+            )
         if partition not in self.partitions:
-            raise MetadataTableError(f"the table declares no metadata partition '{partition}'")
+            raise MetadataTableError(f"the table has no metadata partition '{partition}'")
         counted, active = self.timeline.counted, self.timeline.active
         slices = current_slices(self.storage, active, counted, partition, self.config.version)
         folder = self.storage.uri(f"{METADATA_FOLDER}/{partition}")
         if not slices.num_rows:
-            raise MetadataTableError(f"{folder} has no committed files, though it is declared")
+            raise MetadataTableError(f"{folder} has no committed files, although it is declared")
         _check_numbers(slices["file_id"].to_pylist(), folder)
         return slices
 
@@ -230,11 +233,11 @@ class MetadataTable:
             lengths.setdefault(len(text), []).append(text)
 
         def begins(keys: pa.Array) -> pa.Array:
-            found = pa.repeat(pa.scalar(False), len(keys))
+            matches = pa.repeat(pa.scalar(False), len(keys))
             for length, texts in lengths.items():
                 starts = pc.utf8_slice_codeunits(keys, 0, length)
-                found = pc.or_(found, pc.is_in(starts, value_set=pa.array(texts, pa.string())))
-            return found
+                matches = pc.or_(matches, pc.is_in(starts, value_set=pa.array(texts, pa.string())))
+            return matches
 
         return self._read(groups, lambda file: file.reader.prefixes(encoded), payloads, begins)
 
@@ -245,7 +248,8 @@ class MetadataTable:
         payloads: Payloads,
         keep: Callable[[pa.Array], pa.Array] | None = None,
     ) -> pa.Table:
-        """The records of file groups; ``read`` gives entries of a file, ``keep`` tells which deletes are of them."""
+        """Return the records of file groups. ``read`` returns entries of a file, ``keep`` selects the relevant
+        deletes."""
         tables = [self._nothing(payloads)]
         for group in groups:
             try:
@@ -254,7 +258,7 @@ class MetadataTable:
                 raise
             except (HudiError, ValueError) as e:
                 raise MetadataTableError(
-                    f"file group {group['file_id']} of {group['partition']} cannot be read: {e}"
+                    f"cannot read file group {group['file_id']} of {group['partition']}: {e}"
                 ) from e
         return pa.concat_tables(tables)
 
@@ -292,14 +296,14 @@ def _keyed(schema: pa.Schema) -> pa.Schema:
 
 
 def _check_numbers(file_ids: list[str], folder: str) -> None:
-    """File groups are numbered from 0 on; one that is missing would have its keys looked up elsewhere."""
+    """Check that file groups are numbered from 0 without gaps; otherwise keys would be looked up in the wrong group."""
     counts: dict[str, list[int]] = {}
     for file_id in file_ids:
         # ``files-0000-0``; until version 5 without the last number
-        found = _GROUP.fullmatch(file_id)
-        if found is None:
-            raise FormatError(f"{folder} has a file group {file_id!r}, which is not named as metadata tables name them")
-        counts.setdefault(found["prefix"], []).append(int(found["number"]))
+        match = _GROUP.fullmatch(file_id)
+        if match is None:
+            raise FormatError(f"{folder} has a file group with the invalid name {file_id!r}")
+        counts.setdefault(match["prefix"], []).append(int(match["number"]))
     for prefix, numbers in counts.items():
         if sorted(numbers) != list(range(len(numbers))):
             raise MetadataTableError(f"{folder} has only the file groups {sorted(numbers)} of {prefix}")
@@ -313,4 +317,4 @@ def _texts(keys: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid as e:
-        raise FormatError(f"a key of a metadata table is not UTF-8: {e}") from e
+        raise FormatError(f"a key of a metadata table is not valid UTF-8: {e}") from e

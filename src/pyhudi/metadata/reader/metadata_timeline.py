@@ -1,7 +1,7 @@
-"""Opening a metadata table for reading, and the reasons not to trust it; see docs/format/metadata.md, 1.7 and 6.3.
+"""Opening of a metadata table for reading, with checks that it is valid; see docs/format/metadata.md, 1.7 and 6.3.
 
-What the metadata table says is taken for the truth by whoever reads it, so anything that makes it doubtful is found
-here, before: a folder that is not there or is another table's, and writes of the table that it does not know of.
+Readers rely on the content of the metadata table, so all reasons against its use are detected here: a missing folder,
+the folder of another table, and writes of the table that it lacks.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _OWN = f"{METADATA_FOLDER}/.hoodie"
 
 @dataclass(frozen=True, slots=True)
 class MetadataTimeline:
-    """The timeline of a metadata table. ``counted``: its instants as readers see them, which are pending as long as
-    they are pending on the table. ``table``: the table's own timeline."""
+    """Timeline of a metadata table. ``counted``: its instants as readers see them, which are pending as long as they
+    are pending in the data table. ``table``: the timeline of the data table."""
 
     active: ActiveTimeline
     counted: Timeline
@@ -38,22 +38,22 @@ class MetadataTimeline:
 
 
 def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) -> MetadataTimeline:
-    """Open the timeline of the metadata table of a table; ``table`` is the table's own.
+    """Open the timeline of the metadata table of a table; ``table`` is the timeline of the table.
 
     Raises:
-        MetadataTableAheadError: ``table`` is older than what it shows; look again.
-        MetadataTableError: it must not be used, with the reason.
+        MetadataTableAheadError: ``table`` is older than the metadata table; load it again.
+        MetadataTableError: The metadata table cannot be used. The message has the reason.
     """
     data = table.timeline
     layout = _layout(_properties(storage, config))
     active = ActiveTimeline.load(storage, layout)
     if not active.timeline.completed():
-        raise MetadataTableError(f"{storage.uri(METADATA_FOLDER)} has no completed instant on its timeline")
+        raise MetadataTableError(f"{storage.uri(METADATA_FOLDER)} has no completed instant in its timeline")
     missing = unknown_writes(storage, active, data)
     if missing:
         shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
         raise MetadataTableError(
-            f"{storage.uri(METADATA_FOLDER)} does not know of {len(missing)} completed writes of the table: {shown}"
+            f"{storage.uri(METADATA_FOLDER)} lacks {len(missing)} completed writes of the table: {shown}"
         )
     pending = {i.requested for i in data.pending()} | _begun_since(active.timeline, table)
     _refuse_folded(active.timeline, pending)
@@ -61,17 +61,17 @@ def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) 
 
 
 def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> list[str]:
-    """Completed writes of the table that its metadata table (``active``: its timeline) has no completed instant for,
-    though it should.
+    """Return completed writes of the table without a completed instant in its metadata table (``active``: its
+    timeline), although required.
 
     Raises:
-        MetadataTableError: what the instants that built it have written cannot be told.
+        MetadataTableError: The files written by initial instants cannot be determined.
     """
     done = [i for i in active.timeline.completed() if i.action in (Action.DELTA_COMMIT, Action.COMMIT)]
     known = {i.requested for i in done}
     missing = []
     for instant in data.completed():
-        # without completion times, rollbacks write log files, which it has to know
+        # Without completion times, rollbacks write log files, which the metadata table must include.
         rollback = instant.action == Action.ROLLBACK and instant.completion is None
         if (instant.action in WRITE_ACTIONS or rollback) and instant.requested not in known:
             missing.append(instant)
@@ -79,7 +79,7 @@ def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> 
         return []
     builds = _builds_of_files(storage, active, [i for i in done if is_initial_instant(i)])
     if not builds:
-        # the timeline has been archived up to its first instant
+        # The timeline has been archived up to its first instant.
         first = min((i.requested for i in active.timeline if not is_initial_instant(i)), default="")
         return [i.requested for i in missing if i.requested >= first]
     until = max(i.completion or "" for i in builds)
@@ -89,8 +89,8 @@ def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> 
 
 
 def _builds_of_files(storage: Storage, active: ActiveTimeline, builds: list[Instant]) -> list[Instant]:
-    """Those of the instants that built the list of files. Other partitions may have been built later, while the list
-    did not know of all writes."""
+    """Return those of the instants that built the list of files. Other partitions may have been built later, while the
+    list lacked some writes."""
     return [
         build
         for build in builds
@@ -99,10 +99,9 @@ def _builds_of_files(storage: Storage, active: ActiveTimeline, builds: list[Inst
 
 
 def _begun_since(metadata: Timeline, table: ActiveTimeline) -> set[str]:
-    """Writes that began after the table's timeline was read, and are in the metadata table already.
+    """Return writes that began after the timeline of the table was read, but are in the metadata table.
 
-    Its own delta commits (after a restore) look the same, except that the table's timeline never has them.
-
+    Its own delta commits (after a restore) look the same, but never occur in the timeline of the table.
     """
     last = max((i.requested for i in table.timeline), default="")
     newer = [i for i in metadata.completed() if i.requested[:V1_LENGTH] > last and not is_initial_instant(i)]
@@ -113,11 +112,12 @@ def _begun_since(metadata: Timeline, table: ActiveTimeline) -> set[str]:
 
 
 def _refuse_folded(metadata: Timeline, pending: set[str]) -> None:
-    """Check whether a compaction has taken in what is pending on the table's timeline, so that it cannot be seen
-    without it. Compactions take in what is completed on both, so it has been completed since that timeline was read.
+    """Check whether a compaction has merged an instant that is pending in the timeline of the table, so that it cannot
+    be excluded. Compactions merge instants that are completed in both timelines, so it was completed after that
+    timeline was read.
 
     Raises:
-        MetadataTableAheadError: one has.
+        MetadataTableAheadError: A compaction has merged such an instant.
     """
     done = metadata.completed()
     last = done.of_actions(Action.COMMIT).last
@@ -127,8 +127,8 @@ def _refuse_folded(metadata: Timeline, pending: set[str]) -> None:
     folded = next((i for i in waiting if (i.completion or i.requested) < last.requested), None)
     if folded is not None:
         raise MetadataTableAheadError(
-            f"the table was written while it was being looked at: its metadata table was compacted ({last.requested}) "
-            f"with the write {folded.requested}, which was pending a moment ago; look again"
+            f"the table was written concurrently: its metadata table was compacted ({last.requested}) with the "
+            f"write {folded.requested}, which was pending when the timeline was read; read again"
         )
 
 
@@ -143,19 +143,19 @@ def _properties(storage: Storage, config: TableConfig) -> dict[str, str]:
     try:
         properties = parse_properties(storage.read(path))
     except NotFoundError as e:
-        raise MetadataTableError(f"there is no {storage.uri(path)}") from e
+        raise MetadataTableError(f"{storage.uri(path)} does not exist") from e
     except FormatError as e:
-        raise MetadataTableError(f"{storage.uri(path)} cannot be parsed: {e}") from e
+        raise MetadataTableError(f"cannot parse {storage.uri(path)}: {e}") from e
     expected = {"hoodie.table.name": f"{config.name}_metadata", "hoodie.table.version": str(config.version)}
     for key, value in expected.items():
         if properties.get(key) != value:
             raise MetadataTableError(
-                f"{storage.uri(path)} has {key}={properties.get(key)}; that of this table has {key}={value}"
+                f"{storage.uri(path)} has {key}={properties.get(key)}, but this table requires {key}={value}"
             )
     return properties
 
 
 def _layout(properties: dict[str, str]) -> Layout:
-    """The layout with paths relative to the table."""
+    """Return the layout with paths relative to the table."""
     own = Layout.of(properties)
     return Layout(own.version, f"{METADATA_FOLDER}/{own.folder}", f"{METADATA_FOLDER}/{own.history}")

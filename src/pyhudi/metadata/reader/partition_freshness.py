@@ -1,7 +1,7 @@
-"""Check that a partition of the metadata table has the same writes as the list of files.
+"""Check that a partition of the metadata table includes the same writes as the list of files.
 
-Writers may keep up the list of files alone; statistics of partitions, which are those of the latest state, would then
-leave out what was added since.
+Some writers maintain only the list of files. Partition statistics, which describe the latest state, would then omit
+later additions.
 """
 
 from __future__ import annotations
@@ -28,41 +28,41 @@ _READ_THREADS = 16
 
 
 def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
-    """Return the reason why an up-to-date partition cannot be relied on; None if it can.
+    """Return the reason why a partition is not current; None if it is.
 
-    The names of its files tell most of the instants that have written to it, and when it was built. What is read is
-    the metadata of writes whose files are not there any more. Tables of version 8 or later.
+    The names of its files identify most of the instants that have written to it, and when it was built. Metadata is
+    read only of writes whose files no longer exist. For tables of version 8 or later.
     """
     files, _ = list_files(table.storage, [f"{METADATA_FOLDER}/{partition}"])
     named = set(files["instant"].to_pylist())
     bases = set(files.filter(pc.equal(files["kind"], BASE))["instant"].to_pylist())
     writes = {i.requested for i in table.timeline.table.completed() if i.action in WRITE_ACTIONS}
     done = [i for i in table.timeline.counted.completed() if i.action == Action.DELTA_COMMIT]
-    # base files are of compactions, which are no delta commits, and of what has built it, from all that was there
+    # Base files belong to compactions, which are not delta commits, and to its initialization from all existing data.
     built = [i.order_time for i in done if i.requested in bases or (is_initial_instant(i) and i.requested in named)]
     since = max(built, default="")
-    asked = [
+    instants = [
         i
         for i in done
         if i.order_time > since and i.requested not in named and (i.requested in writes or is_initial_instant(i))
     ]
-    asked.sort(key=lambda i: i.order_time, reverse=True)
+    instants.sort(key=lambda i: i.order_time, reverse=True)
     try:
         with ThreadPoolExecutor(_READ_THREADS) as pool:
-            found = list(pool.map(lambda instant: _touched(table, instant), asked))
+            updated = list(pool.map(lambda instant: _touched(table, instant), instants))
     except HudiError as e:
         return str(e)
-    for instant, touched in zip(asked, found, strict=True):
+    for instant, touched in zip(instants, updated, strict=True):
         if touched == {partition}:
-            # it was built here
+            # The partition was built by this instant.
             return None
         if instant.requested in writes and FILES in touched and partition not in touched:
-            return f"{instant.requested} has added files, but nothing to it"
+            return f"{instant.requested} has added files, but has not updated it"
     return None
 
 
 def _touched(table: MetadataTable, instant: Instant) -> set[str]:
-    """The partitions of the metadata table that an instant has written to."""
+    """Return the partitions of the metadata table that an instant has updated."""
     written = written_by(table.storage, table.timeline.active, instant)
     folders = pc.replace_substring_regex(written["path"], "/[^/]*$", "")
     return {folder for folder in pc.unique(folders).to_pylist() if folder is not None}

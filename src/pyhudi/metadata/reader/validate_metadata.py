@@ -1,4 +1,4 @@
-"""A metadata table compared with what it describes."""
+"""Comparison of a metadata table with the storage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ DIFFERENCE_SCHEMA = pa.schema(
         ("size_in_storage", pa.int64()),
     ]
 )
-"""``problem`` in words; ``path`` of the file, null where it is about the whole; sizes where there is such a file."""
+"""``problem`` is a text; ``path`` is that of the file, null for a general problem; sizes are those of the file in
+both."""
 
 UNUSABLE, NOT_LISTED, NOT_THERE, OTHER_SIZE = (
     "the metadata table cannot be used",
@@ -38,8 +39,8 @@ UNUSABLE, NOT_LISTED, NOT_THERE, OTHER_SIZE = (
 
 
 def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -> pa.Table:
-    """Compare the files that the metadata table lists with those in storage (`DIFFERENCE_SCHEMA`), the committed ones;
-    and read every other partition of it whole."""
+    """Compare the files listed in the metadata table with the committed files in storage (`DIFFERENCE_SCHEMA`), and
+    read all other partitions completely."""
     if FILES not in config.metadata_partitions:
         return DIFFERENCE_SCHEMA.empty_table()
     table = PinnedTable(storage, config, active)
@@ -64,11 +65,11 @@ def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -
         OTHER_SIZE,
     )
     if config.version < 8:
-        # sizes of log files there are those of some moment
+        # Recorded sizes of log files may be outdated.
         is_log = pc.match_substring_regex(both["path"], r"/?\.[^/]*$")
         problem = pc.if_else(pc.and_(pc.equal(problem, OTHER_SIZE), is_log), pa.scalar(None, pa.string()), problem)
-    found = pa.Table.from_arrays([problem, both["path"], in_metadata, in_storage], schema=DIFFERENCE_SCHEMA)
-    return pa.concat_tables([_problems(broken), found.filter(pc.is_valid(found["problem"])).sort_by("path")])
+    compared = pa.Table.from_arrays([problem, both["path"], in_metadata, in_storage], schema=DIFFERENCE_SCHEMA)
+    return pa.concat_tables([_problems(broken), compared.filter(pc.is_valid(compared["problem"])).sort_by("path")])
 
 
 def _problems(texts: list[str]) -> pa.Table:

@@ -1,3 +1,5 @@
-"""Records of the metadata table. Takes file lists, statistics, bloom filters and locations as Arrow, and gives keys
-and encoded ``HoodieMetadataRecord`` values, or decodes and combines them.
+"""Records of the metadata table.
+
+Encodes file lists, statistics, bloom filters and locations in Arrow to keys and ``HoodieMetadataRecord`` values;
+decodes and combines them.
 """

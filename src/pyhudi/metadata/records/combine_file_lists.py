@@ -1,7 +1,7 @@
-"""Lists of files, several versions of each, put together: the rule of docs/format/metadata.md, section 2.2.
+"""Combination of several versions of file lists, by the rule of docs/format/metadata.md, section 2.2.
 
-A tombstone takes the entry away that was there, and leaves nothing; what comes later begins anew. One that finds no
-entry stays, for the entry may be in what is not looked at here. Of sizes the greatest counts.
+A tombstone removes an existing entry completely, and later entries start anew. A tombstone without an entry is kept,
+because the entry may be in an older version that is not part of the input. The maximum size is used.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ Index = npt.NDArray[np.int64]
 
 
 def fold_lists(maps: pa.MapArray, groups: Index) -> pa.MapArray:
-    """Fold the versions of each group: ``groups`` are numbers from 0, ascending; versions are the oldest first. One map
-    for each group comes back, of the same type."""
+    """Fold the versions of each group. ``groups`` are ascending numbers from 0; versions are ordered, oldest first.
+    Returns one map per group, of the same type."""
     bounds = maps.offsets.to_numpy().astype(np.int64)
     first, total = int(bounds[0]), int(bounds[-1] - bounds[0])
     names, items = maps.keys.slice(first, total), maps.items.slice(first, total)

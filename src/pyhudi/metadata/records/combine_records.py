@@ -1,7 +1,7 @@
-"""Combination of several versions of records of the metadata table into one; docs/format/metadata.md, section 2.2.
+"""Combination of several versions of records of the metadata table; docs/format/metadata.md, section 2.2.
 
-Readers and compactions ask here for the same. In most partitions the newest version of a record stands for itself.
-Lists of files and statistics are put together; only those are decoded, and only where a key has several versions.
+Readers and compactions share this code. In most partitions the newest version of a record is used. File lists and
+statistics are combined; only these are decoded, and only for keys with several versions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LISTS = (RecordType.PARTITIONS, RecordType.FILES)
 _STATISTICS = (RecordType.COLUMN_STATS, RecordType.PARTITION_STATS)
 _FOLDED = pa.array([*_LISTS, *_STATISTICS], pa.int64())
 _MARKED = (BLOOM_FILTER, COLUMN_STATS, SECONDARY_INDEX)
-"""Payloads that may say of themselves that they are deleted."""
+"""Payloads with a deletion flag."""
 _UNMARKED = (MetadataPartition.FILES, MetadataPartition.RECORD_INDEX)
 """Partitions without such payloads."""
 
@@ -49,8 +49,7 @@ _NO_BYTES = pa.array([], pa.binary())
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Records of one block or file: keys (text, all different) with values in the Avro ``schema``, and then keys that
-    are deleted."""
+    """Records of one block or file: unique keys (text) with values in the Avro ``schema``, followed by deleted keys."""
 
     keys: Column = field(default_factory=lambda: _NO_TEXT)
     values: Column = field(default_factory=lambda: _NO_BYTES)
@@ -59,19 +58,19 @@ class Version:
 
     @classmethod
     def of(cls, records: Records, schema: str) -> Version:
-        """The version that some records are."""
+        """Return the version that consists of some records."""
         return cls(records.keys, records.values, schema, records.deletes)
 
     def where(self, mask: Column) -> Version:
-        """The records of a mask."""
+        """Return the records of a mask."""
         return Version(self.keys.filter(mask), self.values.filter(mask), self.schema)
 
 
 def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
-    """Combine all versions, given the oldest first: each key once, in one of the parts, and no deletes.
+    """Combine all versions, given the oldest first, into parts with unique keys and without deletes.
 
-    Records may still say of themselves that they are deleted (`gone`), and lists of files may say it of files. What is
-    put together is in the schema of the table version.
+    Records may still have a deletion flag (`gone`), and file lists may contain deleted files. Combined records have the
+    schema of the table version.
     """
     standing, older = _apart(versions)
     older = [version.where(_is_folded(version)) for version in older]
@@ -89,7 +88,7 @@ def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
 
 
 def fold_versions(partition: str, versions: Sequence[Version], table_version: int) -> Records:
-    """The records that a compaction keeps: those of `fold` in the schema that is written today, without the deleted."""
+    """Return the records that a compaction keeps: those of `fold` in the current schema, without deleted ones."""
     parts = [_normal(version, table_version) for version in fold(versions, table_version)]
     keys = pa.concat_arrays([_NO_TEXT, *(_flat(part.keys) for part in parts)])
     values = pa.concat_arrays([_NO_BYTES, *(_flat(part.values) for part in parts)])
@@ -105,36 +104,36 @@ def fold_versions(partition: str, versions: Sequence[Version], table_version: in
 
 def gone(table: pa.Table) -> Column:
     """Return a mask of the decoded records that are deletes."""
-    found: Column = pa.repeat(pa.scalar(False), table.num_rows)
+    deleted: Column = pa.repeat(pa.scalar(False), table.num_rows)
     for name in _MARKED:
         if name not in table.column_names or table[name].null_count == table.num_rows:
             continue
         if table.schema.field(name).type.get_field_index("isDeleted") >= 0:
-            found = pc.or_(found, pc.fill_null(pc.struct_field(table[name], "isDeleted"), False))
-    return found
+            deleted = pc.or_(deleted, pc.fill_null(pc.struct_field(table[name], "isDeleted"), False))
+    return deleted
 
 
 def _apart(versions: Sequence[Version]) -> tuple[list[Version], list[Version]]:
-    """The newest record of each key that was not deleted after it, and those before it since its last delete; both in
-    parts that come the oldest first."""
+    """Return the newest record of each key that was not deleted later, and its earlier records since its last delete;
+    both in parts, oldest first."""
     standing: list[Version] = []
     older: list[Version] = []
-    deleted, seen = _NO_TEXT, _NO_TEXT
+    deleted, newer_keys = _NO_TEXT, _NO_TEXT
     for number in range(len(versions) - 1, -1, -1):
         version = versions[number]
         deleted = pa.concat_arrays([deleted, _flat(version.deletes)]) if len(version.deletes) else deleted
         version = _split(version, deleted)[0]
-        version, again = _split(version, seen)
+        version, again = _split(version, newer_keys)
         if len(again.keys):
             older.append(again)
         if len(version.keys):
             standing.append(version)
-            seen = pa.concat_arrays([seen, _flat(version.keys)]) if number else seen
+            newer_keys = pa.concat_arrays([newer_keys, _flat(version.keys)]) if number else newer_keys
     return standing[::-1], older[::-1]
 
 
 def _split(version: Version, keys: pa.Array) -> tuple[Version, Version]:
-    """The records without those of some keys, and these."""
+    """Return the records without some keys, and those with them."""
     nothing = Version(schema=version.schema)
     if not len(keys) or not len(version.keys):
         return version, nothing
@@ -145,13 +144,13 @@ def _split(version: Version, keys: pa.Array) -> tuple[Version, Version]:
 
 
 def _is_folded(version: Version) -> Column:
-    """Mask of the records whose type combines versions."""
+    """Return a mask of the records whose type combines versions."""
     types = decode(version.values, version.schema, ())[TYPE_FIELD]
     return _flat(pc.is_in(types.cast(pa.int64()), value_set=_FOLDED))
 
 
 def _fold(versions: Sequence[Version], table_version: int) -> Version:
-    """Fold versions, given the oldest first, into one record for each key."""
+    """Fold versions, given the oldest first, into one record per key."""
     payloads = (FILES, COLUMN_STATS)
     schema = decoded_schema(table_version, payloads)
     decoded = [with_schema(decode(version.values, version.schema, payloads), schema) for version in versions]
@@ -161,7 +160,7 @@ def _fold(versions: Sequence[Version], table_version: int) -> Version:
     code = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((np.arange(len(code)), code))
     last = np.append(np.diff(code[order]) != 0, True)
-    # the newest record of a key says of what type it is
+    # The newest record of a key determines its type.
     types = np.zeros(len(codes.dictionary), np.int64)
     types[code[order][last]] = table[TYPE_FIELD].to_numpy().astype(np.int64)[order][last]
     found_keys, found_values = [], []
@@ -178,7 +177,7 @@ def _fold(versions: Sequence[Version], table_version: int) -> Version:
 
 
 def _normal(version: Version, table_version: int) -> Version:
-    """The records with values in the schema that is written today."""
+    """Return the records with values in the current schema."""
     own = record_schema(table_version)
     if version.schema == own or record_type(version.schema) == record_type(own):
         return Version(version.keys, version.values, own)

@@ -1,8 +1,8 @@
-"""Statistics of one column, several versions of them, put together: the rule of docs/format/metadata.md, section 2.2.
+"""Combination of several versions of a column's statistics, by the rule of docs/format/metadata.md, section 2.2.
 
-A version that is exact, or says that there is nothing any more, stands for all before it; others widen what was there.
-Bounds that cannot be compared, or are not known in one version although there are values, are not known then: there are
-no bounds, and no count of nulls, of which nothing follows.
+An exact version, or one that is deleted, replaces all earlier ones; others widen the existing bounds. If bounds cannot
+be compared, or are unknown in one version although there are values, the result is unknown: no bounds and no null
+count, so that nothing is pruned.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _SUMS = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _ENDS = (("minValue", False), ("maxValue", True))
 _PROMOTIONS = ((INT, LONG), (INT, FLOAT), (INT, DOUBLE), (LONG, FLOAT), (LONG, DOUBLE), (FLOAT, DOUBLE))
 _NUMBER_TYPES = pa.array([3, 4, 5, 6], pa.int32())
-"""Numbers of types in ``valueType`` whose values compare with each other."""
+"""Type numbers in ``valueType`` whose values are comparable with each other."""
 _WIDEST = pa.decimal128(38, 0)
 
 
 def fold_statistics(payload: pa.StructArray, groups: Index) -> pa.StructArray:
-    """Fold the versions of each group: ``groups`` are numbers from 0, ascending; versions are the oldest first. One row
-    for each group comes back."""
+    """Fold the versions of each group. ``groups`` are ascending numbers from 0; versions are ordered, oldest first.
+    Returns one row per group."""
     starts = np.flatnonzero(np.append(True, np.diff(groups) != 0))
     ends = np.append(starts[1:], len(groups))
     state = payload.take(pa.array(starts))
@@ -59,20 +59,21 @@ def _merged(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
         columns[name] = pc.if_else(pa.array(replaces), columns[name], total)
     columns["nullCount"] = pc.if_else(pa.array(lost), pa.scalar(None, pa.int64()), columns["nullCount"])
     if "valueType" in names:
-        # of versions without values the type is that of nothing
+        # Versions without values have no type.
         empty = _flags(pc.struct_field(new, "minValue").is_null())
         columns["valueType"] = _chosen(old, new, "valueType", empty & ~replaces, np.zeros(len(new), np.bool_))
     return pa.StructArray.from_arrays([columns[name] for name in names], fields=list(new.type))
 
 
 def _chosen(old: pa.StructArray, new: pa.StructArray, name: str, from_old: Mask, lost: Mask) -> pa.Array:
-    """A field of the older or the newer version, or null."""
+    """Return a field of the older or the newer version, or null."""
     both = pa.concat_arrays([pc.struct_field(old, name), pc.struct_field(new, name)])
     return both.take(pa.array(np.where(from_old, 0, len(new)) + np.arange(len(new)), mask=lost))
 
 
 def _promoted(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
-    """The older versions with numbers in the wrappers of the newer ones: the column may have got a wider type since."""
+    """Return the older versions with numbers in the wrappers of the newer ones, because the column may have a wider
+    type since."""
     columns = {name: pc.struct_field(old, name) for name in old.type.names}
     for name, _ in _ENDS:
         before, after = columns[name], pc.struct_field(new, name)
@@ -90,7 +91,7 @@ def _promoted(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
 
 
 def _older_goes_further(old: pa.StructArray, new: pa.StructArray, name: str, *, greatest: bool) -> tuple[Mask, Mask]:
-    """Mask of the rows whose older value is kept, and mask of those where the two cannot be compared."""
+    """Return a mask of the rows whose older value is kept, and a mask of those where the two are not comparable."""
     before, after = pc.struct_field(old, name), pc.struct_field(new, name)
     kept = _flags(after.is_null()).copy()
     both = _flags(pc.and_(before.is_valid(), after.is_valid()))
@@ -114,24 +115,24 @@ def _older_goes_further(old: pa.StructArray, new: pa.StructArray, name: str, *, 
 
 
 def _goes_further(a: pa.Array, b: pa.Array, *, greatest: bool) -> Mask:
-    """Mask of the rows where ``a`` is less (or greater) than ``b``; NaN is the greatest of all."""
-    found = (pc.greater if greatest else pc.less)(a, b)
+    """Return a mask of the rows where ``a`` is less (or greater) than ``b``; NaN is the greatest."""
+    further = (pc.greater if greatest else pc.less)(a, b)
     if pa.types.is_floating(a.type):
-        found = pc.or_(found, pc.is_nan(a) if greatest else pc.and_not(pc.is_nan(b), pc.is_nan(a)))
-    return _flags(found)
+        further = pc.or_(further, pc.is_nan(a) if greatest else pc.and_not(pc.is_nan(b), pc.is_nan(a)))
+    return _flags(further)
 
 
 def _unknown(payload: pa.StructArray) -> Mask:
-    """Mask of the rows that have values but no bounds."""
+    """Return a mask of the rows that have values but no bounds."""
     bounded = pc.and_(*(pc.struct_field(payload, name).is_valid() for name, _ in _ENDS))
     values = pc.struct_field(payload, "valueCount")
-    # in expression indexes nulls are not counted among the values
+    # In expression indexes nulls are not counted among the values.
     nothing = pc.or_(pc.equal(values, pc.struct_field(payload, "nullCount")), pc.equal(values, 0))
     return ~(_flags(bounded) | _flags(nothing))
 
 
 def _same_types(old: pa.StructArray, new: pa.StructArray) -> Mask:
-    """Mask of the rows whose types, where both name one, hold values that compare."""
+    """Return a mask of the rows whose types are comparable, if both are known."""
     if "valueType" not in new.type.names:
         return np.ones(len(new), np.bool_)
     numbers = [pc.struct_field(side, ["valueType", "typeOrdinal"]) for side in (old, new)]
@@ -143,7 +144,7 @@ def _same_types(old: pa.StructArray, new: pa.StructArray) -> Mask:
 
 
 def _decimals(payload: pa.StructArray) -> Mask:
-    """Mask of the rows that hold decimals as bytes."""
+    """Return a mask of the rows that hold decimals as bytes."""
     if "valueType" not in payload.type.names:
         return np.zeros(len(payload), np.bool_)
     return _flags(pc.equal(pc.struct_field(payload, ["valueType", "typeOrdinal"]), DECIMAL_TYPE))

@@ -1,4 +1,4 @@
-"""Record-index values: the file groups of records as numbers, and back; see docs/format/metadata.md, 2.8."""
+"""File ids in record index values, encoded as numbers; see docs/format/metadata.md, 2.8."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _UUID = 36
 
 
 def file_ids_of(locations: pa.StructArray) -> pa.StringArray:
-    """Return the ids of the file groups of ``recordIndexMetadata``; null where it is."""
+    """Return the file ids of ``recordIndexMetadata``; null for null."""
     count = len(locations)
     texts = _uuids(locations)
     index = locations.field("fileIndex")
     numbered = pc.binary_join_element_wise(texts, index.cast(pa.string()), "-")
     made = pc.if_else(pc.fill_null(pc.greater_equal(index, 0), False), numbered, texts)
     plain = pc.fill_null(pc.equal(locations.field("fileIdEncoding"), 0), True)
-    found = pc.if_else(plain, made, locations.field("fileId"))
-    return found if not locations.null_count else pc.if_else(locations.is_valid(), found, pa.nulls(count, pa.string()))
+    ids = pc.if_else(plain, made, locations.field("fileId"))
+    return ids if not locations.null_count else pc.if_else(locations.is_valid(), ids, pa.nulls(count, pa.string()))
 
 
 def _uuids(locations: pa.StructArray) -> pa.StringArray:

@@ -1,6 +1,5 @@
-"""Keys of the metadata table's records, and the file groups that they belong to; see docs/format/metadata.md, 1.5 and
-2.3 to 2.9. All functions take and give Arrow columns.
-"""
+"""Keys of the metadata table's records, and their file groups; see docs/format/metadata.md, 1.5 and 2.3 to 2.9. All
+functions take and return Arrow columns."""
 
 from __future__ import annotations
 
@@ -17,17 +16,17 @@ import pyarrow.compute as pc
 import xxhash
 
 ALL_PARTITIONS = "__all_partitions__"
-"""Key of the record that lists a table's partitions."""
+"""Key of the record that lists the partitions of the table."""
 
 NON_PARTITIONED = "."
-"""Key of the empty partition path of a table without partitions."""
+"""Key of the empty partition path of an unpartitioned table."""
 
 SHORT_ID = 12
-"""Letters of the id of a column or a partition."""
+"""Number of characters of the id of a column or a partition."""
 FILE_ID = 24
-"""Letters of the id of a file."""
+"""Number of characters of the id of a file."""
 PARTITION_STAT = "__partition_stat__"
-"""In keys of expression indexes, its id stands before that of a partition."""
+"""Marker in keys of expression indexes, whose id precedes that of a partition."""
 
 _SEED = 0xFFFFFFFFDABADABA
 _CHUNK_BYTES = 1 << 22
@@ -38,29 +37,29 @@ Texts: TypeAlias = Iterable[str] | Any
 
 
 def column_ids(names: Texts) -> pa.StringArray:
-    """Return the ids of columns, given by their (dotted) names."""
+    """Return the ids of columns from their (dotted) names."""
     return _encoded(b"".join(xxhash.xxh64_digest(name, _SEED) + b"\0" for name in _utf8(names)), SHORT_ID, 1)
 
 
 def partition_ids(paths: Texts) -> pa.StringArray:
-    """Return the ids of partitions, given by their relative paths (`NON_PARTITIONED` or ``""`` without partitions)."""
+    """Return the ids of partitions from their relative paths (`NON_PARTITIONED` or ``""`` without partitions)."""
     return column_ids(partition_names(paths))
 
 
 def file_ids(names: Texts) -> pa.StringArray:
-    """Return the ids of files, given by their bare names."""
+    """Return the ids of files from their names without folders."""
     digests = b"".join(hashlib.md5(name, usedforsecurity=False).digest() + b"\0\0" for name in _utf8(names))
     return _encoded(digests, FILE_ID, 2)
 
 
 def partition_names(paths: Texts) -> pa.StringArray:
-    """Return partition paths as keys have them: the empty one as `NON_PARTITIONED`."""
+    """Return partition paths as in keys: the empty one as `NON_PARTITIONED`."""
     array = _array(paths)
     return pc.if_else(pc.equal(array, ""), NON_PARTITIONED, array)
 
 
 def partition_paths(names: Texts) -> pa.StringArray:
-    """Return relative paths of the partitions that keys name: `NON_PARTITIONED` as the empty one."""
+    """Return relative paths of the partitions in keys: `NON_PARTITIONED` as the empty one."""
     array = _array(names)
     return pc.if_else(pc.equal(array, NON_PARTITIONED), "", array)
 
@@ -89,19 +88,19 @@ def bloom_filter_keys(partitions: pa.Array, files: pa.Array) -> pa.StringArray:
 
 
 def escape(texts: pa.Array) -> pa.Array:
-    """Return texts so that a ``$`` can stand between two of them: a backslash before ``\\``, ``$`` and NUL."""
+    r"""Escape texts so that they can be separated by ``$``: a backslash precedes ``\``, ``$`` and NUL."""
     for letter in ("\\", "$", "\0"):
         texts = pc.replace_substring(texts, letter, "\\" + letter)
     return texts
 
 
 def unescape(texts: pa.Array) -> pa.Array:
-    """Return what `escape` was given."""
+    """Invert `escape`."""
     return pc.replace_substring_regex(texts, pattern=r"(?s)\\(.)", replacement=r"\1")
 
 
 def secondary_prefix(secondary: pa.Array) -> pa.Array:
-    """Return what the keys of a secondary index begin with, for values of the indexed column as text; null is one."""
+    """Return the prefix of the keys of a secondary index for values of the indexed column as text; null is a value."""
     return pc.binary_join_element_wise(pc.fill_null(escape(secondary), "\0"), "$", "")
 
 
@@ -111,10 +110,7 @@ def secondary_key(secondary: pa.Array, record_keys: pa.Array) -> pa.Array:
 
 
 def split_secondary_key(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the values (null where they are) and the record keys of keys of a secondary index.
-
-    A key that is none gives null twice.
-    """
+    """Split keys of a secondary index into values (null for null) and record keys. An invalid key returns two nulls."""
     parts = pc.extract_regex(keys, r"(?s)^(?P<secondary>(?:[^\\$]|\\.)*)\$(?P<record>(?:[^\\$]|\\.)*)$")
     secondary, record = pc.struct_field(parts, 0), pc.struct_field(parts, 1)
     secondary = pc.if_else(pc.equal(secondary, "\0"), pa.scalar(None, pa.string()), secondary)
@@ -122,12 +118,12 @@ def split_secondary_key(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def data_partition_id(path: str) -> str:
-    """Return how ids of file groups of a partitioned record index name a partition of the table."""
+    """Return the name of a table's partition in file group ids of a partitioned record index."""
     return quote_plus(path or NON_PARTITIONED, safe="*").replace("-", "%2D").replace("_", "%5F").replace("~", "%7E")
 
 
 def group_of(keys: pa.Array | pa.ChunkedArray, groups: int) -> npt.NDArray[np.int32]:
-    """Return the number, from 0, of each key's file group in an index of ``groups`` of them."""
+    """Return the number, from 0, of each key's file group in an index with ``groups`` of them."""
     if groups <= 1:
         return np.zeros(len(keys), np.int32)
     numbers: npt.NDArray[np.int32] = (np.abs(java_hashes(keys).astype(np.int64)) % groups).astype(np.int32)
@@ -137,7 +133,7 @@ def group_of(keys: pa.Array | pa.ChunkedArray, groups: int) -> npt.NDArray[np.in
 def secondary_group_of(keys: pa.Array, groups: int, table_version: int) -> npt.NDArray[np.int32]:
     """Return the number of the file group of each key of a secondary index.
 
-    From table version 9 on, it is that of the value and the ``$`` behind it, so that one value is in one file group.
+    From table version 9 on, only the value with its ``$`` is hashed, so that a value is in one file group.
     """
     if table_version >= 9:
         keys = pc.struct_field(pc.extract_regex(keys, r"(?s)^(?P<secondary>(?:[^\\$]|\\.)*\$)"), 0)
@@ -145,7 +141,7 @@ def secondary_group_of(keys: pa.Array, groups: int, table_version: int) -> npt.N
 
 
 def java_hashes(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
-    """Return Java's ``String.hashCode`` of each text, that is of its units of UTF-16."""
+    """Return Java's ``String.hashCode`` of each text, computed on UTF-16 units."""
     array = _array(texts)
     result = np.zeros(len(array), np.uint32)
     if not len(array):
@@ -161,12 +157,12 @@ def java_hashes(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
 
 
 def _hash_chunk(data: memoryview, offsets: npt.NDArray[np.int64], result: npt.NDArray[np.uint32]) -> None:
-    """Hash the texts at these offsets into ``result``, which is zero."""
+    """Hash the texts at these offsets into ``result``, which must be zero."""
     part = data[offsets[0] : offsets[-1]]
     raw = np.frombuffer(part, np.uint8)
     bounds = offsets - offsets[0]
     if len(raw) and raw.max() >= 0x80:
-        # bytes that begin a letter are a unit, those of the longest letters two
+        # The first byte of a character is one unit, that of a four-byte character two.
         units = (((raw & 0xC0) != 0x80).astype(np.int64) + (raw >= 0xF0)).cumsum()
         bounds = np.concatenate([[0], units])[bounds]
         letters: npt.NDArray[np.uint32] = np.frombuffer(bytes(part).decode().encode("utf-16-le"), "<u2").astype(
@@ -184,7 +180,7 @@ def _hash_chunk(data: memoryview, offsets: npt.NDArray[np.int64], result: npt.ND
 
 
 def _powers(count: int) -> npt.NDArray[np.uint32]:
-    """Powers of 31, from the lowest on, without what does not fit."""
+    """Return the powers of 31 in ascending order, modulo the word size."""
     powers = np.full(count, 31, np.uint32)
     powers[:1] = 1
     return np.multiply.accumulate(powers, dtype=np.uint32)
@@ -203,7 +199,7 @@ def _utf8(texts: Texts) -> list[bytes]:
 
 
 def _encoded(padded: bytes, width: int, padding: int) -> pa.StringArray:
-    """Base64 texts of values that were filled up with ``padding`` zero bytes."""
+    """Return base64 texts of values that were padded with ``padding`` zero bytes."""
     text = np.frombuffer(base64.b64encode(padded), np.uint8).reshape(-1, width).copy()
     text[:, width - padding :] = ord("=")
     offsets = np.arange(len(text) + 1, dtype=np.int32) * width
@@ -213,6 +209,6 @@ def _encoded(padded: bytes, width: int, padding: int) -> pa.StringArray:
 
 
 def _by_value(texts: pa.Array, make: Callable[[pa.StringArray], pa.StringArray]) -> pa.StringArray:
-    """Apply ``make`` to texts, once for each distinct one."""
+    """Apply ``make`` once per distinct text."""
     encoded = _array(texts).dictionary_encode()
     return make(encoded.dictionary).take(encoded.indices)

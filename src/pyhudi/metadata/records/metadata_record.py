@@ -1,8 +1,8 @@
-"""Records of the metadata table: values of its HFiles as Arrow columns, and back; docs/format/metadata.md, section 2.
+"""Records of the metadata table: conversion between HFile values and Arrow columns; docs/format/metadata.md, section 2.
 
-A value is one Avro record ``HoodieMetadataRecord``: a number that says which of its *payloads* it has, and that payload
-as a struct (a map of file names, for the partition ``files``). The record's own key is stored empty, because the HFile
-has it.
+A value is an Avro record ``HoodieMetadataRecord``: a type number that determines its *payload*, and that payload as a
+struct (a map of file names, in the partition ``files``). The record's own key is stored empty, because the HFile has
+it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyhudi.format.hfile.hfile_reader import KEY_FIELD
 from pyhudi.schema.meta_fields import FILE_NAME, META_COLUMNS
 
 Frozen: TypeAlias = tuple[tuple[str, Any], ...]
-"""Names of payloads or fields, each with what is wanted inside (None: all)."""
+"""Names of payloads or fields, each with the selected nested fields (None: all)."""
 
 TYPE_FIELD = "type"
 FILES = "filesystemMetadata"
@@ -41,12 +41,12 @@ _AVSC = {
     8: "HoodieMetadataRecord.1.0.2",
     9: "HoodieMetadataRecord.1.2.0",
 }
-"""Table version → the schema of the release that writes it; version 5, which is read only, has fewer fields than 6."""
+"""Table version → schema of the release that writes it. Version 5, which is only read, has fewer fields than 6."""
 
 
 _TOGETHER_ROWS = 1 << 17
 _TOGETHER_BYTES = 64 * 1024 * 1024
-"""About what is decoded at once."""
+"""Approximate bytes that are decoded at once."""
 
 
 class RecordType(IntEnum):
@@ -62,7 +62,7 @@ class RecordType(IntEnum):
 
     @property
     def payload(self) -> str:
-        """The payload that records of the type have."""
+        """Payload of records of this type."""
         return _PAYLOAD_OF[self]
 
 
@@ -79,9 +79,9 @@ _PAYLOAD_OF = {
 
 @functools.cache
 def record_schema(table_version: int, *, meta_columns: bool = True) -> str:
-    """Return the Avro schema (JSON) that HFiles and log blocks of a table version carry.
+    """Return the Avro schema (JSON) of HFiles and log blocks of a table version.
 
-    Commit metadata names the same without the ``meta_columns`` in front.
+    In commit metadata it has no ``meta_columns``.
     """
     schema = _own_schema(table_version)
     if meta_columns:
@@ -91,7 +91,7 @@ def record_schema(table_version: int, *, meta_columns: bool = True) -> str:
 
 
 def payload_type(kind: RecordType, table_version: int) -> pa.DataType:
-    """Return the Arrow type of the payloads of a kind of record: a struct, or a map from file names to sizes."""
+    """Return the Arrow type of the payloads of a record type: a struct, or a map from file names to sizes."""
     return _field(record_type(record_schema(table_version)), kind.payload).type
 
 
@@ -102,15 +102,17 @@ def encode(
     *,
     file_name: str | None = None,
 ) -> pa.BinaryArray:
-    """Return the values of records of one kind.
+    """Return the encoded values of records of one type.
 
     Args:
-        payload: maps, or structs (also as the columns of a table). Fields of structs may come in any order; those that
-            are missing become null, false or 0, those that the version does not know are left out.
-        file_name: of the base file, which values of compacted files name.
+        kind: Type of the records.
+        payload: Maps, or structs (also as the columns of a table). Fields of structs may be in any order; missing ones
+            become null, false or 0, and those unknown to the version are dropped.
+        table_version: Version of the table.
+        file_name: Name of the base file, which values of compacted files contain.
 
     Raises:
-        FormatError: the payload does not fit.
+        FormatError: The payload does not match the type.
     """
     if isinstance(payload, pa.Table):
         payload = payload.combine_chunks().to_struct_array()
@@ -132,18 +134,18 @@ def decode(
     writer_schema: str,
     payloads: Iterable[str] | Mapping[str, Wanted] = PAYLOADS,
 ) -> pa.Table:
-    """Return ``type`` and the payloads of values, null where a record has another one; payloads that the writer's
-    schema does not know are left out.
+    """Return ``type`` and the payloads of values, null for records with another payload. Payloads that the writer's
+    schema lacks are omitted.
 
-    ``payloads`` says which are decoded; a mapping also which of their fields.
+    ``payloads`` are those to decode; a mapping also selects their fields.
 
     Raises:
-        FormatError: a value is no such record.
+        FormatError: A value is not such a record.
     """
     record = record_type(writer_schema)
     names = {name for name, _ in record.fields}
     if TYPE_FIELD not in names or KEY_FIELD not in names:
-        raise FormatError("values of an HFile are no records of a metadata table: their schema has no key and type")
+        raise FormatError("values of an HFile are not records of a metadata table: their schema has no key and type")
     parts: Mapping[str, Wanted] = payloads if isinstance(payloads, Mapping) else dict.fromkeys(payloads)
     wanted = {TYPE_FIELD: None, **{name: inner for name, inner in parts.items() if name in names}}
     chunks = _joined(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
@@ -152,7 +154,7 @@ def decode(
 
 
 def _joined(chunks: list[pa.Array]) -> list[pa.Array]:
-    """The same values in fewer arrays: blocks of HFiles are small, and each array costs the same again."""
+    """Return the same values in fewer arrays, because blocks of HFiles are small and each array has a fixed cost."""
     result: list[pa.Array] = []
     waiting: list[pa.Array] = []
     rows = size = 0
@@ -166,7 +168,7 @@ def _joined(chunks: list[pa.Array]) -> list[pa.Array]:
 
 
 def decoded_schema(table_version: int, payloads: Iterable[str] | Mapping[str, Wanted] = PAYLOADS) -> pa.Schema:
-    """Return the schema of what `decode` gives for records that a table version writes."""
+    """Return the schema of the result of `decode` for records of a table version."""
     return _schema_of(table_version, frozen(payloads))
 
 
@@ -187,7 +189,7 @@ def _wanted(payloads: Frozen) -> dict[str, Wanted]:
 
 
 def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return decoded records of another table version with this schema; what is not in it is left out."""
+    """Return decoded records of another table version with this schema; other fields are dropped."""
     if table.schema == schema:
         return table
     table = table.combine_chunks()
@@ -204,19 +206,19 @@ def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _own_schema(table_version: int) -> AvroSchema:
     if table_version not in _AVSC:
-        raise FormatError(f"no metadata table of table version {table_version} can be read, only of 5, 6, 8 and 9")
+        raise FormatError(f"unsupported table version {table_version} of a metadata table; supported are 5, 6, 8 and 9")
     return load_schema(_AVSC[table_version])
 
 
 def _field(record: Record, name: str) -> pa.Field:
     index = record.arrow.get_field_index(name)
     if index < 0:
-        raise FormatError(f"records of this table version have no {name}")
+        raise FormatError(f"records of this table version have no field {name}")
     return record.arrow.field(index)
 
 
 def _conformed(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
-    """The array with the fields of ``target``, on every level."""
+    """Return the array with the fields of ``target``, on every level."""
     if array.type == target:
         return array
     if pa.types.is_dictionary(array.type):
@@ -246,4 +248,4 @@ def _nothing(field: pa.Field, count: int) -> pa.Array:
         return pa.nulls(count, field.type)
     if pa.types.is_boolean(field.type) or pa.types.is_integer(field.type):
         return pa.repeat(pa.scalar(0).cast(field.type), count)
-    raise FormatError(f"metadata records without {field.name!r}, which they must have")
+    raise FormatError(f"metadata records lack the required field {field.name!r}")

@@ -1,4 +1,4 @@
-"""Changes to one partition of the metadata table: records that are written, and keys that are deleted."""
+"""Changes to one partition of the metadata table: written records and deleted keys."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NO_VALUES = pa.array([], pa.binary())
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Changes to one partition of the metadata table: ``keys`` (text, all different) with their ``values`` (binary, as
-    `pyhudi.metadata.records.metadata_record.encode` gives them), and keys that are deleted."""
+    """Changes to one partition of the metadata table: unique ``keys`` (text) with their ``values`` (binary, as returned
+    by `pyhudi.metadata.records.metadata_record.encode`), and deleted keys."""
 
     keys: pa.Array = field(default_factory=lambda: _NO_KEYS)
     values: pa.Array = field(default_factory=lambda: _NO_VALUES)
@@ -30,18 +30,18 @@ class Records:
         return len(self.keys) + len(self.deletes)
 
     def sorted(self) -> tuple[pa.Array, pa.Array]:
-        """Keys (bytes) and values in the order of an HFile."""
+        """Return keys (bytes) and values in HFile order."""
         keys = self.keys.cast(pa.binary())
         order = pc.sort_indices(keys)
         return keys.take(order), self.values.take(order)
 
     def by_group(self, groups: int) -> dict[int, Records]:
-        """The records of each file group that has some, by the number of the group."""
+        """Return the records by number of their file group."""
         if groups <= 1:
             return {0: self} if len(self) else {}
         of_keys, of_deletes = group_of(self.keys, groups), group_of(self.deletes, groups)
-        found = np.union1d(of_keys, of_deletes)
-        return {int(n): self._where(of_keys == n, of_deletes == n) for n in found}
+        numbers = np.union1d(of_keys, of_deletes)
+        return {int(n): self._where(of_keys == n, of_deletes == n) for n in numbers}
 
     def _where(self, keys: np.ndarray[Any, Any], deletes: np.ndarray[Any, Any]) -> Records:
         mask = pa.array(keys)

@@ -1,4 +1,4 @@
-"""Records of the metadata table that tell what files hold; docs/format/metadata.md, sections 2.3 to 2.6 and 3."""
+"""Records of the metadata table that describe files; docs/format/metadata.md, sections 2.3 to 2.6 and 3."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pyhudi.metadata.records.record_changes import Records
 from pyhudi.metadata.records.stats_values import value_type, wrap
 
 FILE_COLUMNS = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
-"""Files as the functions here take them: bare names, sizes in bytes. Other columns are not looked at."""
+"""Files as input of the functions in this module: names without folders, sizes in bytes. Other columns are ignored."""
 
 _NO_TEXT = pa.array([], pa.string())
 
@@ -37,14 +37,15 @@ def file_records(
     first: bool = False,
     dropped: Iterable[str] = (),
 ) -> Records:
-    """Records of the partition ``files``: the list of partitions, and for each partition its new files.
+    """Return records of the partition ``files``: the list of partitions, and for each partition its new files.
 
     Args:
-        files: new files (FILE_COLUMNS).
-        partitions: partitions to be listed, those of the files and others.
-        deleted: files that are gone (FILE_COLUMNS; the size is not looked at).
-        first: nothing is known yet of the partitions, so that those without files get a record, too.
-        dropped: partitions that are not listed any more, whatever is said of their files.
+        files: New files (FILE_COLUMNS).
+        partitions: Partitions to list, including those of the files.
+        version: Table version.
+        deleted: Deleted files (FILE_COLUMNS; sizes are ignored).
+        first: The partitions have no records yet, so those without files get one, too.
+        dropped: Partitions that are no longer listed, regardless of their files.
     """
     both = files.select(FILE_COLUMNS.names).append_column("gone", pa.repeat(pa.scalar(False), files.num_rows))
     if deleted is not None and deleted.num_rows:
@@ -85,10 +86,10 @@ def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, gone: pa.Array | 
 
 
 def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) -> Records:
-    """Records of the partition ``column_stats``: one for each file and column.
+    """Return records of the partition ``column_stats``: one per file and column.
 
-    ``bounds`` are those of the files (FILE_COLUMNS), row by row. Of a file of which something is not known there is no
-    record at all: readers take a missing column for one without values.
+    ``bounds`` are those of the files (FILE_COLUMNS), row by row. A file with an unknown column gets no records at all,
+    because readers consider a missing column one without values.
     """
     known = _all_known(bounds)
     files, bounds = files.filter(known), bounds.filter(known)
@@ -115,14 +116,15 @@ def partition_stats_records(
     dropped: Iterable[str],
     make_keys: Callable[[pa.Array, pa.Array], pa.Array] = partition_stats_keys,
 ) -> Records:
-    """Records of the partition ``partition_stats`` from the bounds of files in these ``partitions``.
+    """Return records of the partition ``partition_stats`` from the bounds of files in these ``partitions``.
 
     Args:
-        partitions: partition of each row of bounds.
-        bounds: one row a file; what is not known of a file has not changed in the partition.
-        tight: partitions of which these are all the files. The records of others widen those that are there.
-        dropped: partitions without any file from now on.
-        make_keys: gives the keys for names of columns and partitions.
+        partitions: Partition of each row of bounds.
+        bounds: One row per file; unknown bounds mean that the column has not changed in the partition.
+        version: Table version.
+        tight: Partitions of which these are all files. Records of others widen the existing ones.
+        dropped: Partitions without any file from now on.
+        make_keys: Returns the keys for names of columns and partitions.
     """
     columns = [field.name for field in bounds.type]
     exact = pa.array(sorted(set(tight)), pa.string())
@@ -140,7 +142,8 @@ def partition_stats_records(
 
 
 def bloom_records(files: pa.Table, texts: pa.Array, kinds: pa.Array, instant: str, version: int) -> Records:
-    """Records of the partition ``bloom_filters`` for base files (FILE_COLUMNS) with these filters, null without one."""
+    """Return records of the partition ``bloom_filters`` for base files (FILE_COLUMNS) with these filters, null without
+    one."""
     there = pc.is_valid(texts)
     files, texts, kinds = files.filter(there), texts.filter(there), kinds.filter(there)
     keys = bloom_filter_keys(_flat(files["partition"]), _flat(files["name"]))
@@ -156,12 +159,12 @@ def bloom_records(files: pa.Table, texts: pa.Array, kinds: pa.Array, instant: st
 
 
 def _encoded(kind: RecordType, payloads: list[pa.Table], version: int) -> pa.BinaryArray:
-    """The values of all payloads; at once, because most of the work is there however few they are."""
+    """Encode all payloads at once, because most of the cost is independent of their number."""
     return encode(kind, pa.concat_tables(payloads), version) if payloads else pa.array([], pa.binary())
 
 
 def _by_value(texts: pa.Array, ids: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Ids of texts, found once for each different one."""
+    """Return the ids of texts, computed once per distinct text."""
     encoded = texts.dictionary_encode()
     return ids(encoded.dictionary).take(encoded.indices)
 
@@ -171,7 +174,7 @@ def _stats_payload(
 ) -> pa.Table:
     least, most, *numbers = (pc.struct_field(bounds, name) for name in ("min", "max", *COUNTS))
     counts = dict(zip(("valueCount", "nullCount", "totalSize", "totalUncompressedSize"), numbers, strict=True))
-    found = {
+    payload = {
         "fileName": names,
         "columnName": pa.repeat(pa.scalar(column), len(names)),
         "minValue": wrap(least, version),
@@ -180,12 +183,12 @@ def _stats_payload(
         "isDeleted": pa.repeat(pa.scalar(False), len(names)),
     }
     if version >= 8:
-        found["isTightBound"] = tight
+        payload["isTightBound"] = tight
     if version >= 9:
-        # what widens an earlier record must say the type of that one's values, which it is merged with by this
+        # A record that widens an earlier one must have the type of its value, by which the two are merged.
         merges = pc.invert(tight) if widens else pa.repeat(pa.scalar(False), len(names))
-        found["valueType"] = value_type(least.type, pc.and_not(pc.is_null(least), merges))
-    return pa.table(found)
+        payload["valueType"] = value_type(least.type, pc.and_not(pc.is_null(least), merges))
+    return pa.table(payload)
 
 
 def _all_known(bounds: pa.StructArray) -> pa.Array:
@@ -196,21 +199,21 @@ def _all_known(bounds: pa.StructArray) -> pa.Array:
 
 
 def joined_bounds(known: pa.Table) -> pa.Table:
-    """Bounds in partitions (two columns: partitions and bounds), those of the same partition put together: one row for
-    each; null where nothing is known of a column."""
+    """Combine bounds by partition (two columns: partitions and bounds): one row per partition; null if nothing is known
+    of a column."""
     partitions, bounds = (_flat(column) for column in known.columns)
     paths = pc.unique(partitions)
     children = []
     for i in range(bounds.type.num_fields):
         there, joined = _joined(partitions, bounds.field(i))
         children.append(joined.take(pc.index_in(paths, value_set=there)))
-    found = pa.StructArray.from_arrays(children, fields=list(bounds.type))
-    return pa.table([paths, found], names=known.column_names)
+    combined_bounds = pa.StructArray.from_arrays(children, fields=list(bounds.type))
+    return pa.table([paths, combined_bounds], names=known.column_names)
 
 
 def _joined(partitions: pa.Array, column: pa.StructArray) -> tuple[pa.Array, pa.StructArray]:
-    """The bounds of a column in all files of each partition: the partitions of which something is known, and one row
-    for each."""
+    """Combine the bounds of a column in all files of each partition. Return the partitions with known bounds, and one
+    row each."""
     known = column.is_valid()
     if len(pc.unique(partitions)) == len(partitions):
         return partitions.filter(known), column.filter(known)
@@ -223,17 +226,17 @@ def _joined(partitions: pa.Array, column: pa.StructArray) -> tuple[pa.Array, pa.
             plain = pc.if_else(pc.is_nan(rows[name]), pa.scalar(None, rows[name].type), rows[name])
             rows = rows.set_column(rows.column_names.index(name), name, plain)
         spans.append(("nan", "any"))
-    found = rows.group_by("p", use_threads=False).aggregate(spans).combine_chunks()
-    ends = {name: _flat(found[f"{name}_{name}"]) for name in ("min", "max")}
-    if "nan_any" in found.column_names:
-        nan = _flat(found["nan_any"])
+    combined = rows.group_by("p", use_threads=False).aggregate(spans).combine_chunks()
+    ends = {name: _flat(combined[f"{name}_{name}"]) for name in ("min", "max")}
+    if "nan_any" in combined.column_names:
+        nan = _flat(combined["nan_any"])
         value = pa.scalar(float("nan"), ends["max"].type)
         ends = {
             "min": pc.if_else(pc.and_(nan, pc.is_null(ends["min"])), value, ends["min"]),
             "max": pc.if_else(nan, value, ends["max"]),
         }
-    sums = [_flat(found[f"{name}_sum"]).cast(pa.int64()) for name in COUNTS]
-    return _flat(found["p"]), pa.StructArray.from_arrays([ends["min"], ends["max"], *sums], fields=list(column.type))
+    sums = [_flat(combined[f"{name}_sum"]).cast(pa.int64()) for name in COUNTS]
+    return _flat(combined["p"]), pa.StructArray.from_arrays([ends["min"], ends["max"], *sums], fields=list(column.type))
 
 
 def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -241,16 +244,16 @@ def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def merged_records(records: Iterable[Mapping[str, Records]]) -> dict[str, Records]:
-    """Records by partition, put together; keys must be different."""
-    found: dict[str, list[Records]] = {}
+    """Combine records by partition; keys must be unique."""
+    by_partition: dict[str, list[Records]] = {}
     for one in records:
         for partition, part in one.items():
-            found.setdefault(partition, []).append(part)
+            by_partition.setdefault(partition, []).append(part)
     return {
         partition: Records(
             pa.concat_arrays([p.keys for p in parts]),
             pa.concat_arrays([p.values for p in parts]),
             pa.concat_arrays([p.deletes for p in parts]),
         )
-        for partition, parts in found.items()
+        for partition, parts in by_partition.items()
     }

@@ -1,8 +1,8 @@
-"""Least and greatest values of columns as column statistics have them: each in one of a dozen wrapper records.
+"""Minimum and maximum values in column statistics, each in one of a dozen wrapper records.
 
-docs/format/metadata.md, section 3.2. Which wrapper a value has depends on the column's type and the table version; from
-version 9 on another field tells the type. What was written under another type of the column, or in a way that does not
-tell what it means, is *not known* here, which is not the same as null: of such a value nothing follows.
+docs/format/metadata.md, section 3.2. The wrapper of a value depends on the column's type and the table version; from
+version 9 on a separate field has the type. A value that was written with another type of the column, or in an ambiguous
+form, is *unknown*, in contrast to null: it must not be used for pruning.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pyhudi.format.decimals import bytes_of_decimals, decimals_from_bytes
 from pyhudi.metadata.records.metadata_record import RecordType, payload_type
 
 BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, DATE, DECIMAL, TIME_MICROS, TIMESTAMP_MICROS, LOCAL_DATE = range(12)
-"""Places of the wrappers among the members of ``minValue`` and ``maxValue``."""
+"""Indexes of the wrappers among the members of ``minValue`` and ``maxValue``."""
 
 VALUE = "value"
 MEMBER = "member"
-"""Members are called so, with their places behind."""
+"""Prefix of the members' names, followed by their index."""
 _V2 = 9
-"""The first table version with statistics of index version V2."""
+"""First table version with statistics of index version V2."""
 
 NULL_TYPE, BYTES_TYPE, DECIMAL_TYPE, TIMESTAMP_MILLIS, TIMESTAMP_MICROS_TYPE = 1, 8, 10, 15, 16
-"""Some numbers of types in ``valueType``."""
+"""Type numbers in ``valueType``."""
 _MILLIS_TYPES = (TIMESTAMP_MILLIS, 18)
 _MICROS_TYPES = (TIMESTAMP_MICROS_TYPE, 19)
 
@@ -43,10 +43,10 @@ def is_supported(kind: pa.DataType, table_version: int) -> bool:
 
 
 def wrap(values: pa.Array, table_version: int) -> pa.StructArray:
-    """Return least or greatest values (nulls: there are none) in their wrappers.
+    """Return minimum or maximum values (null: none) in their wrappers.
 
     Raises:
-        FormatError: columns of the type have no statistics.
+        FormatError: The type has no statistics.
     """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -64,7 +64,7 @@ def wrap(values: pa.Array, table_version: int) -> pa.StructArray:
 
 
 def value_type(kind: pa.DataType, empty: pa.Array) -> pa.StructArray:
-    """Return ``valueType`` for statistics of a column; ``empty``: which of them have no values at all."""
+    """Return ``valueType`` for statistics of a column; ``empty`` is a mask of those without values."""
     ordinal = pc.if_else(empty, pa.scalar(NULL_TYPE, pa.int32()), pa.scalar(_ordinal(kind), pa.int32()))
     info = pa.scalar(None, pa.string())
     if pa.types.is_decimal(kind):
@@ -76,9 +76,9 @@ def value_type(kind: pa.DataType, empty: pa.Array) -> pa.StructArray:
 def unwrap(
     wrapped: pa.Array, kind: pa.DataType, value_types: pa.Array | None = None
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Return the values of wrappers as those of a column of a type, and which of them are known.
+    """Return the values in wrappers as those of a column of a type, and a mask of known ones.
 
-    A known null says that there is no such value. ``value_types`` is the field ``valueType``, where there is one.
+    A known null means that there is no value. ``value_types`` is the field ``valueType``, if there is one.
     """
     count = len(wrapped)
     unset = wrapped.is_null()
@@ -89,20 +89,22 @@ def unwrap(
         place, member = int(field.name.removeprefix(MEMBER)), wrapped.field(number)
         if member.null_count == count:
             continue
-        held = _flags(pc.and_not(member.is_valid(), unset))
-        found = _read(place, pc.struct_field(member, [VALUE]), kind, ordinals, value_types) if place < 12 else None
-        if found is None:
+        is_set = _flags(pc.and_not(member.is_valid(), unset))
+        read_values = (
+            _read(place, pc.struct_field(member, [VALUE]), kind, ordinals, value_types) if place < 12 else None
+        )
+        if read_values is None:
             continue
-        values, usable = found
-        usable = usable & held & _flags(values.is_valid())
+        values, usable = read_values
+        usable = usable & is_set & _flags(values.is_valid())
         known |= usable
         result = values if usable.all() else pc.if_else(pa.array(usable), values, result)
     return result, known
 
 
 def wanted_members(kind: pa.DataType) -> dict[str, None]:
-    """Return the names of the members that can have values of a column of a type, for
-    `pyhudi.metadata.records.metadata_record.decode` to decode no others."""
+    """Return the names of the members that can hold values of a column type, so that
+    `pyhudi.metadata.records.metadata_record.decode` can skip others."""
     for test, places in (
         (pa.types.is_boolean, (BOOLEAN,)),
         (pa.types.is_integer, (INT, LONG)),
@@ -150,7 +152,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _stored(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Values in the type that their wrapper has."""
+    """Return values in the type of their wrapper."""
     if pa.types.is_decimal(values.type):
         return values.cast(target) if pa.types.is_decimal(target) else bytes_of_decimals(values)
     if pa.types.is_timestamp(values.type):
@@ -185,7 +187,7 @@ def _value_type() -> pa.DataType:
 
 
 def _ordinals(value_types: pa.Array | None, count: int) -> npt.NDArray[np.int64]:
-    """The numbers of the types; -1 where nothing says it."""
+    """Return the type numbers; -1 if unknown."""
     if value_types is None or value_types.null_count == count:
         return np.full(count, -1, np.int64)
     numbers = pc.fill_null(pc.struct_field(value_types, ["typeOrdinal"]), -1)
@@ -196,9 +198,9 @@ def _ordinals(value_types: pa.Array | None, count: int) -> npt.NDArray[np.int64]
 def _read(
     place: int, stored: pa.Array, kind: pa.DataType, ordinals: npt.NDArray[np.int64], value_types: pa.Array | None
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]] | None:
-    """Values of one wrapper for a column of a type, and which of them may be used; None: none of them."""
+    """Return the values of one wrapper for a column of a type, and a mask of usable ones; None if none is."""
     every = np.ones(len(stored), np.bool_)
-    # numbers that a version of the type says to be something else than numbers are not those of a column of numbers
+    # Numbers whose recorded type is not a number type do not belong to a numeric column.
     if pa.types.is_decimal(kind):
         if place == DECIMAL:
             return _cast(stored, kind), every
@@ -226,14 +228,14 @@ def _read(
 
 
 def _cast(stored: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values in another type; null where they do not fit, which is then not known."""
+    """Return the values in another type; null, which means unknown, if they do not fit."""
     if stored.type == kind:
         return stored
     try:
         return stored.cast(kind)
     except pa.ArrowInvalid:
-        found = [_fitting(value, kind) for value in stored]
-        return pa.array([None if value is None else value.as_py() for value in found], kind)
+        cast_values = [_fitting(value, kind) for value in stored]
+        return pa.array([None if value is None else value.as_py() for value in cast_values], kind)
 
 
 def _fitting(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
@@ -248,7 +250,7 @@ def _timestamps(
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]] | None:
     if place not in (LONG, TIMESTAMP_MICROS):
         return None
-    # files without a word about their unit have microseconds
+    # Without a recorded unit, values are microseconds.
     usable = np.isin(ordinals, _MICROS_TYPES)
     if kind.unit == "us":
         usable |= ordinals == -1
@@ -263,7 +265,7 @@ def _timestamps(
 def _decimals(
     stored: pa.Array, kind: pa.Decimal128Type, ordinals: npt.NDArray[np.int64], value_types: pa.Array | None
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]] | None:
-    """Decimals as bytes, whose scale the type's remark tells."""
+    """Return decimals from bytes, whose scale is recorded in the type."""
     if value_types is None:
         return None
     result = pa.nulls(len(stored), kind)
@@ -285,5 +287,5 @@ def _decimals(
 
 def _flags(mask: pa.Array) -> npt.NDArray[np.bool_]:
     flags: npt.NDArray[np.bool_] = mask.to_numpy(zero_copy_only=False)
-    # what numpy shares with Arrow cannot be changed
+    # Arrays shared between numpy and Arrow are read-only.
     return flags.copy() if not flags.flags.writeable else flags

@@ -1,3 +1,1 @@
-"""Table services of the metadata table itself. Takes its timeline and file slices and gives compactions, cleans and
-archived instants.
-"""
+"""Table services of the metadata table itself: compaction, cleaning and archival of its timeline."""

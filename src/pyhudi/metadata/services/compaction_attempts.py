@@ -1,9 +1,9 @@
-"""Record of compactions of the metadata table that did not come to their end, so that they are tried ever less often.
+"""Record of failed compactions of the metadata table, with exponential backoff.
 
-A compaction that fails by itself (a file that cannot be read, too little memory, a process that is killed for it) would
-fail at the next commit, too. So each attempt is noted before it begins, and forgotten when it is published. Each one
-doubles the number of delta commits until the next: 10, 20, 40 … up to 64 times
-``hoodie.metadata.compact.max.delta.commits``. The table can be read and written meanwhile.
+A compaction with a permanent cause of failure (an unreadable file, too little memory, a killed process) would fail
+again at the next commit. So each attempt is recorded before it begins, and the record is deleted when it is published.
+Each attempt doubles the number of delta commits until the next: 10, 20, 40 … up to 64 times
+``hoodie.metadata.compact.max.delta.commits``. In the meantime the table can be read and written.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MOST_DOUBLINGS = 6
 
 @dataclass(frozen=True, slots=True)
 class CompactionAttempts:
-    """Attempts since the last compaction that was published.
+    """Attempts since the last published compaction.
 
     Attributes:
         since: Instant of that compaction; empty if there is none.
         count: Number of attempts.
-        deltas: Delta commits since that compaction, as counted when the last attempt began.
+        deltas: Number of delta commits since that compaction when the last attempt began.
     """
 
     since: str = ""
@@ -37,11 +37,11 @@ class CompactionAttempts:
     deltas: int = 0
 
     def next_at(self, due: int) -> int:
-        """Number of delta commits at which the next attempt begins, if one is due each ``due`` of them."""
+        """Return the number of delta commits at which the next attempt begins, if one is due every ``due`` of them."""
         return due if not self.count else self.deltas + (due << min(self.count - 1, _MOST_DOUBLINGS))
 
     def begin(self, deltas: int) -> CompactionAttempts:
-        """The record with one more attempt."""
+        """Return the record with one more attempt."""
         return CompactionAttempts(self.since, self.count + 1, deltas)
 
     def save(self, storage: Storage) -> None:
@@ -50,12 +50,13 @@ class CompactionAttempts:
 
 
 def load_attempts(storage: Storage, since: str) -> CompactionAttempts:
-    """Return the attempts since the compaction ``since``; none if the record is of another one, or unreadable."""
+    """Return the attempts since the compaction ``since``; none if the record belongs to another one, or is
+    unreadable."""
     try:
-        found = CompactionAttempts(**json.loads(storage.read(ATTEMPTS_FILE)))
+        attempts = CompactionAttempts(**json.loads(storage.read(ATTEMPTS_FILE)))
     except (NotFoundError, ValueError, TypeError):
         return CompactionAttempts(since)
-    return found if found.since == since else CompactionAttempts(since)
+    return attempts if attempts.since == since else CompactionAttempts(since)
 
 
 def forget_attempts(storage: Storage) -> None:

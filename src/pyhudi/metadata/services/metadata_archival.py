@@ -1,7 +1,7 @@
-"""Archives what is old on the metadata table's own timeline, as Apache Hudi does.
+"""Archival of the metadata table's timeline, as in Apache Hudi.
 
-What is on the table's active timeline stays active here: rolling back or restoring a write looks its delta commit up.
-So do all instants since the last compaction, of which readers ask what files they have written.
+Instants in the active timeline of the table stay active here, because rollback and restore look up their delta commits.
+So do all instants since the last compaction, which readers need to determine the written files.
 """
 
 from __future__ import annotations
@@ -22,28 +22,30 @@ def archive_old(
     storage: Storage, opts: Options, data: ActiveTimeline, active: ActiveTimeline, *, timezone: str = "LOCAL"
 ) -> list[Instant]:
     """Archive instants of the metadata table (``active``: its timeline; ``data``: the table's) if there are many, and
-    finish what another one has left; returns those that went off the timeline. ``timezone`` is that of the table's
-    timeline. The caller holds the table's lock."""
+    complete an interrupted archival. Return the instants that were removed from the timeline.
+
+    ``timezone`` is that of the table's timeline. The caller holds the lock of the table.
+    """
     if not opts.get_typed(options.AUTO_ARCHIVE):
         return []
     left = finish(storage, active)
     if left:
         active = active.reload()
-    found = archivable(
+    instants = archivable(
         active.timeline,
         data.timeline,
         least=opts.get_typed(options.KEEP_MIN_COMMITS) + 1,
         most=opts.get_typed(options.KEEP_MAX_COMMITS) + 1,
     )
-    found = [i for i in found if can_archive(active.layout, i)]
-    if found:
+    instants = [i for i in instants if can_archive(active.layout, i)]
+    if instants:
         block, merge = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
-        archive(storage, active, found, timezone=timezone, block=block, merge=merge)
-    return [*left, *found]
+        archive(storage, active, instants, timezone=timezone, block=block, merge=merge)
+    return [*left, *instants]
 
 
 def archivable(metadata: Timeline, data: Timeline, *, least: int, most: int) -> list[Instant]:
-    """The instants that can be archived, oldest first: when there are more than ``most`` commits, those before the last
+    """Return the instants to archive, oldest first: if there are more than ``most`` commits, those before the last
     ``least`` of them."""
     compaction = metadata.completed().of_actions(Action.COMMIT).last
     if compaction is None:
@@ -52,5 +54,5 @@ def archivable(metadata: Timeline, data: Timeline, *, least: int, most: int) -> 
     end = archival_end(metadata, least=least, most=most, before=[compaction.requested, *active])
     if end is None:
         return []
-    # what has built a partition bears no time of its own, and is as old as its completion
+    # Initial instants are not times; their age is that of their completion.
     return [i for i in metadata.completed() if i.requested < end and i.order_time < end]

@@ -1,4 +1,4 @@
-"""Cleaning of the metadata table itself, by the rules of any table (`pyhudi.table.clean_policy`)."""
+"""Cleaning of the metadata table, by the rules of any table (`pyhudi.table.clean_policy`)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 CLEAN_SUFFIX = "002"
 """Suffix of clean instants in metadata tables of version 6."""
 RETAINED = 20
-"""Delta commits whose slices are kept, as Apache Hudi does."""
+"""Number of delta commits whose slices are retained, as in Apache Hudi."""
 
 
 def clean(storage: Storage, config: TableConfig, active: ActiveTimeline, completion: Callable[[], str]) -> bool:
-    """Delete the files of slices that ended before the last `RETAINED` delta commits; False if there are none.
+    """Delete the files of slices that ended before the last `RETAINED` delta commits. Return False if there are none.
 
     Args:
-        storage: the storage of the table described.
-        config: its configuration.
-        active: the metadata table's timeline. The caller holds the table's lock.
-        completion: gives a new time (from version 8 on).
+        storage: Storage of the data table.
+        config: Its configuration.
+        active: The metadata table's timeline. The caller holds the lock of the table.
+        completion: Returns a new time (from version 8 on).
     """
     version = config.version
     deltas = [i for i in active.timeline.completed().by_completion() if i.action == Action.DELTA_COMMIT]
@@ -76,8 +76,8 @@ def clean(storage: Storage, config: TableConfig, active: ActiveTimeline, complet
 def _expired(
     storage: Storage, partition: str, active: ActiveTimeline, earliest: str, retention: Retention, version: int
 ) -> pa.Table:
-    """Return the files of a partition that nobody reads from ``earliest`` on; partition paths as the metadata table has
-    them."""
+    """Return the files of a partition that nobody reads from ``earliest`` on, with partition paths relative to the
+    metadata table."""
     files, _ = list_files(storage, [join_path(METADATA_FOLDER, partition)])
     view = FileSystemView(
         files,
@@ -85,5 +85,5 @@ def _expired(
         by_completion=version >= 8,
         archived=completions_of_archived(storage, active, files, active.timeline) if version >= 8 else None,
     )
-    found = expired_files(view.all_slices(), SLICE_SCHEMA.empty_table(), retention, earliest)
-    return found.set_column(0, "partition", pa.array([partition] * found.num_rows, pa.string()))
+    expired = expired_files(view.all_slices(), SLICE_SCHEMA.empty_table(), retention, earliest)
+    return expired.set_column(0, "partition", pa.array([partition] * expired.num_rows, pa.string()))

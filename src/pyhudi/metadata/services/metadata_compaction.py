@@ -1,14 +1,14 @@
-"""Compaction of the metadata table, and the services that follow it: cleaning, archival.
+"""Compaction of the metadata table, followed by cleaning and archival.
 
-A commit whose delta commit makes a compaction due plans it while it holds the table's lock: some listings, and two
-small files on the metadata table's timeline. The plan's instant is later than all that is completed by then, and
-earlier than all that comes. The files are merged without the lock, while others write; what they add is completed
-after that instant, so it belongs to the slice that the compaction makes, and until that is published to the slice
-before (docs/format/metadata.md, section 6.3). Publication takes the lock again.
+A commit whose delta commit makes a compaction due plans it under the lock of the table: some listings, and two small
+files in the metadata table's timeline. The plan's instant is later than all completed ones, and earlier than all later
+ones. Files are merged without the lock, while other writers continue. Their changes complete after that instant, so
+they belong to the slice created by the compaction, and until its publication to the previous slice
+(docs/format/metadata.md, section 6.3). Publication acquires the lock again.
 
-Version 6 binds log files to slices by their names, so there the lock is kept, as Apache Hudi 0.15 keeps it.
+In version 6 log files belong to slices by name, so the lock is kept, as in Apache Hudi 0.15.
 
-A heartbeat shows others that somebody is at work. Whoever finds a plan without one drops it
+A heartbeat signals that a compaction is running. A plan without one is removed
 (`pyhudi.metadata.writer.metadata_rollback.drop_unfinished`); a new attempt has a new instant.
 """
 
@@ -48,7 +48,7 @@ COMPACTION_SUFFIX = "001"
 """Suffix of compaction instants in metadata tables of version 6."""
 _MIB = 1024 * 1024
 _BROKEN = (FormatError, MetadataTableError, NotFoundError)
-"""Errors of a metadata table that is to be built anew."""
+"""Errors of a metadata table that must be rebuilt."""
 
 _log = logging.getLogger(__name__)
 
@@ -58,13 +58,13 @@ class MetadataServiceResult:
     """Result of a compaction of the metadata table.
 
     Attributes:
-        instant: Its instant on the metadata table's timeline; empty if nothing was published.
+        instant: Its instant in the metadata table's timeline; empty if nothing was published.
         num_groups: File groups with a new base file.
         num_records: Records in them.
         bytes_read: Bytes of the files that were merged.
         bytes_written: Bytes of the new base files.
         millis: Milliseconds by phase: merge, publish.
-        reason: Why nothing was published.
+        reason: Reason why nothing was published.
     """
 
     instant: str = ""
@@ -77,11 +77,11 @@ class MetadataServiceResult:
 
 
 def schedule(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
-    """Put a compaction on the metadata table's timeline if one is due; None if not. The caller holds the table's lock.
+    """Add a compaction to the metadata table's timeline if one is due; otherwise return None. The caller holds the lock
+    of the table.
 
-    The number of delta commits that make one due grows with each attempt that failed
-    (`pyhudi.metadata.services.compaction_attempts`). A metadata table that turns out to be broken is taken out of use;
-    the next write builds it anew.
+    The number of delta commits that make one due grows with each failed attempt
+    (`pyhudi.metadata.services.compaction_attempts`). A corrupt metadata table is disabled; the next write rebuilds it.
     """
     if FILES not in config.metadata_partitions:
         return None
@@ -104,17 +104,18 @@ def schedule(metadata_context: MetadataWriteContext, config: TableConfig) -> Met
         return None
     attempts.begin(deltas).save(storage)
     job = MetadataCompactionJob(storage, config.version, instant, block_view(active.timeline, config.version), slices)
-    if config.version >= 8:  # before, nobody else can be at work while the lock is held
-        heartbeat_of(job, metadata_context.opts).refresh()  # the thread starts with the work
+    if config.version >= 8:  # While the lock is held, no other process can be compacting.
+        heartbeat_of(job, metadata_context.opts).refresh()  # The thread starts with the work.
     _begin(active, job)
     return job
 
 
 def compact_now(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataServiceResult:
-    """Merge all log files into base files, whether that is due or not. The caller holds the table's lock all the time.
+    """Merge all log files into base files, regardless of whether it is due. The caller holds the lock of the table
+    throughout.
 
     Raises:
-        FormatError, MetadataTableError: files are damaged or missing.
+        FormatError, MetadataTableError: Files are corrupt or missing.
     """
     active = metadata_context.own_timeline(config)
     slices = _slices(metadata_context.storage, config, active)
@@ -140,14 +141,14 @@ def _begin(active: ActiveTimeline, job: MetadataCompactionJob) -> None:
 
 
 def heartbeat_of(job: MetadataCompactionJob, opts: Any) -> Heartbeat:
-    """The heartbeat of a compaction."""
+    """Return the heartbeat of a compaction."""
     policy = HeartbeatPolicy.of(opts)
     interval, misses = policy.interval_ms, policy.tolerable_misses
     return Heartbeat(job.storage, job.instant, interval_ms=interval, tolerable_misses=misses, folder=HEARTBEATS)
 
 
 def merge(job: MetadataCompactionJob, engine: object = None) -> tuple[list[Stat], int]:
-    """Write the base files of a compaction; returns their write stats, and milliseconds. Needs no lock."""
+    """Write the base files of a compaction, without a lock. Return their write stats, and milliseconds."""
     begun = time.perf_counter()
     stats = run_job(job, engine)
     return stats, round((time.perf_counter() - begun) * 1000)
@@ -160,10 +161,11 @@ def complete(
     stats: list[Stat],
     merge_millis: int = 0,
 ) -> MetadataServiceResult:
-    """Publish a compaction whose base files are written, then clean and archive. The caller holds the table's lock.
+    """Publish a compaction whose base files are written, then clean and archive. The caller holds the lock of the
+    table.
 
-    Nothing is published of partitions that were dropped or built anew meanwhile, or if somebody else has dropped the
-    plan, or carried it out (as Apache Hudi does with what it finds pending); then the files are deleted.
+    Partitions that were dropped or rebuilt in the meantime are not published, and nothing is if another process has
+    removed the plan or executed it (as Apache Hudi does with pending plans); then the files are deleted.
     """
     begun = time.perf_counter()
     storage = job.storage
@@ -171,12 +173,12 @@ def complete(
     entry = active.timeline.find(job.instant, Action.COMPACTION) if FILES in config.metadata_partitions else None
     if entry is None or entry.is_completed:
         _delete(storage, stats)
-        return MetadataServiceResult(reason="the plan was dropped, or carried out by somebody else")
+        return MetadataServiceResult(reason="the plan was removed, or executed by another process")
     current = _unchanged(job, config)
     kept = [stat for stat in stats if stat["partitionPath"] in current]
     if not kept and stats:
         discard(metadata_context, config, job)
-        return MetadataServiceResult(reason="the partitions were dropped or built anew meanwhile")
+        return MetadataServiceResult(reason="the partitions were dropped or rebuilt in the meantime")
     _delete_others(storage, config, job, kept)
     done = metadata_context.completed_at(job.version)
     publish(active, entry, kept, job.version, done, operation="COMPACT", compacted=True)
@@ -185,7 +187,7 @@ def complete(
         clean(storage, config, active, metadata_context.completion)
         opts, data = metadata_context.opts, metadata_context.data
         archive_old(storage, opts, data, metadata_context.own_timeline(config), timezone=config.timezone)
-    except Exception as failure:  # after the next compaction
+    except Exception as failure:  # After the next compaction.
         _log.warning("the metadata table of %s was not cleaned or archived: %s", storage.root, failure)
     return MetadataServiceResult(
         job.instant,
@@ -200,15 +202,19 @@ def complete(
 def fail(
     metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob, failure: BaseException
 ) -> None:
-    """Take back a compaction that failed. A metadata table that is broken is taken out of use, and the next write
-    builds it anew; after other errors the next attempt waits for more delta commits. The caller holds the lock."""
+    """Undo a failed compaction. The caller holds the lock.
+
+    A corrupt metadata table is disabled, and the next write rebuilds it; after other errors the next attempt waits for
+    more delta commits.
+    """
     discard(metadata_context, config, job)
     if isinstance(failure, _BROKEN) and not isinstance(failure, FileSizeError):
         _take_out_of_use(job.storage, config, failure)
 
 
 def discard(metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob) -> None:
-    """Delete the files and the plan of a compaction, unless it was completed. The caller holds the table's lock."""
+    """Delete the files and the plan of a compaction, unless it was completed. The caller holds the lock of the
+    table."""
     active = metadata_context.own_timeline(config)
     entry = active.timeline.find(job.instant, Action.COMPACTION)
     if entry is None and active.timeline.is_completed(job.instant):
@@ -232,11 +238,11 @@ def deltas_since_compaction(metadata: Timeline, version: int) -> int:
 
 
 def _next_instant(metadata_context: MetadataWriteContext, config: TableConfig, timeline: Timeline) -> str | None:
-    """The instant of a new compaction; None if there cannot be one now.
+    """Return the instant of a new compaction; None if there cannot be one now.
 
-    In version 6, what is pending on the table may still write to the slices, so nothing may be. From version 8 on a
-    log file belongs to a slice by its completion time; only a delta commit that was completed and waits for its
-    instant on the table would be passed over.
+    In version 6, pending instants of the table may still write to the slices, so there must not be any. From version 8
+    on a log file belongs to a slice by its completion time; only a delta commit that is completed before its instant in
+    the table would be missed.
     """
     pending = metadata_context.data.timeline.pending()
     if config.version < 8 and pending:
@@ -252,31 +258,34 @@ def _next_instant(metadata_context: MetadataWriteContext, config: TableConfig, t
 
 
 def _slices(storage: Storage, config: TableConfig, active: ActiveTimeline) -> tuple[MetadataSlice, ...]:
-    """The slices with log files, the largest first. What the table waits for has not been completed here, so all that
-    is completed counts; of a partition that is being built the base files are still to come."""
-    found = [
+    """Return the slices with log files, the largest first.
+
+    Delta commits that the table still waits for are not completed here, so all completed ones are included. Partitions
+    under construction have no base files yet.
+    """
+    slices = [
         MetadataSlice(partition, row)
         for partition in sorted(config.metadata_partitions)
         for row in current_slices(storage, active, active.timeline, partition, config.version).to_pylist()
         if row["log_paths"]
     ]
-    return tuple(sorted(found, key=lambda one: -one.num_bytes))
+    return tuple(sorted(slices, key=lambda one: -one.num_bytes))
 
 
 def _unchanged(job: MetadataCompactionJob, config: TableConfig) -> set[str]:
-    """The partitions that still have all files that were merged. Files of a partition that is built anew have other
-    names; the rollback of a write takes its files away."""
-    found = set()
+    """Return the partitions that still have all merged files. Files of a rebuilt partition have other names; the
+    rollback of a write deletes its files."""
+    unchanged = set()
     for partition in set(job.partitions) & set(config.metadata_partitions):
         there = set(job.storage.list(join_path(METADATA_FOLDER, partition))["path"].to_pylist())
         if all(path in there for one in job.slices if one.partition == partition for path in one.paths):
-            found.add(partition)
-    return found
+            unchanged.add(partition)
+    return unchanged
 
 
 def _delete_others(storage: Storage, config: TableConfig, job: MetadataCompactionJob, kept: Iterable[Stat]) -> None:
-    """Delete base files of the compaction that are not ``kept``: of tasks that were tried again, or are not published.
-    Log files of version 6 bear the instant of their slice, and stay."""
+    """Delete base files of the compaction that are not ``kept``: those of retried tasks, and unpublished ones. Log
+    files of version 6 contain the instant of their slice, and are kept."""
     named = {stat["path"] for stat in kept}
     paths = [
         join_path(partition, name)
@@ -292,12 +301,12 @@ def _delete(storage: Storage, stats: Collection[Stat]) -> None:
 
 
 def _take_out_of_use(storage: Storage, config: TableConfig, failure: BaseException) -> None:
-    _log.warning("the metadata table of %s is taken out of use, it is broken: %s", storage.root, failure)
+    _log.warning("the metadata table of %s is corrupt and will be disabled: %s", storage.root, failure)
     detach_metadata_table(storage, config)
 
 
 def _plan(job: MetadataCompactionJob) -> tuple[dict[str, Any], int]:
-    """The plan as the timeline has it, and the version of the table."""
+    """Return the plan in the form of the timeline and the table version."""
     operations = [
         {
             "partition": one.partition,

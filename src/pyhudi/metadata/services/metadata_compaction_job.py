@@ -1,4 +1,4 @@
-"""Work of a compaction of the metadata table, as its tasks see it: made once, sent to every task, never changed."""
+"""Compaction of the metadata table as seen by its tasks: created once, sent to every task, immutable."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
 MOST_THREADS = 4
-"""File groups that are compacted at a time in this process; each takes the memory of some windows."""
+"""Number of file groups that are compacted concurrently in this process; each takes the memory of some windows."""
 PAYS_ON_ENGINE = 256 * 1024 * 1024
-"""Bytes of files from which on several file groups are compacted on an engine's executors, if there is one: some ten
+"""Bytes of files from which several file groups are compacted on an engine's executors, if there is one: about ten
 seconds of work on one core."""
 
 
@@ -32,20 +32,20 @@ class MetadataSlice:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all its files."""
+        """Total size of its files in bytes."""
         return (self.row["base_size"] or 0) + sum(self.row["log_sizes"] or ())
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """All its files."""
+        """Paths of all its files."""
         base = self.row["base_path"]
         return (*(() if base is None else (base,)), *(self.row["log_paths"] or ()))
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataCompactionJob:
-    """A compaction at an instant of the metadata table: its slices, the largest first, each one task, and the log
-    blocks that count (``view``). ``storage`` and ``version`` are those of the table described."""
+    """A compaction at an instant of the metadata table: its slices, the largest first, one task each, and the valid log
+    blocks (``view``). ``storage`` and ``version`` are those of the data table."""
 
     storage: Storage
     version: int
@@ -55,23 +55,23 @@ class MetadataCompactionJob:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all files that are read."""
+        """Total size of the files that are read."""
         return sum(one.num_bytes for one in self.slices)
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """The partitions with slices that are compacted, sorted."""
+        """The partitions with compacted slices, sorted."""
         return tuple(sorted({one.partition for one in self.slices}))
 
     def run(self, number: int, attempt: int = 0) -> Stat:
-        """Merge one slice into the next base file; returns its write stats. Memory: some windows of its files.
+        """Merge one slice into the next base file. Return its write stats. Memory: some windows of its files.
 
-        ``attempt`` counts attempts at the task from 0 on; two of them may run at a time.
+        ``attempt`` counts attempts at the task from 0; two of them may run concurrently.
 
         Raises:
-            FormatError: a file is damaged.
-            FileSizeError: the base file would get larger than HFiles can be.
-            NotFoundError: a file is gone.
+            FormatError: A file is corrupt.
+            FileSizeError: The base file would exceed the size limit of HFiles.
+            NotFoundError: A file no longer exists.
         """
         one = self.slices[number]
         sources = list(slice_sources(self.storage, one.row, self.view, NO_CACHE))
@@ -85,17 +85,20 @@ class MetadataCompactionJob:
 
 @runtime_checkable
 class MetadataCompactor(Protocol):
-    """An engine that runs the tasks of a large job elsewhere; readers of files
-    (`pyhudi.metadata.writer.file_stats_reader.FileStatsReader`) may be one."""
+    """Engine that runs the tasks of a large job elsewhere. A `pyhudi.metadata.writer.file_stats_reader.FileStatsReader`
+    may implement it."""
 
     def compact_metadata(self, job: MetadataCompactionJob) -> list[Stat]:
-        """Run `MetadataCompactionJob.run` for each slice; returns the write stats."""
+        """Run `MetadataCompactionJob.run` for each slice. Return the write stats."""
         ...
 
 
 def run_job(job: MetadataCompactionJob, engine: object = None) -> list[Stat]:
-    """Run all tasks of a job; returns the write stats. They run on the ``engine``, if it is a `MetadataCompactor` and
-    there is enough to do, else on threads of this process."""
+    """Run all tasks of a job. Return the write stats.
+
+    They run on the ``engine`` if it is a `MetadataCompactor` and the job is large enough, otherwise on threads of this
+    process.
+    """
     if isinstance(engine, MetadataCompactor) and len(job.slices) > 1 and job.num_bytes >= PAYS_ON_ENGINE:
         return engine.compact_metadata(job)
     threads = min(MOST_THREADS, os.cpu_count() or 1, max(1, len(job.slices)))

@@ -1,3 +1,5 @@
-"""Writes to the metadata table. Takes commits and rollbacks of the data table and gives delta commits of the same
-instants; initializes partitions and builds indexes while writers go on.
+"""Writes to the metadata table.
+
+Converts commits and rollbacks of the data table to delta commits of the same instants; initializes partitions and
+builds indexes concurrently with writers.
 """

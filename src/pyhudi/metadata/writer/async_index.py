@@ -1,11 +1,11 @@
-"""Partitions of the metadata table that are being built while writers go on: what is announced of them, what others
-find who come upon them, and what is left when their builder has died.
+"""Asynchronous builds of metadata table partitions: announcement, state visible to other processes, and recovery after
+a crash.
 
-A builder announces a partition (``hoodie.table.metadata.partitions.inflight``) under the table's lock, with its file
-groups in place, and builds its base files of what was completed by then; writes that complete later tell the partition
-what they have done, as if it was declared. When the base files are there, the builder puts its delta commit on the
-metadata table's timeline, which bears the indexing instant, completes the indexing instant, and declares the partition.
-Until the indexing instant is completed nobody counts the base files. Docs/format/metadata.md, section 6.4.
+A builder announces a partition (``hoodie.table.metadata.partitions.inflight``) under the lock of the table, after
+creating its file groups, and builds its base files from all data completed by then. Writes that complete later update
+the partition as if it were declared. When the base files exist, the builder adds its delta commit with the indexing
+instant to the metadata table's timeline, completes the indexing instant, and declares the partition. Until the indexing
+instant is completed the base files are not visible. Docs/format/metadata.md, section 6.4.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def begin_index_build(
     groups: dict[str, Sequence[str]],
     definitions: Definitions,
 ) -> TableConfig:
-    """Announce partitions with these file groups, to be built at an indexing instant that is inflight; returns the
-    table's configuration. What an earlier attempt has left must be gone.
+    """Announce partitions with these file groups, to be built at an inflight indexing instant. Return the table's
+    configuration. Leftovers of earlier attempts must have been removed.
 
-    The metadata table's timeline says nothing of it yet: writers of Apache Hudi roll back what is pending there.
+    The metadata table's timeline has no entry yet, because writers of Apache Hudi roll back pending instants there.
     """
     for partition, ids in groups.items():
         prepare_folder(GroupFiles(storage, partition, instant, config.version), ids)
@@ -59,8 +59,8 @@ def begin_index_build(
 
 
 def rollback_index_build(storage: Storage, config: TableConfig, instant: str, partitions: Sequence[str]) -> TableConfig:
-    """Remove all traces of an attempt at building partitions, apart from their definitions and the plan; returns the
-    table's configuration."""
+    """Remove all files of an attempt at building partitions, except their definitions and the plan. Return the table's
+    configuration."""
     config = withdraw_partitions(storage, config, [p for p in partitions if p not in config.metadata_partitions])
     active = metadata_timeline(storage, config.version)
     known = active.timeline.find(instant, Action.DELTA_COMMIT)
@@ -70,28 +70,27 @@ def rollback_index_build(storage: Storage, config: TableConfig, instant: str, pa
 
 
 def files_exist(storage: Storage, stats: Sequence[Mapping[str, Any]]) -> bool:
-    """Return True if the files of these write stats are still there; others may take a partition away, and make it
-    anew."""
+    """Return True if the files of these write stats still exist; another process may drop and recreate a partition."""
     partitions = {str(stat["partitionPath"]) for stat in stats}
     paths = {path for p in partitions for path in storage.list(f"{METADATA_FOLDER}/{p}")["path"].to_pylist()}
     return all(f"{METADATA_FOLDER}/{stat['path']}" in paths for stat in stats)
 
 
 def is_in_use(storage: Storage, config: TableConfig, instant: str, partitions: Sequence[str]) -> bool:
-    """Return True if one of the partitions is declared, and has files of the indexing instant."""
+    """Return True if one of the partitions is declared and has files of the indexing instant."""
     declared = [p for p in partitions if p in config.metadata_partitions]
     return any(instant in _instants(storage, partition) for partition in declared)
 
 
 def recover_index_builds(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
-    """Recover announced partitions whose builder is gone: one that was completed is declared, one that is on no plan
-    (any more) is removed. The table's lock is held."""
+    """Recover announced partitions whose builder was killed: completed ones are declared, those without a plan are
+    removed. The caller holds the lock of the table."""
     if not config.metadata_partitions_inflight:
         return config
     try:
         named = {name for plan in pending_index_plans(data) for name in plan.partitions}
     except CorruptInstantError as unknown:
-        _log.warning("what is being built stays as it is: %s", unknown)
+        _log.warning("index builds are not recovered: %s", unknown)
         return config
     left = [p for p in config.metadata_partitions_inflight if p not in named]
     if not left:
@@ -101,27 +100,26 @@ def recover_index_builds(storage: Storage, config: TableConfig, data: ActiveTime
         config = declare_partitions(storage, config, built)
     gone = [p for p in left if p not in built]
     if gone:
-        _log.warning("%s of the metadata table of %s were left half-built", ", ".join(gone), storage.root)
+        _log.warning("removing incomplete builds of %s in the metadata table of %s", ", ".join(gone), storage.root)
         config = drop_partitions(storage, config, gone)
     return config
 
 
 def _is_built(storage: Storage, data: ActiveTimeline, partition: str) -> bool:
-    """True if the partition's files are those of an indexing instant that is completed."""
+    """Return True if the partition's files are those of a completed indexing instant."""
     instants = _instants(storage, partition)
     done = data.timeline.completed().of_actions(Action.INDEXING)
     return any(i.requested in instants and partition in read_index_plan(data, i).partitions for i in done)
 
 
 def _instants(storage: Storage, partition: str) -> set[str]:
-    """The instants that files of a partition bear."""
+    """Return the instants in the names of a partition's files."""
     names = split_paths(storage.list(f"{METADATA_FOLDER}/{partition}")["path"])[1]
     return set(pc.unique(parse_names(names)["instant"]).drop_null().to_pylist())
 
 
 def cancel_index_plans(data: ActiveTimeline, partitions: Collection[str]) -> None:
-    """Delete the pending plans that name one of the partitions; what they have announced is the caller's to take
-    away."""
+    """Delete the pending plans of one of the partitions. The caller withdraws their announcements."""
     for plan in pending_index_plans(data):
         if plan.instant is not None and set(plan.partitions) & set(partitions):
             data.delete_pending(plan.instant, Action.INDEXING)

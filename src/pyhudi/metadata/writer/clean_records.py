@@ -1,4 +1,4 @@
-"""Records that take files out of the metadata table; docs/format/metadata.md, sections 2.3 and 2.10."""
+"""Records that remove files from the metadata table; docs/format/metadata.md, sections 2.3 and 2.10."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _NO_KEYS = pa.array([], pa.string())
 def clean_records(
     storage: Storage, config: TableConfig, deleted: pa.Table, dropped: Sequence[str], columns: Sequence[str]
 ) -> dict[str, Records]:
-    """Return the records that tell of a clean, by partition of the metadata table.
+    """Return the records of a clean, by partition of the metadata table.
 
     Args:
-        storage: the table's.
-        config: the table's, with the partitions of the metadata table that are in use.
-        deleted: the deleted files (FILE_COLUMNS; sizes are not looked at).
-        dropped: partitions of the table that have no files any more.
-        columns: columns that statistics are kept of.
+        storage: Storage of the table.
+        config: Configuration of the table, with the partitions of the metadata table in use.
+        deleted: The deleted files (FILE_COLUMNS; sizes are ignored).
+        dropped: Partitions of the table without files.
+        columns: Columns with statistics.
     """
     files = deleted.select(FILE_COLUMNS.names).combine_chunks()
     partitions = pc.unique(files["partition"]).to_pylist()
-    found = {
+    records = {
         FILES: file_records(FILE_COLUMNS.empty_table(), partitions, config.version, files, dropped=dropped),
         COLUMN_STATS: Records(deletes=_of_columns(files, columns)),
         PARTITION_STATS: Records(deletes=_of_partitions(dropped, columns)),
@@ -53,8 +53,8 @@ def clean_records(
             keys = _of_blooms(files)
         else:
             keys = pa.concat_arrays([_of_columns(files, column), _of_expressions(dropped, column)])
-        found[index.partition] = Records(deletes=keys)
-    return found
+        records[index.partition] = Records(deletes=keys)
+    return records
 
 
 def _of_columns(files: pa.Table, columns: Sequence[str]) -> pa.Array:

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def commit_records(
     storage: Storage, config: TableConfig, metadata: CommitMetadata, instant: str, columns: pa.Schema, *, alone: bool
 ) -> dict[str, Records]:
-    """The records that tell of a commit, by partition of the metadata table.
+    """Return the records of a commit, by partition of the metadata table.
 
-    Bounds come along with the write stats (column BOUNDS); what does not is looked up in the files. ``columns`` are
-    those that statistics are kept of. ``alone``: no other write has completed since this one was planned.
+    Bounds are part of the write stats (column BOUNDS); missing ones are read from the files. ``columns`` are those with
+    statistics. ``alone``: no other write has completed since this one was planned.
     """
     version = config.version
     used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
@@ -41,14 +41,14 @@ def commit_records(
     touched = set(files["partition"].to_pylist())
     replaced = _emptied(metadata)
     new_files = pa.concat_tables([files.select(["partition", "name", "size"]), _change_files(metadata)])
-    found = {FILES: file_records(new_files, touched | replaced, version)}
+    records = {FILES: file_records(new_files, touched | replaced, version)}
     if used & {COLUMN_STATS, PARTITION_STATS} and columns.names:
         bounds = _bounds_of(storage, files, columns)
         if COLUMN_STATS in used:
-            found[COLUMN_STATS] = _column_stats(files, bounds, config)
+            records[COLUMN_STATS] = _column_stats(files, bounds, config)
         if PARTITION_STATS in used:
             whole = alone and metadata.operation in OVERWRITES
-            found[PARTITION_STATS] = partition_stats_records(
+            records[PARTITION_STATS] = partition_stats_records(
                 _flat(files["partition"]),
                 bounds,
                 version,
@@ -56,13 +56,13 @@ def commit_records(
                 dropped=sorted(replaced - touched) if whole else (),
             )
     if BLOOM_FILTERS in used:
-        found[BLOOM_FILTERS] = _blooms(storage, files, instant, version)
-    return found
+        records[BLOOM_FILTERS] = _blooms(storage, files, instant, version)
+    return records
 
 
 def _emptied(metadata: CommitMetadata) -> set[str]:
-    """The partitions in which a commit has replaced file groups. It may name others, which had none: of these there may
-    be no folder."""
+    """Return the partitions in which a commit has replaced file groups. It may list others without any, whose folders
+    may not exist."""
     groups = metadata.replaced
     if groups is None:
         return set()
@@ -70,10 +70,11 @@ def _emptied(metadata: CommitMetadata) -> set[str]:
 
 
 def files_of_commit(metadata: CommitMetadata) -> pa.Table:
-    """The files that a commit names: FILE_COLUMNS, ``path``, ``kind``, and BOUNDS if they come along."""
+    """Return the files of a commit: FILE_COLUMNS, ``path``, ``kind``, and BOUNDS if they are part of the write
+    stats."""
     stats = metadata.stats.filter(pc.is_valid(metadata.stats["path"])).combine_chunks()
     names = split_paths(stats["path"])[1]
-    found = pa.table(
+    table = pa.table(
         {
             "partition": stats["partitionPath"],
             "name": names,
@@ -83,31 +84,31 @@ def files_of_commit(metadata: CommitMetadata) -> pa.Table:
         }
     )
     if BOUNDS in stats.column_names:
-        found = found.append_column(BOUNDS, stats[BOUNDS])
-    return found.combine_chunks()
+        table = table.append_column(BOUNDS, stats[BOUNDS])
+    return table.combine_chunks()
 
 
 def _change_files(metadata: CommitMetadata) -> pa.Table:
-    """Files of change data that come with the data files."""
+    """Return change data files that belong to the data files."""
     stats = metadata.stats.select(["partitionPath", "cdcStats"])
     rows = stats.filter(pc.is_valid(stats["cdcStats"])).to_pylist()
-    found = [
+    pairs = [
         {"partition": row["partitionPath"], "name": path.rpartition("/")[2], "size": size}
         for row in rows
         for path, size in row["cdcStats"]
     ]
     return pa.Table.from_pylist(
-        found, schema=pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
+        pairs, schema=pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
     )
 
 
 def _bounds_of(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.StructArray:
     wanted = bounds_type(columns)
     if BOUNDS in files.column_names:
-        found = _flat(files[BOUNDS])
-        known = {field.name: field.type for field in found.type}
-        if not found.null_count and all(known.get(field.name) == field.type for field in wanted):
-            children = [pc.struct_field(found, [field.name]) for field in wanted]
+        bounds = _flat(files[BOUNDS])
+        known = {field.name: field.type for field in bounds.type}
+        if not bounds.null_count and all(known.get(field.name) == field.type for field in wanted):
+            children = [pc.struct_field(bounds, [field.name]) for field in wanted]
             return pa.StructArray.from_arrays(children, fields=list(wanted))
     return bounds_of_files(storage, files, columns)
 
@@ -121,8 +122,8 @@ def _column_stats(files: pa.Table, bounds: pa.StructArray, config: TableConfig) 
 
 def _blooms(storage: Storage, files: pa.Table, instant: str, version: int) -> Records:
     base = files.filter(pc.equal(files["kind"], BASE)).combine_chunks()
-    found = blooms_of_files(storage, base["path"].to_pylist()).combine_chunks()
-    return bloom_records(base, _flat(found["text"]), _flat(found["type"]), instant, version)
+    filters = blooms_of_files(storage, base["path"].to_pylist()).combine_chunks()
+    return bloom_records(base, _flat(filters["text"]), _flat(filters["type"]), instant, version)
 
 
 def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -1,6 +1,6 @@
 """Statistics of single files for the metadata table: column bounds and bloom filters, read from the files.
 
-Write tasks bring bounds along in their statuses; here they are looked up in files that others wrote.
+Write tasks report bounds in their statuses; here they are read from files of other writers.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
 BOUNDS = "bounds"
-"""A column beside those of WRITE_STAT_SCHEMA: the bounds of a file, as write statuses bring them."""
+"""Additional column of WRITE_STAT_SCHEMA: the bounds of a file from write statuses."""
 
 _THREADS = 16
 _BATCH_ROWS = 65_536
 _log = logging.getLogger(__name__)
 _WITHOUT_NAN = "parquet-cpp"
-"""Writers that leave NaN out of the bounds in a footer; ours note it, and have no bounds there."""
+"""Writers that omit NaN from the bounds in a footer. pyhudi records NaN there, and omits bounds."""
 
 
 def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArray:
-    """The bounds of a base file (one row of `pyhudi.format.base_file.column_bounds.bounds_type`): as its footer tells
-    them, else from its rows.
+    """Return the bounds of a base file (one row of `pyhudi.format.base_file.column_bounds.bounds_type`) from its
+    footer, or else from its rows.
 
     Raises:
-        FormatError: the file is damaged.
-        NotFoundError: it is gone.
+        FormatError: The file is corrupt.
+        NotFoundError: The file no longer exists.
     """
     if is_skeleton(path):
         with open_skeleton(storage, path) as file:
@@ -58,42 +58,42 @@ def _of_parquet(source: Any, columns: pa.Schema) -> pa.StructArray:
     file = parquet.open_file(source, pre_buffer=False)
     metadata = file.metadata
     noted, is_known_writer = parquet.nan_columns(metadata), _leaves_nan_out(metadata)
-    found = parquet_bounds(metadata, columns, stored=file.schema_arrow)
-    unsure = set(unknown_columns(found))
+    bounds = parquet_bounds(metadata, columns, stored=file.schema_arrow)
+    unsure = set(unknown_columns(bounds))
     if noted is not None and is_known_writer:
         unsure |= noted.intersection(columns.names)
-    elif is_known_writer or noted is not None:  # who rewrites a file may take the note along
+    elif is_known_writer or noted is not None:  # A program that rewrites a file may copy the footer entry.
         unsure |= {field.name for field in columns if pa.types.is_floating(field.type)}
     if not unsure:
-        return found
+        return bounds
     rest = pa.schema([field for field in columns if field.name in unsure])
     return _put_together(
-        columns, [(rest, _of_rows(parquet.read_batches(file, _top_level(rest)), rest)), (columns, found)]
+        columns, [(rest, _of_rows(parquet.read_batches(file, _top_level(rest)), rest)), (columns, bounds)]
     )
 
 
 def skeleton_bounds(file: SkeletonFile, columns: pa.Schema) -> pa.StructArray:
-    """The bounds of a skeleton file's columns and of its source's, by their footers; those of columns that its path
-    tells by its rows.
+    """Return the bounds of the columns of a skeleton file and its source from their footers, and those of columns in
+    its path from its rows.
 
     Raises:
-        CorruptTableError: the source is gone or has changed.
-        FormatError: a file is damaged.
+        CorruptTableError: The source no longer exists or has changed.
+        FormatError: A file is corrupt.
     """
     parts = []
     for footer, source in (file.footer, file.own), (file.source_footer, file.source_file):
-        held = pa.schema([f for f in columns if f.name.partition(".")[0] in footer.schema.names])
-        if held.names and footer.metadata is not None:
-            parts.append((held, _of_parquet(source, held)))
-    found = {name for held, _ in parts for name in held.names}
-    rest = pa.schema([f for f in columns if f.name not in found])
+        stored = pa.schema([f for f in columns if f.name.partition(".")[0] in footer.schema.names])
+        if stored.names and footer.metadata is not None:
+            parts.append((stored, _of_parquet(source, stored)))
+    found_names = {name for stored, _ in parts for name in stored.names}
+    rest = pa.schema([f for f in columns if f.name not in found_names])
     if rest.names:
         parts.append((rest, _of_rows(file.batches(_top_schema(rest), _BATCH_ROWS), rest)))
     return _put_together(columns, parts)
 
 
 def _put_together(columns: pa.Schema, parts: Sequence[tuple[pa.Schema, pa.StructArray]]) -> pa.StructArray:
-    """The bounds of columns, each from the first part that has it."""
+    """Return the bounds of columns, each from the first part that has it."""
     children = [next(of.field(s.get_field_index(f.name)) for s, of in parts if f.name in s.names) for f in columns]
     return pa.StructArray.from_arrays(children, fields=list(bounds_type(columns)))
 
@@ -103,11 +103,11 @@ def _leaves_nan_out(metadata: Any) -> bool:
 
 
 def log_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArray:
-    """The bounds of the records in a log file, also of those that were rolled back.
+    """Return the bounds of the records in a log file, including rolled-back ones.
 
     Raises:
-        FormatError: the file is damaged.
-        NotFoundError: it is gone.
+        FormatError: The file is corrupt.
+        NotFoundError: The file no longer exists.
     """
     recorder = BoundsRecorder(columns)
     with storage.open_input(path) as source:
@@ -120,13 +120,13 @@ def log_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArra
 def rows_of_file(
     storage: Storage, path: str, kind: str, columns: pa.Schema, invalid_text: InvalidText = InvalidText.FAIL
 ) -> Iterator[pa.Table]:
-    """The rows of a base file, or the records of a log file, also of those that were rolled back; with these columns
-    and types, null where the file does not have them. ``invalid_text``: what becomes of text that is not UTF-8.
+    """Return the rows of a base file, or the records of a log file, including rolled-back ones, with these columns and
+    types; missing columns are null. ``invalid_text`` determines the treatment of text that is not valid UTF-8.
 
     Raises:
-        FormatError: the file is damaged, or has text that is not UTF-8 and is refused.
-        NotFoundError: it is gone.
-        SchemaMismatchError: values cannot have the type.
+        FormatError: The file is corrupt, or has invalid text that is refused.
+        NotFoundError: The file no longer exists.
+        SchemaMismatchError: Values cannot be converted to the type.
     """
     with ExitStack() as stack:
         source: Any = (
@@ -166,10 +166,10 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 
 
 def bounds_of_files(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.StructArray:
-    """The bounds of many files (columns ``path`` and ``kind``), one row each; read on threads.
+    """Return the bounds of many files (columns ``path`` and ``kind``), one row each; read on threads.
 
-    A file that is gone or damaged, or has text that is not UTF-8, has none at all (null): it is for a query to complain
-    of it.
+    A file that is missing or corrupt, or has text that is not valid UTF-8, has none (null): queries of the file report
+    the error.
     """
 
     def look(row: tuple[str, str]) -> pa.StructArray:
@@ -185,7 +185,7 @@ def bounds_of_files(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa
 
 
 def blooms_of_files(storage: Storage, paths: Sequence[str]) -> pa.Table:
-    """The bloom filters of base files as their footers have them: columns ``type`` and ``text``, null without one."""
+    """Return the bloom filters of base files from their footers: columns ``type`` and ``text``, null without one."""
 
     def look(row: tuple[str]) -> tuple[str | None, str | None]:
         with storage.open_input(row[0]) as source:
@@ -193,8 +193,8 @@ def blooms_of_files(storage: Storage, paths: Sequence[str]) -> pa.Table:
         text = None if footer.bloom_text is None else footer.bloom_text.decode("ascii", "replace")
         return footer.bloom_type, text
 
-    found = _on_threads(look, paths)
-    return pa.table({"type": pa.array([f[0] for f in found], pa.string()), "text": [f[1] for f in found]})
+    filters = _on_threads(look, paths)
+    return pa.table({"type": pa.array([f[0] for f in filters], pa.string()), "text": [f[1] for f in filters]})
 
 
 def bounds_type_array(columns: pa.Schema) -> pa.StructArray:
@@ -215,7 +215,7 @@ def _of_rows(batches: Any, columns: pa.Schema) -> pa.StructArray:
 
 
 def _top_schema(columns: pa.Schema) -> pa.Schema:
-    """The top-level columns; types only of those that are asked for as a whole."""
+    """Return the top-level columns, with types only for those that are requested as a whole."""
     types = {field.name: field.type for field in columns}
     return pa.schema([(name, types.get(name, pa.null())) for name in _top_level(columns)])
 
@@ -225,7 +225,7 @@ def _top_level(columns: pa.Schema) -> list[str]:
 
 
 def _aligned(rows: pa.RecordBatch | pa.Table, columns: pa.Schema) -> pa.Table:
-    """Rows of a file with another schema: columns that it does not have are null in all of them."""
+    """Return rows of a file with another schema; missing columns are null."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     names = set(table.column_names)
     for field in columns:

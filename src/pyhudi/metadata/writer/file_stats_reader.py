@@ -1,8 +1,8 @@
-"""Readers of a table's files for the first build of statistics or bloom filters, and the way of the records from there
-into the base files of the metadata table.
+"""Readers of a table's files for the initial build of statistics or bloom filters, and the conversion of their results
+to base files of the metadata table.
 
-Readers of files are the threads of this process, or tasks of an engine, for which `FileRecords` and `InitialFileGroups`
-are made: both are sent along.
+Files are read on threads of this process, or by tasks of an engine, to which `FileRecords` and `InitialFileGroups` are
+sent.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ PARTITION = "partition"
 FILE_FIELDS = (PARTITION, "name", "path", "kind")
 """Columns of the tables of files."""
 FILTERS_TOGETHER = 64
-"""Bloom filters that are held at a time; one may take some 100 kB."""
+"""Number of bloom filters in memory at a time; one may take about 100 kB."""
 
 Entries = Iterable[tuple[pa.Array, pa.Array]]
-"""Keys and values, some at a time, in the order of an HFile."""
+"""Batches of keys and values in HFile order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class FileRecords:
     """Conversion of files to records of the metadata table.
 
     Args:
-        columns: those that statistics are kept of.
-        logs_count: whether a log file has statistics of its own
-        (`pyhudi.metadata.writer.initialize_partitions.logs_stand_alone`).
-        newest: the instant that bloom filters bear.
+        columns: Columns with statistics.
+        logs_count: A log file has statistics of its own
+            (`pyhudi.metadata.writer.initialize_partitions.logs_stand_alone`).
+        newest: Instant that is recorded for bloom filters.
     """
 
     storage: Storage
@@ -53,36 +53,36 @@ class FileRecords:
     newest: str
 
     def bounds(self, files: pa.Table) -> pa.StructArray:
-        """The bounds of files, row by row; read on threads."""
+        """Return the bounds of files, row by row; read on threads."""
         return bounds_of_files(self.storage, files, self.columns)
 
     def column_stats(self, files: pa.Table, bounds: pa.StructArray) -> Records:
-        """The records of files with these bounds."""
+        """Return the records of files with these bounds."""
         if not self.logs_count:
             other = _flat(pc.not_equal(files["kind"], LOG))
             files, bounds = files.filter(other), bounds.filter(other)
         return column_stats_records(files, bounds, self.version)
 
     def blooms(self, files: pa.Table) -> Records:
-        """The records of base files that have a bloom filter, in the order of the files; read on threads."""
-        found = blooms_of_files(self.storage, files["path"].to_pylist()).combine_chunks()
-        return bloom_records(files, _flat(found["text"]), _flat(found["type"]), self.newest, self.version)
+        """Return the records of base files that have a bloom filter, in the order of the files; read on threads."""
+        filters = blooms_of_files(self.storage, files["path"].to_pylist()).combine_chunks()
+        return bloom_records(files, _flat(filters["text"]), _flat(filters["type"]), self.newest, self.version)
 
 
 @dataclass(frozen=True, slots=True)
 class InitialFileGroups:
-    """The file groups (``ids``) of a partition of the metadata table that gets its first base files."""
+    """File groups (``ids``) of a partition of the metadata table that gets its first base files."""
 
     files: GroupFiles
     ids: Sequence[str]
 
     def write(self, records: Records) -> list[Stat]:
-        """Write base files of these records; returns their write stats."""
+        """Write base files of these records. Return their write stats."""
         parts = records.by_group(len(self.ids))
         return [self.files.write_base(self.ids[n], part) for n, part in sorted(parts.items())]
 
     def write_sorted(self, number: int, entries: Entries) -> Stat | None:
-        """Write the base file of one group; returns its write stat. None: there are no entries, so there is no file."""
+        """Write the base file of one group. Return its write stat; None if there are no entries and thus no file."""
         some = (one for one in entries if len(one[0]))
         first = next(some, None)
         if first is None:
@@ -91,24 +91,24 @@ class InitialFileGroups:
 
 
 class FileStatsReader(Protocol):
-    """Reads files for a first build, and writes what is told of each of them. Files have the columns FILE_FIELDS."""
+    """Reads files for an initial build, and writes the resulting records. Files have the columns FILE_FIELDS."""
 
     def statistics(
         self, records: FileRecords, files: pa.Table, groups: InitialFileGroups | None
     ) -> tuple[list[Stat], pa.Table]:
-        """Write the records of ``column_stats`` (to no ``groups``: none).
+        """Write the records of ``column_stats`` (without ``groups``: none).
 
         Returns:
-            The write stats, and what is known of the partitions of the files: columns PARTITION and BOUNDS, the bounds
-            of some or all files of a partition in each row.
+            The write stats, and partial results for the partitions of the files: columns PARTITION and BOUNDS, with the
+            bounds of some or all files of a partition in each row.
         """
 
     def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[Stat]:
-        """Write the records of ``bloom_filters`` of base files; returns the write stats.
+        """Write the records of ``bloom_filters`` of base files. Return the write stats.
 
         Raises:
-            NotFoundError: a file is gone.
-            FormatError: a file is damaged, or a file group gets too large for an HFile.
+            NotFoundError: A file no longer exists.
+            FormatError: A file is corrupt, or a file group exceeds the size limit of HFiles.
         """
 
 
@@ -137,8 +137,8 @@ LOCAL = LocalFileStatsReader()
 
 def _filters(records: FileRecords, files: pa.Table) -> Iterator[tuple[pa.Array, pa.Array]]:
     for start in range(0, files.num_rows, FILTERS_TOGETHER):
-        found = records.blooms(files.slice(start, FILTERS_TOGETHER))
-        yield found.keys, found.values
+        filters = records.blooms(files.slice(start, FILTERS_TOGETHER))
+        yield filters.keys, filters.values
 
 
 def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -1,7 +1,8 @@
-"""The first delta commit of each partition of the metadata table: what the table holds by now, found by listing it.
+"""Initialization of metadata table partitions: the first delta commit with the current content of the table, found by
+listing it.
 
-A partition that is being built is not declared, so that nobody reads it: a builder that dies leaves a folder that the
-next one wipes. Docs/format/metadata.md, section 6.1.
+A partition that is being built is not declared, so that nobody reads it. After a crash its folder is deleted by the
+next build. Docs/format/metadata.md, section 6.1.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _FIRST_SUFFIX = 10
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Contents of a table: all files of writes that are not pending, those that a query sees (``live``), and the
+    """Contents of a table: all files of writes that are not pending, those visible to a query (``live``), and the
     partition paths. Files have FILE_SCHEMA and the column ``name``."""
 
     files: pa.Table
@@ -64,28 +65,29 @@ class Contents:
 
 
 def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) -> Contents:
-    """List a table as its timeline has it."""
+    """List a table as of its timeline."""
     view = FileSystemView.load(PinnedTable(storage, config, data), data.timeline)
     pending = pa.array([i.requested for i in data.timeline.pending()], pa.string())
     counts = pc.invert(pc.is_in(view.files["instant"], value_set=pending))
     if config.version < 8:
-        # names of log files do not tell who wrote them; that is told by their blocks
+        # Names of log files do not identify their writers; their blocks do.
         counts = pc.or_(counts, pc.equal(view.files["kind"], LOG))
     files = view.files.filter(counts)
     files = files.append_column("name", split_paths(files["path"])[1])
     slices = view.latest_slices()
-    seen = pa.chunked_array([*slices["base_path"].chunks, *(c.flatten() for c in slices["log_paths"].chunks)])
-    live = files.filter(pc.is_in(files["path"], value_set=seen.drop_null().combine_chunks())) if len(seen) else files
+    visible = pa.chunked_array([*slices["base_path"].chunks, *(c.flatten() for c in slices["log_paths"].chunks)])
+    live = (
+        files.filter(pc.is_in(files["path"], value_set=visible.drop_null().combine_chunks())) if len(visible) else files
+    )
     return Contents(files.combine_chunks(), live.combine_chunks(), view.partitions)
 
 
 def build_partitions(
     metadata_context: MetadataWriteContext, config: TableConfig, partitions: Sequence[str], columns: pa.Schema
 ) -> None:
-    """Build partitions of the metadata table anew, ``files`` among them or there already; they are not declared here.
+    """Rebuild partitions of the metadata table, including ``files`` unless it exists. They are not declared here.
 
-    What is pending on the table's timeline is left out. ``partitions`` are in the order in which they are built,
-    ``columns`` those that statistics are kept of.
+    Pending instants of the table are omitted. ``partitions`` are in build order, ``columns`` are those with statistics.
     """
     create_metadata_table(metadata_context.storage, config)
     contents = table_contents(metadata_context.storage, config, metadata_context.data)
@@ -101,8 +103,8 @@ def build_partition(
     groups: int | Sequence[str],
     write: Callable[[InitialFileGroups], list[Stat]],
 ) -> None:
-    """Build one partition, whose base files ``write`` writes; nothing is left of it if that fails. ``groups`` are the
-    ids of its file groups, or how many there are to be."""
+    """Build one partition, whose base files ``write`` writes; it is removed if that fails. ``groups`` are the ids of
+    its file groups, or their number."""
     version, storage = config.version, metadata_context.storage
     active = metadata_context.own_timeline(config)
     instant = initial_instant(active.timeline, metadata_context.data.timeline, version)
@@ -112,7 +114,7 @@ def build_partition(
     try:
         stats = write(InitialFileGroups(files, ids))
     except Exception:
-        with contextlib.suppress(HudiError):  # what went wrong first is what the caller has to know
+        with contextlib.suppress(HudiError):  # The first error is the one to report.
             delete_instant(storage, active.reload(), instant, config)
             storage.delete_tree(join_path(METADATA_FOLDER, partition))
         raise
@@ -120,8 +122,8 @@ def build_partition(
 
 
 def prepare_folder(files: GroupFiles, groups: int | Sequence[str]) -> list[str]:
-    """Make the folder of a partition with a mark for each file group; returns the ids of the groups. ``groups`` are
-    they, or how many there are to be."""
+    """Create the folder of a partition with the initial log file of each file group. Return the ids of the groups.
+    ``groups`` are these, or their number."""
     storage, folder = files.storage, join_path(METADATA_FOLDER, files.partition)
     storage.delete_tree(folder)
     now = datetime.now(UTC)
@@ -135,11 +137,11 @@ def prepare_folder(files: GroupFiles, groups: int | Sequence[str]) -> list[str]:
 
 
 def initial_instant(metadata: Timeline, data: Timeline, version: int) -> str:
-    """The instant of the next initial delta commit: the first one that is not used yet."""
+    """Return the instant of the next initial delta commit: the first one that is not used yet."""
     if version >= 8:
         used = [int(i.requested) for i in metadata if i.requested.startswith(INIT_PREFIX)]
         return f"{max(used, default=-1) + 1:017d}"
-    # rollbacks write log files, too, which the partition knows from the start
+    # Rollbacks write log files, too, which the partition includes from the start.
     done = data.completed().filter(lambda i: i.is_write or i.action == Action.ROLLBACK).last
     prefix = INIT_PREFIX if done is None else done.requested
     suffix = _FIRST_SUFFIX
@@ -149,7 +151,7 @@ def initial_instant(metadata: Timeline, data: Timeline, version: int) -> str:
 
 
 def group_count(partition: str, opts: Options) -> int:
-    """File groups that a new partition gets."""
+    """Return the number of file groups of a new partition."""
     counted = {
         COLUMN_STATS: options.METADATA_COLUMN_STATS_FILE_GROUPS,
         PARTITION_STATS: options.METADATA_PARTITION_STATS_FILE_GROUPS,
@@ -160,8 +162,8 @@ def group_count(partition: str, opts: Options) -> int:
 
 
 class InitialBuild:
-    """Writes the first base files of partitions, of a table with these ``contents``; what several of them need is found
-    once."""
+    """Writes the first base files of partitions of a table with these ``contents``. Data needed for several partitions
+    are computed once."""
 
     def __init__(
         self,
@@ -177,7 +179,7 @@ class InitialBuild:
         self._bounds: pa.Table | None = None
 
     def write(self, groups: InitialFileGroups) -> list[Stat]:
-        """Write the base files of one partition; returns their write stats."""
+        """Write the base files of one partition. Return their write stats."""
         known: Mapping[str, Callable[[InitialFileGroups], list[Stat]]] = {
             FILES: self._files,
             COLUMN_STATS: self._column_stats,
@@ -187,9 +189,9 @@ class InitialBuild:
         return known[groups.files.partition](groups)
 
     def _files(self, groups: InitialFileGroups) -> list[Stat]:
-        found = self._contents
-        files = found.files.select(FILE_COLUMNS.names)
-        return groups.write(file_records(files, found.partitions, self._version, first=True))
+        contents = self._contents
+        files = contents.files.select(FILE_COLUMNS.names)
+        return groups.write(file_records(files, contents.partitions, self._version, first=True))
 
     def _column_stats(self, groups: InitialFileGroups) -> list[Stat]:
         stats, self._bounds = self._stats_reader.statistics(self._records, self._contents.live, groups)
@@ -210,7 +212,7 @@ class InitialBuild:
 
 
 def logs_stand_alone(config: TableConfig) -> bool:
-    """Return True if the values of a log file's records are those of the merged rows, or the base file's rows stand as
-    they are. Where a row takes some values from each, the bounds of one file alone say nothing of the row."""
+    """Return True if the values in log records are those of the merged rows, or base rows are unchanged. If rows
+    combine values of both, the bounds of a single file do not apply to the row."""
     merging = config.merging
     return merging.mode.value != "CUSTOM" and config.partial_update_mode is None

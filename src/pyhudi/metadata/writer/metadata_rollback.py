@@ -1,8 +1,8 @@
 """Rollback of a write's changes to the metadata table.
 
 From version 8 on the write's log files and its delta commit are deleted, under a rollback instant of the same time as
-that of the table. Before, blocks are voided by command blocks, and a delta commit tells of the log files that the
-table's own rollback has made. Docs/format/metadata.md, section 1.7.
+that of the table. Before, command blocks roll back the blocks, and a delta commit records the log files that the
+rollback of the table has written. Docs/format/metadata.md, section 1.7.
 """
 
 from __future__ import annotations
@@ -46,13 +46,17 @@ def apply_rollback(
     log_files: Mapping[str, Mapping[str, int]],
     completion: Callable[[], str],
 ) -> None:
-    """Take back what the metadata table was told of ``target``; to be called before that leaves the table's timeline.
-    May be called again after a death in between.
+    """Roll back the changes of ``target`` to the metadata table. Must be called before ``target`` is removed from the
+    table's timeline, and can be repeated after a crash.
 
     Args:
-        rollback: the table's own rollback instant, which is inflight.
-        log_files: log files that the table's rollback has written or left, with sizes, by partition (version 6 only).
-        completion: gives a new completion time (asked for from version 8 on).
+        storage: Storage of the table.
+        config: Configuration of the table.
+        target: Instant to roll back.
+        rollback: The rollback instant of the table, which is inflight.
+        log_files: Log files that the rollback of the table has written or kept, with sizes, by partition (version 6
+            only).
+        completion: Returns a new completion time (used from version 8 on).
     """
     if FILES not in config.metadata_partitions:
         return
@@ -82,8 +86,8 @@ def apply_rollback(
 
 
 def is_merged(storage: Storage, config: TableConfig, target: Instant) -> bool:
-    """Return whether base files of the metadata table hold what a completed write of the table has told it, so that
-    nothing can be taken back: it was compacted since, or a partition was built since."""
+    """Return True if base files of the metadata table include the changes of a completed write, so that they cannot be
+    rolled back: it was compacted since, or a partition was built since."""
     if FILES not in config.metadata_partitions:
         return True
     timeline = metadata_timeline(storage, config.version).timeline
@@ -106,20 +110,20 @@ def delete_instant(storage: Storage, active: ActiveTimeline, instant: str, confi
     known = active.timeline.find(instant, Action.DELTA_COMMIT)
     if known is None:
         return
-    for state in active.states(known):  # the completed one first
+    for state in active.states(known):  # The completed file first.
         active.delete(state)
 
 
 def written_by(storage: Storage, instant: str, config: TableConfig) -> dict[str, list[str]]:
-    """Names of the files that bear an instant, by partition of the metadata table."""
-    found = {}
+    """Return names of the files of an instant, by partition of the metadata table."""
+    written = {}
     for partition in sorted({*config.metadata_partitions, *config.metadata_partitions_inflight}):
         names = split_paths(storage.list(join_path(METADATA_FOLDER, partition))["path"])[1]
         wanted = pc.fill_null(pc.equal(parse_names(names)["instant"], instant), False)
         mine: list[str] = names.filter(wanted).to_pylist()
         if mine:
-            found[partition] = mine
-    return found
+            written[partition] = mine
+    return written
 
 
 def _uri(storage: Storage, partition: str, name: str) -> str:
@@ -134,7 +138,7 @@ def _void(
     rollback: str,
     log_files: Mapping[str, Mapping[str, int]],
 ) -> None:
-    """The way of version 6: command blocks, then a delta commit of the rollback's own."""
+    """Roll back in version 6: command blocks, then a delta commit of the rollback itself."""
     known = active.timeline.find(target, Action.DELTA_COMMIT)
     own = f"{rollback}{ROLLBACK_SUFFIX}"
     begun = active.timeline.find(own, Action.ROLLBACK)
@@ -192,14 +196,16 @@ def drop_unfinished(
     config: TableConfig,
     heartbeats: HeartbeatPolicy = _HEARTBEATS,
 ) -> None:
-    """Delete what a dead writer left of delta commits that no instant of the table will come back to, and of services;
-    ``pending`` are the instants that are pending on the table. A compaction whose heartbeat is fresh is left alone:
-    somebody is at work on it without the table's lock."""
+    """Delete leftovers of killed writers: delta commits that no instant of the table will continue, and services.
+
+    ``pending`` are the pending instants of the table. A compaction with a current heartbeat is kept, because it runs
+    without the lock of the table.
+    """
     alive = set(pending)
     for instant in active.timeline.pending().of_actions(Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN):
         if instant.action == Action.COMPACTION and not heartbeats.is_dead(storage, instant.requested, HEARTBEATS):
             continue
-        if instant.action != Action.CLEAN:  # whose files are gone, or are found again
+        if instant.action != Action.CLEAN:  # Their files have been deleted, or will be found again.
             paths = written_by(storage, instant.requested, config)
             mine = ((p, name) for p, names in paths.items() for name in names)
             made = [join_path(METADATA_FOLDER, p, name) for p, name in mine if config.version >= 8 or name[0] != "."]
@@ -216,7 +222,7 @@ def drop_unfinished(
 
 
 def _delete_begun(storage: Storage, instant: str, config: TableConfig) -> None:
-    """Delete what a process was writing of the base files of a compaction when it was killed."""
+    """Delete incomplete base files of a compaction that was killed."""
     for partition in config.metadata_partitions:
         names = split_paths(storage.list(join_path(METADATA_FOLDER, partition))["path"])[1]
         ids = pc.unique(parse_names(names)["file_id"]).drop_null().to_pylist()

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MetadataWriteContext:
-    """A table whose lock is held, to change its metadata table.
+    """A table whose lock is held, for changes to its metadata table.
 
-    ``data`` is the table's timeline as it is now; ``completion`` gives a new completion time, later than all that are
-    known (asked for from version 8 on). ``stats_reader`` reads the files of the table where indexes are built of them.
-    The table's configuration is changed by the work, so it is passed along.
+    ``data`` is the current timeline of the table. ``completion`` returns a new completion time, later than all known
+    ones (used from version 8 on). ``stats_reader`` reads the files of the table to build indexes. The configuration of
+    the table changes during the work, so it is a separate argument.
     """
 
     storage: Storage
@@ -32,9 +32,9 @@ class MetadataWriteContext:
     stats_reader: FileStatsReader = LOCAL
 
     def completed_at(self, version: int) -> str | None:
-        """A new completion time for a timeline that has such times."""
+        """Return a new completion time for a timeline with completion times, otherwise None."""
         return self.completion() if version >= 8 else None
 
     def own_timeline(self, config: TableConfig) -> ActiveTimeline:
-        """The metadata table's timeline as it is now: one listing."""
+        """Load the metadata table's timeline by one listing."""
         return metadata_timeline(self.storage, config.version)

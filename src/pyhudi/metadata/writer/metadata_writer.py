@@ -1,8 +1,8 @@
-"""The metadata table's part in every action of the table that it describes.
+"""Updates of the metadata table within every action of the data table.
 
-A write tells the metadata table what it has done by a delta commit of the same instant, which is completed, under the
-table's lock, before the write itself is. Nobody looks at a delta commit whose instant is pending on the table, so a
-writer may die between any two steps; who rolls the write back rolls its delta commit back first.
+A write records its changes in a delta commit of the same instant, which is completed, under the lock of the table,
+before the write itself. A delta commit whose instant is pending in the table is ignored, so a writer may be killed
+between any two steps; the rollback of the write first rolls back its delta commit.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from pyhudi.timeline.commit_metadata import CommitMetadata
 
 MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
-"""Partitions that every write keeps up to date by itself, in the order in which they are built."""
+"""Partitions that every write maintains, in build order."""
 
 _LEAVING_KEYS = ("COMPACT", "LOG_COMPACT")
-"""Operations after which every key is in the file group where it was."""
+"""Operations after which every key is in the same file group as before."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def is_enabled(opts: Options) -> bool:
 
 
 def without_disabled(storage: Storage, config: TableConfig, opts: Options) -> TableConfig:
-    """Take the metadata table away if the options do not want one."""
+    """Delete the metadata table if the options disable it."""
     return config if is_enabled(opts) else detach_metadata_table(storage, config)
 
 
@@ -79,11 +79,10 @@ def apply_commit(
     metadata: CommitMetadata,
     index: IndexDelta = _NOTHING,
 ) -> TableConfig:
-    """Apply a write that is about to be completed to the metadata table; returns the table's configuration.
+    """Apply a write that is about to be completed to the metadata table. Return the table's configuration.
 
-    A metadata table that is not there, or does not know what the table holds, is built anew; one that the options do
-    not want is taken away. Partitions that nobody keeps up to date here are taken out of use. ``instant`` is inflight
-    on the table's timeline.
+    A metadata table that is missing or outdated is rebuilt; one that the options disable is deleted. Partitions that
+    cannot be maintained are removed. ``instant`` is inflight in the table's timeline.
     """
     storage = metadata_context.storage
     if not is_enabled(metadata_context.opts):
@@ -91,7 +90,7 @@ def apply_commit(
     try:
         return _record(metadata_context, config, instant, metadata, index)
     except CorruptTableError as failure:
-        _log.warning("the metadata table of %s is built anew: %s", storage.root, failure)
+        _log.warning("rebuilding the metadata table of %s: %s", storage.root, failure)
         config = detach_metadata_table(storage, config)
         return _record(metadata_context, config, instant, metadata, index)
 
@@ -120,7 +119,7 @@ def _record(
     active = metadata_context.own_timeline(config)
     _drop_unfinished(metadata_context, active, config)
     if instant in active.timeline:
-        # left by an attempt that was given up
+        # Left behind by an abandoned attempt.
         delete_instant(storage, active, instant, config)
     entry = begin(active, instant)
     alone = not completed_concurrently(data, instant)
@@ -142,14 +141,14 @@ def _drop_unfinished(metadata_context: MetadataWriteContext, active: ActiveTimel
 def record_clean(
     metadata_context: MetadataWriteContext, config: TableConfig, instant: str, deleted: pa.Table, dropped: Sequence[str]
 ) -> TableConfig:
-    """Tell the metadata table of files that a clean has deleted; returns the table's configuration.
+    """Record files deleted by a clean in the metadata table. Return the table's configuration.
 
     Args:
-        metadata_context: the table, whose lock is held.
-        config: the table's configuration.
-        instant: the clean, which is inflight on the table's timeline.
-        deleted: the files (`pyhudi.metadata.records.record_factory.FILE_COLUMNS`; sizes are not looked at).
-        dropped: partitions that have no files any more.
+        metadata_context: The table, whose lock is held.
+        config: The table's configuration.
+        instant: The clean, which is inflight in the table's timeline.
+        deleted: The files (`pyhudi.metadata.records.record_factory.FILE_COLUMNS`; sizes are ignored).
+        dropped: Partitions without files.
     """
     storage, data = metadata_context.storage, metadata_context.data
     if FILES not in config.metadata_partitions:
@@ -176,7 +175,7 @@ def record_clean(
             acknowledged=acknowledged,
         )
     except CorruptTableError as failure:
-        _log.warning("the metadata table of %s is taken away: %s", storage.root, failure)
+        _log.warning("deleting the metadata table of %s: %s", storage.root, failure)
         return detach_metadata_table(storage, config)
     return config
 
@@ -184,7 +183,7 @@ def record_clean(
 def write_records(
     storage: Storage, config: TableConfig, active: ActiveTimeline, instant: str, records: dict[str, Records]
 ) -> list[Stat]:
-    """Write the log files of a delta commit for those partitions that are in use; returns their stats."""
+    """Write the log files of a delta commit for the partitions in use. Return their write stats."""
     used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
     stats = []
     for partition, part in sorted(records.items()):
@@ -195,17 +194,20 @@ def write_records(
 
 
 def build_all(metadata_context: MetadataWriteContext, config: TableConfig, columns: pa.Schema) -> TableConfig:
-    """Build the metadata table of a table that has none; returns the table's configuration. What is pending on the
-    table's timeline is left out."""
+    """Build the metadata table of a table that has none, without pending instants of the table. Return the table's
+    configuration."""
     return _with_all_enabled(metadata_context, detach_metadata_table(metadata_context.storage, config), columns)
 
 
 def build_enabled_partitions(
     metadata_context: MetadataWriteContext, config: TableConfig, *, only_if_none: bool = False
 ) -> TableConfig:
-    """Build what the options want of a metadata table, and is missing, outside of any write; returns the table's
-    configuration. What is pending on the table's timeline is left out. ``only_if_none``: a metadata table that can be
-    trusted is enough, whatever it has."""
+    """Build the missing parts of the metadata table that the options enable, independently of a write. Return the
+    table's configuration.
+
+    Pending instants of the table are omitted. ``only_if_none``: do nothing if there is a valid metadata table,
+    regardless of its partitions.
+    """
     storage, data = metadata_context.storage, metadata_context.data
     config = recover_index_builds(storage, _without_stale(storage, config, data), data)
     if only_if_none and FILES in config.metadata_partitions:
@@ -214,7 +216,7 @@ def build_enabled_partitions(
 
 
 def columns_to_index(metadata_context: MetadataWriteContext, config: TableConfig) -> pa.Schema:
-    """The columns that statistics are to be kept of, outside of any write; none before the first one."""
+    """Return the columns with statistics, independently of a write; none before the first write."""
     newest = newest_columns(metadata_context.data)
     if newest is None:
         return pa.schema([])
@@ -222,13 +224,13 @@ def columns_to_index(metadata_context: MetadataWriteContext, config: TableConfig
 
 
 def columns_of(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
-    """The columns that statistics are kept of after a write; none if it does not say what columns the table has."""
+    """Return the columns with statistics after a write; none if it does not record the columns of the table."""
     schema = _stored_columns(config, metadata)
     return pa.schema([]) if schema is None else indexed_columns(schema, config, opts)
 
 
 def _stored_columns(config: TableConfig, metadata: CommitMetadata) -> pa.Schema | None:
-    """The columns that files of a write have; None if it does not say."""
+    """Return the columns in files of a write; None if it does not record them."""
     text = metadata.schema_json
     if text is None:
         return None
@@ -239,12 +241,12 @@ def _stored_columns(config: TableConfig, metadata: CommitMetadata) -> pa.Schema 
 def _settled(
     storage: Storage, config: TableConfig, opts: Options, data: ActiveTimeline, metadata: CommitMetadata
 ) -> pa.Schema:
-    """The columns that statistics are kept of, with regard to those that others keep them of already.
+    """Return the columns with statistics, taking existing statistics into account.
 
-    Columns with statistics keep them, whatever the options of one write say: statistics of partitions that leave out
-    a write would hide its rows. Columns that another writer has left out, of which nobody wants to know by name, stay
-    out: releases differ in the types that they keep statistics of, and must not take turns in building them anew.
-    Columns that the table did not have before are taken in.
+    Columns keep their statistics regardless of the options of a single write, because partition statistics that omit a
+    write would hide its rows. Columns that another writer has omitted and that the options do not name remain omitted:
+    releases differ in supported types, and must not alternate in rebuilding statistics. New columns of the table are
+    included.
     """
     columns, stored = columns_of(config, opts, metadata), _stored_columns(config, metadata)
     if stored is not None and (version := metadata.extra.get(LATEST_SCHEMA)):
@@ -264,8 +266,8 @@ def _settled(
 
 
 def _with_one_name(columns: pa.Schema, version: str, data: ActiveTimeline) -> pa.Schema:
-    """The columns that have had one name in all files: by the name of another one, statistics of partitions would leave
-    out what older files hold. ``version`` is the schema that a write records."""
+    """Return the columns that have the same name in all files, because partition statistics of renamed ones would omit
+    older files. ``version`` is the schema recorded by a write."""
     history = SchemaHistory.load(data)
     newest = InternalSchema.from_json(json.loads(version))
     history = SchemaHistory.of(newest) if history is None else history.with_version(newest)
@@ -274,40 +276,41 @@ def _with_one_name(columns: pa.Schema, version: str, data: ActiveTimeline) -> pa
 
 
 def enabled_partitions(config: TableConfig, opts: Options) -> list[str]:
-    """The partitions that a table's metadata table has to have by the options."""
-    found = [FILES]
+    """Return the partitions of the metadata table that the options enable."""
+    enabled = [FILES]
     stats = opts.get_typed(options.METADATA_COLUMN_STATS_ENABLE)
     if config.version < 8:
-        # as in the release of that version, statistics are something to ask for
+        # As in the release of that version, statistics must be enabled explicitly.
         stats = stats and opts.is_set(options.METADATA_COLUMN_STATS_ENABLE)
     if stats:
-        found.append(COLUMN_STATS)
+        enabled.append(COLUMN_STATS)
         partitions = opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE)
         if partitions is not False and config.version >= 8 and config.is_partitioned and _known_by_partition(config):
-            found.append(PARTITION_STATS)
+            enabled.append(PARTITION_STATS)
     if opts.get_typed(options.METADATA_BLOOM_ENABLE):
-        found.append(BLOOM_FILTERS)
-    return found
+        enabled.append(BLOOM_FILTERS)
+    return enabled
 
 
 def _known_by_partition(config: TableConfig) -> bool:
-    """True if the rows of a partition have no other values than its files do: not where a merger makes new ones."""
+    """Return True if the rows of a partition have only values that are in its files, which is not the case if a merger
+    computes new ones."""
     return config.table_type is not TableType.MERGE_ON_READ or config.merge_mode is not MergeMode.CUSTOM
 
 
 def _without_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
     if FILES not in config.metadata_partitions:
-        return detach_metadata_table(storage, config)  # also what somebody left who did not get far
+        return detach_metadata_table(storage, config)  # Including leftovers of an early failure.
     try:
         open_timeline(storage, config, data)
     except MetadataTableError as failure:
-        _log.warning("the metadata table of %s is built anew: %s", storage.root, failure)
+        _log.warning("rebuilding the metadata table of %s: %s", storage.root, failure)
         return detach_metadata_table(storage, config)
     return config
 
 
 def _without_unmaintained(storage: Storage, config: TableConfig, opts: Options, index: IndexDelta) -> TableConfig:
-    """Take out of use what is not kept up to date, and what the options do not want."""
+    """Remove partitions that are not maintained, and those that the options disable."""
     kept = {*MAINTAINED, *index.partitions}
     if opts.is_set(options.METADATA_COLUMN_STATS_ENABLE) and not opts.get_typed(options.METADATA_COLUMN_STATS_ENABLE):
         kept -= {COLUMN_STATS, PARTITION_STATS}
@@ -316,18 +319,18 @@ def _without_unmaintained(storage: Storage, config: TableConfig, opts: Options, 
     if opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE) is False or not _known_by_partition(config):
         kept.discard(PARTITION_STATS)
     if RECORD_INDEX not in kept.intersection(config.metadata_partitions):
-        # what secondary indexes tell is keys, of which nothing would say where they are
+        # Secondary indexes return keys, which must be looked up in the record index.
         kept = {partition for partition in kept if not is_secondary(partition)}
     gone = [p for p in config.metadata_partitions_kept if p not in kept]
     return retire_partitions(storage, config, gone) if gone else config
 
 
 def _with_all_enabled(metadata_context: MetadataWriteContext, config: TableConfig, columns: pa.Schema) -> TableConfig:
-    """Build and declare the partitions that are missing, and statistics of other columns than are wanted now."""
+    """Build and declare the missing partitions, and statistics if other columns are requested now."""
     storage = metadata_context.storage
     declared = set(config.metadata_partitions)
     needed = declared | set(enabled_partitions(config, metadata_context.opts))
-    needed -= set(config.metadata_partitions_inflight)  # somebody is at it
+    needed -= set(config.metadata_partitions_inflight)  # Another process is building it.
     renewed = set()
     if config.version >= 8 and COLUMN_STATS in needed and columns.names:
         known = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []

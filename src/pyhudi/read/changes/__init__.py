@@ -1,2 +1,5 @@
-"""Change data queries: what each commit of a range has inserted, updated and deleted. Takes a table and a range, gives
-a plan (`change_plan`) and, task by task, rows ``op``, ``ts_ms``, ``before``, ``after`` (`change_reader`)."""
+"""Change data queries: inserts, updates and deletes of each commit of a range.
+
+Takes a table and a range, and returns a plan (`change_plan`) and, task by task, rows ``op``, ``ts_ms``, ``before``,
+``after`` (`change_reader`).
+"""

@@ -1,4 +1,4 @@
-"""How a commit tells its changes of a file group: by a change log, or by its data files (Apache Hudi's
+"""Sources of the changes of a file group in a commit: a change log, or its data files (Apache Hudi's
 ``HoodieCDCInferenceCase``)."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyhudi.format.file_names import split_paths
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 NO_DATA = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "ALTER_SCHEMA"})
-"""Operation types that change no record."""
+"""Operation types that change no records."""
 
 CHANGED_FILES = pa.schema(
     [
@@ -25,12 +25,12 @@ CHANGED_FILES = pa.schema(
         ("written", pa.string()),
     ]
 )
-"""One row for each file group that a commit changed. ``paths``: the change log, or the log files that were written;
-``written``: the base file that was written."""
+"""One row per file group that a commit changed. ``paths``: the change log, or the written log files; ``written``: the
+written base file."""
 
 
 class ChangeCase(StrEnum):
-    """What tells the changes."""
+    """Source of the changes."""
 
     AS_IS = "AS_IS"
     BASE_FILE_INSERT = "BASE_FILE_INSERT"
@@ -43,7 +43,7 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     """Return the file groups that a commit changed (CHANGED_FILES).
 
     Raises:
-        QueryError: it rewrote a base file and logged no changes.
+        QueryError: It rewrote a base file and logged no changes.
     """
     if metadata.operation in NO_DATA:
         return CHANGED_FILES.empty_table()
@@ -65,8 +65,8 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     unknown = stats["path"].filter(pc.is_null(case))
     if len(unknown):
         raise QueryError(
-            f"the commit {instant} rewrote {unknown[0].as_py()!r} without logging its changes: the table's logging was "
-            "not on then, or its writer logs none. Begin after this commit"
+            f"the commit {instant} rewrote {unknown[0].as_py()!r} without logging its changes: change data "
+            "capture was disabled, or its writer does not support it. Begin after this commit"
         )
     written = pc.if_else(is_log, pa.scalar(None, pa.string()), _flat(stats["path"]))
     own = _flat(stats["path"])
@@ -79,21 +79,21 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
 
 
 def _change_paths(stats: pa.Table) -> pa.ListArray:
-    found = _flat(stats["cdcStats"]).cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
-    lengths = pc.fill_null(pc.list_value_length(found), 0)
+    change_stats = _flat(stats["cdcStats"]).cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
+    lengths = pc.fill_null(pc.list_value_length(change_stats), 0)
     offsets = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int32()), lengths.cast(pa.int32())]))
-    return pa.ListArray.from_arrays(offsets, pc.struct_field(found.flatten(), "key"))
+    return pa.ListArray.from_arrays(offsets, pc.struct_field(change_stats.flatten(), "key"))
 
 
 def _with_data(table: pa.Table, stats: pa.Table, is_log: pa.Array) -> pa.Table:
-    """Without log files that are none, as their writers had nothing to write."""
+    """Drop log files that do not exist, because their writers had nothing to write."""
     size = pc.fill_null(_flat(stats["fileSizeInBytes"]), 0)
     rows = pc.add(pc.fill_null(_flat(stats["numWrites"]), 0), pc.fill_null(_flat(stats["numDeletes"]), 0))
     return table.filter(pc.or_(pc.invert(is_log), pc.greater(pc.add(size, rows), 0)))
 
 
 def _one_for_each_group(table: pa.Table) -> pa.Table:
-    """Several log files of a file group are one change."""
+    """Combine several log files of a file group to one change."""
     logs = table.filter(pc.equal(table["case"], ChangeCase.LOG_FILE))
     if not logs.num_rows:
         return table

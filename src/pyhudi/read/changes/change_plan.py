@@ -1,4 +1,4 @@
-"""Plans of change data queries: for each commit and file group, which files tell its changes, and how."""
+"""Plans of change data queries: for each commit and file group, the files with its changes, and how to read them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
 
 CHANGES_SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
-"""Rows of a change data query: ``i``, ``u`` or ``d``; the commit's instant; the record before and after as JSON."""
+"""Rows of a change data query: ``i``, ``u`` or ``d``; instant of the commit; the record before and after as JSON."""
 
 _SLICE = pa.struct(list(SLICE_SCHEMA))
 _ASKED_FOR_ONE_BY_ONE, _ASKED_AT_A_TIME = 64, 16
@@ -45,10 +45,10 @@ _BEFORE = (ChangeCase.BASE_FILE_DELETE, ChangeCase.REPLACE_COMMIT, ChangeCase.LO
 class ChangePlan:
     """Plan of a change data query.
 
-    ``tasks``: one row for each file group that a commit changed, the columns of CHANGED_FILES and the file slices
-    ``before`` and ``after`` the commit, where they are read. ``reading``: how slices are read. ``images``: the columns
-    of images that are made from slices. ``values``: partition path → values of columns that files do not hold.
-    ``by_completion``: slices are chosen by completion times, else blocks in them are by requested ones.
+    ``tasks``: one row per file group that a commit changed, with the columns of CHANGED_FILES and the file slices
+    ``before`` and ``after`` the commit, if they are read. ``reading``: settings for reading slices. ``images``: columns
+    of images that are built from slices. ``values``: partition path → values of columns that are not in files.
+    ``by_completion``: slices are selected by completion times, otherwise their blocks by requested times.
     """
 
     tasks: pa.Table
@@ -60,33 +60,34 @@ class ChangePlan:
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the result."""
+        """Columns of the result."""
         return CHANGES_SCHEMA
 
     def explain(self) -> str:
-        """Describe in a few lines of text what is read."""
+        """Describe the files to read in a few lines of text."""
         counts = pc.value_counts(self.tasks["case"]).to_pylist()
         return "\n".join(f"{count['values']:<18}{count['counts']}" for count in counts) or "no changes"
 
 
 def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) -> ChangePlan:
-    """Work out which files tell the changes of a range of commits; ``opts`` are those of the read.
+    """Plan the files with the changes of a range of commits; ``opts`` are those of the read.
 
     Raises:
-        QueryError: the table logs no changes, files of the range are gone, or a commit of it has logged none.
+        QueryError: The table logs no changes, files of the range no longer exist, or a commit of it logged none.
     """
     opts = opts or Options.parse({})
     config = table.config
     if not config.cdc_enabled:
         raise QueryError(
-            "the table logs no changes (hoodie.table.cdc.enabled=false), so a change data query cannot be answered; "
-            "leave out hoodie.datasource.query.incremental.format for the latest state of changed records"
+            "the table logs no changes (hoodie.table.cdc.enabled=false), so change data queries are not "
+            "supported; leave out hoodie.datasource.query.incremental.format for the latest state of changed "
+            "records"
         )
     if query.path_glob or query.sql_filters:
-        raise QueryError("a change data query takes neither a path glob nor filters in SQL; filter its rows instead")
+        raise QueryError("a change data query supports neither a path glob nor SQL filters; filter its rows instead")
     writes = sorted(data_writes(table, query), key=lambda write: write.time)
-    found = [changed_files(write.requested, write.read()) for write in writes]
-    tasks = pa.concat_tables([_within(files, query) for files in found]) if found else None
+    commits = [changed_files(write.requested, write.read()) for write in writes]
+    tasks = pa.concat_tables([_within(files, query) for files in commits]) if commits else None
     schema = table_schema(table, None)
     columns = pa.schema([]) if schema is None else as_nullable(schema.schema)
     hidden = tuple(
@@ -126,7 +127,7 @@ def _check_keys(plan: ChangePlan, tasks: pa.Table, *, populated: bool) -> None:
     by_key = ChangeCase.LOG_FILE in cases or (ChangeCase.AS_IS in cases and plan.mode is not CdcMode.DATA_BEFORE_AFTER)
     if by_key and not populated:
         raise QueryError(
-            "these changes are told by record keys, which the table's files do not have "
+            "these changes are identified by record key, which the files of the table do not store "
             "(hoodie.populate.meta.fields=false)"
         )
 
@@ -171,7 +172,8 @@ def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: 
 
 
 def _needs(plan: ChangePlan, tasks: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """Which tasks read the slice before, and the one after, of those that are not written by the commit itself."""
+    """Return which tasks read the slice before, and the one after the commit, if the commit itself has not written
+    it."""
     before = [*_BEFORE, *([ChangeCase.AS_IS] if plan.mode is CdcMode.OP_KEY_ONLY else [])]
     return (
         pc.is_in(tasks["case"], value_set=pa.array([str(case) for case in before])),
@@ -180,7 +182,7 @@ def _needs(plan: ChangePlan, tasks: pa.Table) -> tuple[pa.Array, pa.Array]:
 
 
 def _slices(view: FileSystemView | None, tasks: pa.Table, wanted: pa.Array, cut: dict[str, str]) -> pa.Array:
-    """The slice of each task's file group at a time, null where it is not wanted or there was none."""
+    """Return the slice of each task's file group at a time; null if it is not needed or did not exist."""
     if view is None or not pc.any(wanted).as_py():
         return pa.nulls(tasks.num_rows, _SLICE)
     slices = view.latest_slices(**cut).select([field.name for field in _SLICE]).combine_chunks()
@@ -193,7 +195,7 @@ def _slices(view: FileSystemView | None, tasks: pa.Table, wanted: pa.Array, cut:
 
 
 def _written(tasks: pa.Table) -> pa.Array:
-    """The base file that each task's commit has written, as a slice."""
+    """Return the base file that each task's commit has written, as a slice."""
     none = pa.array([[]] * tasks.num_rows, pa.list_(pa.string()))
     sizes = pa.array([[]] * tasks.num_rows, pa.list_(pa.int64()))
     columns = [tasks[name].combine_chunks() for name in ("partition", "file_id", "instant", "written")]
@@ -203,30 +205,30 @@ def _written(tasks: pa.Table) -> pa.Array:
 
 
 def _files_read(plan: ChangePlan, tasks: pa.Table) -> pa.Table:
-    """The files of the range that a query reads, with the instants of their commits."""
+    """Return the files of the range that a query reads, with the instants of their commits."""
     plain = tasks.filter(pc.not_equal(tasks["case"], ChangeCase.BASE_FILE_DELETE))
     written = _flat(plain["written"])
     if plan.mode is CdcMode.DATA_BEFORE_AFTER:
-        logged = _flat(pc.equal(plain["case"], ChangeCase.AS_IS))  # the log has both images
+        logged = _flat(pc.equal(plain["case"], ChangeCase.AS_IS))  # The log has both images.
         written = pc.if_else(logged, pa.scalar(None, pa.string()), written)
-    found = pa.table(
+    files = pa.table(
         {
             "instant": pa.concat_arrays([_own(plain), _listed(plain)]),
             "path": pa.concat_arrays([written, _flat(pc.list_flatten(plain["paths"]))]),
         }
     )
-    return found.filter(pc.is_valid(found["path"]))
+    return files.filter(pc.is_valid(files["path"]))
 
 
 def _present(storage: Storage, paths: list[str]) -> pa.Array:
-    """Which of a few files are there: for them the files of their partitions need not be listed."""
+    """Return which of a few files exist, without listing their partitions."""
     with ThreadPoolExecutor(_ASKED_AT_A_TIME) as pool:
         there = list(pool.map(storage.exists, paths))
     return pa.array(paths, pa.string()).filter(pa.array(there, pa.bool_()))
 
 
 def _check_there(told_by: pa.Table, present: pa.ChunkedArray | pa.Array) -> None:
-    """Refuse a range whose files are gone."""
+    """Raise an error for a range whose files no longer exist."""
     lost = told_by.filter(pc.invert(pc.is_in(told_by["path"], value_set=present)))
     if lost.num_rows:
         one = lost.slice(0, 1).to_pylist()[0]
@@ -247,11 +249,11 @@ def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def _gone(instant: str, why: str) -> QueryError:
     return QueryError(
-        f"the changes of the commit {instant} cannot be told any more: {why}. Begin later, or keep more with "
-        "hoodie.clean.commits.retained"
+        f"the changes of the commit {instant} are no longer available: {why}. Begin later, or retain more commits "
+        "with hoodie.clean.commits.retained"
     )
 
 
 def _just_before(time: str) -> str:
-    """The last time of the same length before a time, which is made of digits."""
+    """Return the greatest time of the same length before a time, which consists of digits."""
     return str(int(time) - 1).zfill(len(time))

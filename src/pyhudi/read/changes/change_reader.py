@@ -1,4 +1,4 @@
-"""Reads the tasks of a change data query into rows: operation, commit, and the record before and after as JSON."""
+"""Reader of the tasks of a change data query: operation, commit, and the record before and after as JSON."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _IMAGES = pa.schema([("key", pa.string()), ("image", pa.string())])
 
 @dataclass(frozen=True, slots=True)
 class ChangeReader:
-    """Reads the changes of a file group in a commit; pickles, so that it can go to executors.
+    """Reads the changes of a file group in a commit. Can be pickled, so that it can be sent to executors.
 
-    Batch by batch, where the change log or one data file tells all. Where changes are told by keys, the images of the
-    records of one log block (of one commit's log files) are in memory at a time.
+    If the change log or a single data file suffices, rows are read batch by batch. If changes are identified by key,
+    the images of the records of one log block (of one commit's log files) are in memory at a time.
     """
 
     mode: CdcMode
@@ -42,22 +42,22 @@ class ChangeReader:
 
     @classmethod
     def of(cls, plan: ChangePlan) -> ChangeReader:
-        """The reader for the tasks of a plan."""
+        """Return the reader for the tasks of a plan."""
         return cls(plan.mode, plan.reading, plan.images, plan.values, plan.by_completion)
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
-        """The changes (CHANGES_SCHEMA) of one task.
+        """Yield the changes (CHANGES_SCHEMA) of one task.
 
         Raises:
-            QueryError: a file is gone.
-            FormatError: a file is damaged.
+            QueryError: A file no longer exists.
+            FormatError: A file is corrupt.
         """
         try:
             yield from self._read(task)
         except NotFoundError as e:
             raise QueryError(
-                f"a file of the commit {task['instant']} is gone: a cleaner has removed it since the query was "
-                "planned. Plan again, or keep more versions (hoodie.clean.commits.retained)"
+                f"a file of the commit {task['instant']} no longer exists: a cleaner has removed it since the "
+                "query was planned. Plan the query again, or retain more versions (hoodie.clean.commits.retained)"
             ) from e
 
     def _read(self, task: Task) -> Iterator[pa.RecordBatch]:
@@ -76,7 +76,7 @@ class ChangeReader:
             yield from self._compared(task, self._changed_keys(task))
 
     def _logged(self, task: Task, block: LogBlock) -> Iterator[pa.RecordBatch]:
-        """The changes of a block of a change log."""
+        """Return the changes in a block of a change log."""
         changes = decode_records(block).combine_chunks()
         if not changes.num_rows:
             return
@@ -93,7 +93,7 @@ class ChangeReader:
         yield _rows(_flat(changes["op"]), task["instant"], before, after)
 
     def _changed_keys(self, task: Task) -> pa.Array:
-        """The keys of all records and deletes that a commit has appended to log files."""
+        """Return the keys of all records and deletes that a commit has appended to log files."""
         found: list[pa.ChunkedArray] = []
         with LogFiles(self.reading.storage) as logs:
             for block in logs.blocks(task["paths"]):
@@ -107,7 +107,7 @@ class ChangeReader:
         return pc.unique(pa.chunked_array(chunks, pa.string()))
 
     def _compared(self, task: Task, keys: pa.Array) -> Iterator[pa.RecordBatch]:
-        """The changes of records that may have changed: their images before and after, where these differ."""
+        """Return the changes of records that may have changed: their images before and after, if these differ."""
         before = self._images(task["before"], task["earlier"], keys)
         after = self._images(task["after"], task["instant"], keys)
         had, has = pc.is_valid(before), pc.is_valid(after)
@@ -119,20 +119,20 @@ class ChangeReader:
         yield _rows(op.filter(changed), task["instant"], before.filter(changed), after.filter(changed))
 
     def _images(self, file_slice: Task | None, latest: str, keys: pa.Array) -> pa.Array:
-        """The images of the records with these keys in a slice, null where it has none."""
+        """Return the images of the records with these keys in a slice; null if it has none."""
         parts = [
             pa.RecordBatch.from_arrays([key, image], schema=_IMAGES)
             for key, image in self._slice(file_slice, latest, keys)
         ]
-        found = pa.Table.from_batches(parts, _IMAGES).combine_chunks()
-        at = pc.index_in(keys, value_set=_flat(found["key"]))
-        return _flat(found["image"]).take(at)
+        images = pa.Table.from_batches(parts, _IMAGES).combine_chunks()
+        at = pc.index_in(keys, value_set=_flat(images["key"]))
+        return _flat(images["image"]).take(at)
 
     def _slice(
         self, file_slice: Task | None, latest: str, keys: pa.Array | None = None
     ) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Keys and images of the records of a slice, or of those with these keys. ``latest``: the requested time up to
-        which log blocks count where only their instants tell."""
+        """Yield keys and images of the records of a slice, or of those with these keys. ``latest``: the requested time
+        up to which log blocks are valid if only their instants determine this."""
         if file_slice is None:
             return
         context = replace(self.reading, columns=self._columns)

@@ -19,10 +19,10 @@ _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 
 def json_objects(rows: pa.StructArray) -> pa.Array:
-    """Return each row as a JSON object of all its fields; null where the row is.
+    """Return each row as a JSON object of all its fields; null for null rows.
 
-    Dates are numbers of days and times numbers of microseconds, as Apache Hudi shows what is stored; decimals are
-    numbers, binary values text in Base64.
+    Dates are numbers of days and times numbers of microseconds, as in Apache Hudi; decimals are numbers, binary values
+    base64 text.
     """
     empty = pa.repeat(pa.scalar("{}"), len(rows))
     if not rows.type.num_fields:
@@ -37,7 +37,7 @@ def json_objects(rows: pa.StructArray) -> pa.Array:
 
 
 def json_texts(values: pa.Array) -> pa.Array:
-    """Return each value as JSON; null where it is null."""
+    """Return each value as JSON; null for null."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return json_texts(values.dictionary_decode())
@@ -93,7 +93,7 @@ def _map(values: pa.MapArray) -> pa.Array:
 
 
 def _joined(texts: pa.Array, lists: pa.Array, start: str, end: str) -> pa.Array:
-    """The texts of all values of lists, put together list by list."""
+    """Return the joined texts of the values of each list."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
     inside = pc.binary_join(pa.ListArray.from_arrays(offsets, pc.fill_null(texts, "null")), ",")
@@ -105,7 +105,7 @@ def _with_nulls(texts: pa.Array, like: pa.Array) -> pa.Array:
 
 
 def _base64(values: pa.Array) -> pa.Array:
-    """Values as Base64 texts: each is laid out in groups of three bytes, which are four characters."""
+    """Return values as base64 texts: each is arranged in groups of three bytes, which are four characters."""
     filled = pc.fill_null(values, b"")
     bounds = np.frombuffer(filled.buffers()[1], np.int32)[filled.offset : filled.offset + len(filled) + 1]
     lengths = np.diff(bounds).astype(np.int64)

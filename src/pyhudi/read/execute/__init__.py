@@ -1,3 +1,4 @@
-"""Execution of scan plans in this process. Takes a scan plan and gives Arrow batches on threads; gives tasks of
-Spark the reader of one file slice.
+"""Execution of scan plans in this process.
+
+Takes a scan plan and returns Arrow batches read on threads; provides the reader of one file slice for tasks of Spark.
 """

@@ -1,4 +1,4 @@
-"""The condition of an incremental query on the rows of the files it reads."""
+"""Condition of an incremental query on the rows of the files it reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyhudi.schema.meta_fields import COMMIT_TIME
 @dataclass(frozen=True, slots=True)
 class CommitTimes:
     """A condition on ``_hoodie_commit_time``: greater than ``after``, at most ``up_to``, one of ``any_of`` and none of
-    ``none_of``; None means no such bound. With no bound at all every row counts."""
+    ``none_of``; None means no such bound. Without any bound all rows match."""
 
     after: str | None = None
     up_to: str | None = None
@@ -24,10 +24,11 @@ class CommitTimes:
 
     @classmethod
     def only(cls, wanted: Collection[str], known: Collection[str], *, from_start: bool) -> CommitTimes:
-        """The rows of the ``wanted`` instants, of all that are ``known``; ``from_start`` says that instants older than
-        the known ones (archived) are wanted, too.
+        """Return the condition for the rows of the ``wanted`` instants, of all ``known`` ones; ``from_start``: instants
+        older than the known ones (archived) are included, too.
 
-        A range where no other instant lies in between: ranges can skip row groups by their statistics.
+        The result is a range if no other instant lies in between, because ranges can prune row groups by their
+        statistics.
         """
         others = sorted(set(known) - set(wanted))
         first, last = min(wanted, default=""), max(wanted, default="")
@@ -40,7 +41,7 @@ class CommitTimes:
         return cls(any_of=tuple(sorted(wanted)))
 
     def __contains__(self, instant: object) -> bool:
-        """True if rows of that instant meet the condition."""
+        """True if rows of that instant satisfy the condition."""
         return (
             isinstance(instant, str)
             and (self.after is None or instant > self.after)

@@ -1,4 +1,4 @@
-"""Reading a scan plan in this process: tasks to Arrow batches on threads, or task by task on Spark's executors."""
+"""Execution of a scan plan in this process: tasks to Arrow batches on threads, or task by task on Spark's executors."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from pyhudi.storage.storage_protocol import Storage
 
 BATCH_ROWS = 65_536
-_QUEUED_BATCHES = 2  # per thread: what is read ahead of a slow consumer
+_QUEUED_BATCHES = 2  # Per thread: batches read ahead of a slow consumer.
 _LEAST_BUDGET = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """One base file: its path, the values that columns have whatever it holds, and the names of columns that it calls
-    otherwise (None: what it calls so is another column)."""
+    """One base file: its path, values of columns that override those in the file, and names of columns that differ in
+    the file (None: the file has a different column of that name)."""
 
     path: str
     values: Mapping[str, Any]
@@ -49,10 +49,10 @@ class ReadTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskReader:
-    """Reads base files into batches of the columns asked for; pickles, so that it can go to executors.
+    """Reads base files into batches of the requested columns. Can be pickled, so that it can be sent to executors.
 
-    ``schema`` are all columns of the table, ``columns`` those of the result. ``invalid_text``: what becomes of
-    text that is not UTF-8.
+    ``schema`` are all columns of the table, ``columns`` those of the result. ``invalid_text``: treatment of text that
+    is not valid UTF-8.
     """
 
     storage: Storage
@@ -64,7 +64,7 @@ class TaskReader:
 
     @classmethod
     def of(cls, plan: ScanPlan, storage: Storage) -> TaskReader:
-        """The reader for the tasks of a plan."""
+        """Return the reader for the tasks of a plan."""
         return cls(storage, plan.schema, plan.columns, plan.filter, plan.commit_times, plan.invalid_text)
 
     @property
@@ -72,16 +72,16 @@ class TaskReader:
         return pa.schema([self.schema.field(c) for c in self.columns])
 
     def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        """The rows of one base file that meet the conditions.
+        """Yield the rows of one base file that satisfy the conditions.
 
-        Older files may lack columns or hold narrower types; rows come out in the table's schema.
+        Older files may lack columns or have narrower types; rows are returned in the table's schema.
 
         Raises:
-            QueryError: the file is gone.
-            FormatError: the file is damaged.
+            QueryError: The file no longer exists.
+            FormatError: The file is corrupt.
         """
         try:
-            damage = as_corruption(f"{self.storage.uri(task.path)} cannot be read")
+            damage = as_corruption(f"cannot read {self.storage.uri(task.path)}")
             if is_skeleton(task.path):
                 with damage:
                     yield from self._read_skeleton(task)
@@ -90,8 +90,8 @@ class TaskReader:
                 yield from self._read(source, task)
         except NotFoundError as e:
             raise QueryError(
-                f"{self.storage.uri(task.path)} is gone: a cleaner has removed it since the query was planned. Plan "
-                "again, or keep more versions (hoodie.clean.commits.retained)"
+                f"{self.storage.uri(task.path)} no longer exists: a cleaner has removed it since the query was "
+                "planned. Plan the query again, or retain more versions (hoodie.clean.commits.retained)"
             ) from e
 
     def _read(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -99,13 +99,13 @@ class TaskReader:
             yield from self._read_orc(source, task)
             return
         file = parquet.FilteredFile(source, self.invalid_text)
-        needed, held = self._needed(), file.schema
+        needed, stored = self._needed(), file.schema
         names = {c: task.names.get(c, c) for c in needed if c not in task.values}
-        inside = {c: n for c, n in names.items() if n is not None and n in held.names}
+        inside = {c: n for c, n in names.items() if n is not None and n in stored.names}
         by_file = {n: c for c, n in inside.items()}
         nested = nested_columns(task.names)
         same = [c for c, n in inside.items() if c == n and c not in nested]
-        like = {c for c in same if held.field(c).type == self.schema.field(c).type}
+        like = {c for c in same if stored.field(c).type == self.schema.field(c).type}
         pushed, later = self._split_conditions(like & file.comparable, task)
         as_is = not later and set(needed) == like
         condition = reduce(lambda a, b: a & b, pushed) if pushed else None
@@ -119,7 +119,7 @@ class TaskReader:
             yield batch
 
     def _read_skeleton(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        """The rows of a bootstrapped file, whose data columns are in another one."""
+        """Yield the rows of a bootstrapped file, whose data columns are in its source."""
         needed = self._needed()
         inside = {c: task.names.get(c, c) for c in needed if c not in task.values}
         by_file = {name: column for column, name in inside.items() if name is not None}
@@ -128,21 +128,21 @@ class TaskReader:
         _, conditions = self._split_conditions(set(), task)
         with open_skeleton(self.storage, task.path, self.invalid_text) as file:
             for batch in file.batches(stored, BATCH_ROWS):
-                if not needed:  # rows are only counted
+                if not needed:  # Rows are only counted.
                     yield batch
                     continue
                 named = with_table_names(batch, by_file, task.names)
                 yield self._finished(named, target, task, conditions)
 
     def _read_orc(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        """Read by our own reader: Arrow's does not know in which time zone the file stores times."""
+        """Read by pyhudi's reader, because Arrow's ignores the time zone of the file."""
         needed = self._needed()
         inside = {c: task.names.get(c, c) for c in needed if c not in task.values}
         by_file = {name: column for column, name in inside.items() if name is not None}
         target = pa.schema([self.schema.field(c) for c in needed])
         _, conditions = self._split_conditions(set(), task)
         for batch in orc.read_batches(source, list(by_file), invalid_text=self.invalid_text):
-            if not needed:  # rows are only counted
+            if not needed:  # Rows are only counted.
                 yield batch
                 continue
             named = with_table_names(batch, by_file, task.names)
@@ -152,14 +152,14 @@ class TaskReader:
     def _finished(
         self, batch: pa.RecordBatch, target: pa.Schema, task: ReadTask, conditions: list[pc.Expression]
     ) -> pa.RecordBatch:
-        """The rows that meet the conditions, with the columns asked for in the table's types."""
+        """Return the rows that satisfy the conditions, with the requested columns in the table's types."""
         batch = self._completed(batch, target, task.values)
         for condition in conditions:
             batch = batch.filter(condition)
         return batch.select(list(self.columns))
 
     def _needed(self) -> list[str]:
-        """Output columns first, then those that only conditions need."""
+        """Return output columns first, then those that only conditions need."""
         needed = list(self.columns)
         more = self.filter.columns(self.schema) if self.filter is not None else []
         if self.commit_times is not None:
@@ -167,7 +167,8 @@ class TaskReader:
         return needed + [c for c in dict.fromkeys(more) if c not in needed]
 
     def _split_conditions(self, like: set[str], task: ReadTask) -> tuple[list[pc.Expression], list[pc.Expression]]:
-        """Conditions that the file can check as it is (row groups by statistics first), and those for later."""
+        """Split conditions into those that the file can evaluate (row groups by statistics first), and those for
+        later."""
         pushed: list[pc.Expression] = []
         later: list[pc.Expression] = []
         if self.commit_times is not None:
@@ -190,7 +191,7 @@ class TaskReader:
 
 
 def scan_table(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> pa.Table:
-    """Read all rows of a plan; files in the order of the tasks."""
+    """Read all rows of a plan, with files in the order of the tasks."""
     count = threads or _default_threads()
     works = works_of(plan, storage, threads=count)
     if len(works) <= 1:
@@ -201,7 +202,7 @@ def scan_table(plan: ScanPlan, storage: Storage, *, threads: int | None = None) 
 
 
 def scan_batches(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a plan as they come, in no particular order, with a bounded number of batches in memory."""
+    """Yield the rows of a plan in undefined order, with a bounded number of batches in memory."""
     count = threads or _default_threads()
     works = works_of(plan, storage, threads=count)
     count = min(count, len(works))
@@ -229,7 +230,7 @@ def scan_batches(plan: ScanPlan, storage: Storage, *, threads: int | None = None
                 for batch in read():
                     if not put(batch):
                         return
-        except BaseException as e:  # handed to the consumer, whatever it is
+        except BaseException as e:  # Passed on to the consumer.
             put(e)
         finally:
             put(None)
@@ -261,9 +262,9 @@ def works_of(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list[Work
     """Return a read function for each slice of a plan, in its order. ``threads`` of them share the memory for merging.
 
     Raises:
-        QueryError: the plan has a filter in SQL that only Spark understands.
+        QueryError: The plan has a SQL filter that requires Spark.
     """
-    if plan.filter is not None and plan.schema.names:  # refused whether or not there is anything to read
+    if plan.filter is not None and plan.schema.names:  # Refused even if there is nothing to read.
         plan = replace(plan, filter=plan.filter.without_sql(plan.schema))
     reader = TaskReader.of(plan, storage)
     if plan.merging is None:
@@ -281,7 +282,7 @@ def works_of(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list[Work
 
 
 def tasks_of(plan: ScanPlan) -> list[ReadTask]:
-    """The base files of a plan, in its order."""
+    """Return the base files of a plan, in its order."""
     values = plan.path_values()
     columns = (plan.tasks[name].to_pylist() for name in ("base_path", "partition", "base_instant"))
     return [

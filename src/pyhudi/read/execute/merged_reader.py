@@ -1,4 +1,4 @@
-"""Queries on file slices that have log files: what a plan means for the file-group reader, and reading with it."""
+"""Queries of file slices with log files: settings of a plan for the file group reader, and reading with it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 def block_view(table: PinnedTable) -> BlockView:
-    """Return the log blocks that count in the latest snapshot: all of them from version 8 on, where the files
-    themselves are chosen by what has completed."""
+    """Return the valid log blocks of the latest snapshot: all of them from version 8 on, where files are selected by
+    completed instants."""
     if table.config.version >= 8:
         return BlockView()
     timeline = table.active.timeline
@@ -42,7 +42,7 @@ def block_view(table: PinnedTable) -> BlockView:
 
 
 def column_names(table: PinnedTable, schema: pa.Schema, as_of: str | None = None) -> ColumnNamesByInstant | None:
-    """Return the names of columns in the files of each instant; None where the table keeps no history of schemas."""
+    """Return the names of columns in the files of each instant; None if the table has no schema history."""
     history = SchemaHistory.load(table.active)
     return None if history is None else history.column_names(schema, as_of)
 
@@ -57,14 +57,14 @@ def slice_context(
     names: ColumnNamesByInstant | None = None,
     opts: Options | None = None,
 ) -> SliceContext:
-    """Return the settings by which slices of a table are merged; the result's columns are all of ``schema``.
+    """Return the settings for merging slices of a table; the columns of the result are all of ``schema``.
 
-    ``commit_times``: an incremental query, in which only base rows and log blocks of those instants take part;
-    ``latest``: the requested time up to which log blocks count. ``names``: those of columns in older files
+    ``commit_times``: condition of an incremental query, in which only base rows and log blocks of those instants take
+    part; ``latest``: the requested time up to which log blocks are valid. ``names``: those of columns in older files
     (`column_names`; None: the same in all files).
 
     Raises:
-        UnsupportedTableError: the table merges by a merger that is not registered.
+        UnsupportedTableError: The merger of the table is not registered.
     """
     opts = opts or Options.parse({})
     config = table.config
@@ -89,7 +89,8 @@ def slice_context(
 
 @dataclass(frozen=True, slots=True)
 class MergedReader:
-    """Reads slices with logs into batches of the columns asked for; pickles, so that it can go to executors."""
+    """Reads slices with logs into batches of the requested columns. Can be pickled, so that it can be sent to
+    executors."""
 
     context: SliceContext
     columns: tuple[str, ...]
@@ -98,7 +99,7 @@ class MergedReader:
 
     @classmethod
     def of(cls, plan: ScanPlan, context: SliceContext) -> MergedReader:
-        """The reader for the slices of a plan."""
+        """Return the reader for the slices of a plan."""
         more = plan.filter.columns(plan.schema) if plan.filter is not None else []
         if plan.commit_times is not None:
             more = [*more, COMMIT_TIME]
@@ -111,16 +112,16 @@ class MergedReader:
         return cls(context, plan.columns, plan.filter, plan.commit_times)
 
     def read(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-        """The merged rows of one slice that meet the conditions.
+        """Yield the merged rows of one slice that satisfy the conditions.
 
         Raises:
-            QueryError: a file is gone.
-            FormatError: a file is damaged.
+            QueryError: A file no longer exists.
+            FormatError: A file is corrupt.
         """
         yield from self._matching(read_slice(self.context, file_slice))
 
     def read_changed(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-        """Read the merged rows of one slice that are not in the base file as they are
+        """Yield the merged rows of one slice that are not in the base file unchanged
         (`pyhudi.merge.row_replacement`)."""
         yield from self._matching(changed_rows(replace(self.context, base_rows=None), file_slice))
 

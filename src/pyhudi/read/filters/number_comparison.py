@@ -1,7 +1,7 @@
-"""Numbers of filters as columns are compared with them: exactly, and in the types in which Spark compares.
+"""Comparison of columns with numbers in filters: exact, and in the types in which Spark compares.
 
-A value need not be one of its column's type: a column of whole numbers may be compared with a fraction, or with a
-number that is out of its range. Such a comparison is told by whole numbers that are in the range.
+A value need not have its column's type: an integer column may be compared with a fraction, or with a number out of its
+range. Such a comparison is expressed with integers in the range.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _MOST_DIGITS = 38
 LISTS = ("in", "not in")
 """Operators whose value is a list."""
 _NONE, _ALL = ("in", ()), ("not in", ())
-"""Comparisons that no value meets, and every one that is not null."""
+"""Comparisons that no value satisfies, and that every non-null value satisfies."""
 
 
 def number_of(value: Any) -> Number | None:
-    """A value as a number of Python; None for anything else. True is 1."""
+    """Return a value as a Python number; None for other values. True is 1."""
     plain = value.as_py() if isinstance(value, pa.Scalar) else value
     if isinstance(plain, np.number | np.bool_):
         plain = plain.item()
@@ -33,15 +33,16 @@ def number_of(value: Any) -> Number | None:
 
 
 def is_nan(value: Any) -> bool:
-    """Return True if a value is a number that is not a number (NaN)."""
+    """Return True if a value is NaN."""
     number = number_of(value)
     return number is not None and number != number
 
 
 def in_whole_numbers(op: str, value: Any, kind: pa.DataType) -> tuple[str, Any]:
-    """The comparison of a column of an integer type with any value (or list of them), by numbers of that type.
+    """Return the equivalent comparison of an integer column with integers of that type, for any value (or list of
+    them).
 
-    What is not a number is greater than all numbers, as in Spark; values of other types stay as they are.
+    NaN is greater than all numbers, as in Spark; values of other types are unchanged.
     """
     low, high = _range(kind)
     if op in LISTS:
@@ -64,11 +65,11 @@ def in_whole_numbers(op: str, value: Any, kind: pa.DataType) -> tuple[str, Any]:
 
 
 def _as_equal(value: Any, low: int, high: int) -> tuple[Any, ...]:
-    """The one value of a type that is equal to a value, or none."""
+    """Return the value of an integer type that equals a value, or none."""
     number = number_of(value)
     if number is None:
         return (value,)
-    if number != number:  # what is not a number
+    if number != number:  # NaN.
         return ()
     if not low <= number <= high or math.floor(number) != number:
         return ()
@@ -83,7 +84,7 @@ def _range(kind: pa.DataType) -> tuple[int, int]:
 
 
 def can_be_compared(kind: pa.DataType, value: pa.Scalar) -> bool:
-    """Return True if a column of a decimal type can be compared with a number: a decimal must have room for both."""
+    """Return True if a decimal column can be compared with a number: a decimal type must hold both."""
     if not pa.types.is_decimal(value.type):
         return bool(pa.types.is_floating(value.type))
     scale = max(kind.scale, value.type.scale)
@@ -91,8 +92,8 @@ def can_be_compared(kind: pa.DataType, value: pa.Scalar) -> bool:
 
 
 def compared_type(kind: pa.DataType, values: list[pa.Scalar]) -> pa.DataType:
-    """The type in which Spark compares a column with values: short floats with long ones, and with decimals, as long
-    ones. (Whole numbers are made short floats.)"""
+    """Return the type in which Spark compares a column with values: float32 with float64 and decimals as float64.
+    (Integers are converted to float32.)"""
     if pa.types.is_float32(kind) and any(pa.types.is_float64(v.type) or pa.types.is_decimal(v.type) for v in values):
         return pa.float64()
     return kind

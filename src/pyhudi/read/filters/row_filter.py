@@ -1,6 +1,6 @@
-"""Row filters: one value for the three ways to write them, turned into what each reader understands.
+"""Row filters: one class for the three forms of a filter, converted to the form that each reader supports.
 
-A filter is ``[(column, op, value), …]`` (all must hold), a list of such lists (any must hold), a
+A filter is ``[(column, op, value), …]`` (a conjunction), a list of such lists (a disjunction), a
 ``pyarrow.compute.Expression``, or SQL text. As in SQL, a comparison with null is not true.
 """
 
@@ -35,10 +35,10 @@ class RowFilter:
 
     @classmethod
     def parse(cls, value: Filter | None) -> RowFilter | None:
-        """Read a filter in any of its spellings; None and an empty list mean no filter.
+        """Parse a filter in any of its forms; None and an empty list mean no filter.
 
         Raises:
-            QueryError: it is none of them, or an operator is unknown.
+            QueryError: The filter has another form, or an operator is unknown.
         """
         if value is None:
             return None
@@ -73,10 +73,10 @@ class RowFilter:
         )
 
     def on(self, schema: pa.Schema, zone: dt.tzinfo = dt.UTC) -> RowFilter:
-        """The same filter of columns of that schema (`Term.on`).
+        """Return the filter adapted to the column types of that schema (`Term.on`).
 
         Raises:
-            QueryError: an unknown column, or a value that cannot be compared with the column.
+            QueryError: An unknown column, or a value that cannot be compared with the column.
         """
         if not self.anyof:
             return self
@@ -88,25 +88,25 @@ class RowFilter:
         )
 
     def without_sql(self, schema: pa.Schema) -> RowFilter:
-        """The same filter in a form that needs no Spark.
+        """Return the filter in a form that does not require Spark.
 
         Raises:
-            QueryError: SQL text that only Spark understands.
+            QueryError: SQL text that requires Spark.
         """
         if self.sql is None:
             return self
         groups = equivalent(self.sql, schema)
         if groups is None:
             raise QueryError(
-                f"only Spark understands all of the filter {self.sql!r}: use to_spark(), or write it as "
-                "[(column, op, value), …] or as a pyarrow expression. Without Spark, SQL may compare columns with "
-                "literals of their own type (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE 'prefix%', IS NULL; AND, OR, NOT)"
+                f"the filter {self.sql!r} requires Spark: use to_spark(), or write it as [(column, op, value), …] "
+                "or as a pyarrow expression. Without Spark, SQL may compare columns with literals of their own "
+                "type (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE 'prefix%', IS NULL; AND, OR, NOT)"
             )
         return RowFilter(anyof=groups).on(schema)
 
     def given(self, values: Mapping[str, Any], schema: pa.Schema) -> RowFilter | bool:
-        """The filter of rows whose columns have these values, of which only terms on other columns are left; or whether
-        all rows meet it. A pyarrow expression is left as it is."""
+        """Return the remaining filter for rows whose columns have these values: only terms on other columns; or whether
+        all rows match. A pyarrow expression is unchanged."""
         if not self.anyof:
             return self
         row = pa.table({name: pa.array([value], schema.field(name).type) for name, value in values.items()})
@@ -118,8 +118,8 @@ class RowFilter:
         return True if () in groups else bool(groups) and RowFilter(anyof=tuple(groups))
 
     def is_for_row_groups(self, schema: pa.Schema) -> bool:
-        """Return True if Arrow may leave out row groups by it: their statistics do not tell of what is not a number, of
-        which all comparisons may be true but equality with a number, and being less than one."""
+        """Return True if Arrow may prune row groups by it: their statistics omit NaN, for which all comparisons may be
+        true except equality with a number and less-than."""
         return not any(
             t.value is not None
             and (t.op not in ("=", "==", "<", "<=") or is_nan(t.value))
@@ -129,9 +129,10 @@ class RowFilter:
         )
 
     def for_pruning(self, schema: pa.Schema) -> RowFilter | None:
-        """Return the condition implied for every row of the filter, in a form by which files can be pruned.
+        """Return the condition that every matching row satisfies, in a form for pruning files.
 
-        Of SQL text that is as much as can be understood of it (`pyhudi.read.filters.sql_predicate`); None: nothing.
+        For SQL text, parts that are not supported (`pyhudi.read.filters.sql_predicate`) are omitted; None: no condition
+        is implied.
         """
         if self.sql is None:
             return self
@@ -151,7 +152,8 @@ class RowFilter:
         return RowFilter(anyof=groups) if groups and all(groups) else None
 
     def columns(self, schema: pa.Schema) -> list[str]:
-        """Top-level columns of the schema that the filter needs (for a pyarrow expression: all it may need)."""
+        """Return the top-level columns of the schema that the filter needs (for a pyarrow expression: all it may
+        need)."""
         if self.expression is not None:
             text = str(self.expression)
             return [name for name in schema.names if name in text]

@@ -1,4 +1,4 @@
-"""Values in conditions of SQL: columns, literals, and functions of columns that are known by an index."""
+"""Operands of SQL conditions: columns, literals, and functions of columns that are indexed."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ ALIASES = {
     "char_length": "length",
     "character_length": "length",
 }
-"""Other names of functions of Spark."""
+"""Aliases of Spark functions."""
 _TRIMS = ("trim", "ltrim", "rtrim")
 _SIDES = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _DEFAULTS = {"regexp_extract": {"idx": "1"}}
 
 Known: TypeAlias = Mapping[Expression, pa.DataType]
-"""Expressions that something is known of, with the types of their values."""
+"""Indexed expressions, with the types of their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, or an expression that is known; ``name`` is then its text."""
+    """A column, or an indexed expression; ``name`` is then its text."""
 
     name: str
     kind: pa.DataType
@@ -47,17 +47,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal; None: null."""
+    """A literal; None is null."""
 
     value: Any
 
 
 Operand: TypeAlias = Column | Literal | None
-"""None: anything else."""
+"""None: any other operand."""
 
 
 def operand_of(taken: list[Token], schema: pa.Schema, known: Known) -> Operand:
-    """Parse tokens that are a value."""
+    """Parse tokens of an operand."""
     return _literal(taken) or _column(taken, schema) or (_call(taken, schema, known) if known else None)
 
 
@@ -72,7 +72,7 @@ def _literal(taken: list[Token]) -> Literal | None:
         first, second = taken
         if first.word in ("-", "+") and isinstance(second.value, int | float | Decimal):
             value = second.value
-            if first.word == "-":  # minus would round long decimals
+            if first.word == "-":  # Negation would round long decimals.
                 value = value.copy_negate() if isinstance(value, Decimal) else -value
             return Literal(value)
         if first.word == "DATE" and isinstance(second.value, str):
@@ -84,7 +84,7 @@ def _literal(taken: list[Token]) -> Literal | None:
 
 
 def _column(taken: list[Token], schema: pa.Schema) -> Column | None:
-    """The column that a dotted name means, whose parts are found as they are written or else whatever their case."""
+    """Return the column of a dotted name, whose parts are matched exactly or else ignoring case."""
     parts, dots = taken[::2], taken[1::2]
     if any(part.kind not in (Kind.WORD, Kind.NAME) for part in parts) or any(dot.text != "." for dot in dots):
         return None
@@ -102,12 +102,12 @@ def _column(taken: list[Token], schema: pa.Schema) -> Column | None:
         names.append(mine[0])
         inside = inside.field(mine[0]).type
     name = ".".join(names)
-    # a column whose own name has dots in it would be taken for it
+    # A column whose own name contains dots would be confused with it.
     return None if len(names) > 1 and name in schema.names else Column(name, inside)
 
 
 def _call(taken: list[Token], schema: pa.Schema, known: Known) -> Column | None:
-    """The expression that a call of a function is, if it is known."""
+    """Return the expression of a function call, if it is indexed."""
     if len(taken) < 4 or taken[0].kind is not Kind.WORD or taken[1].word != "(" or taken[-1].word != ")":
         return None
     name, inside = taken[0].text.lower(), taken[2:-1]
@@ -118,14 +118,14 @@ def _call(taken: list[Token], schema: pa.Schema, known: Known) -> Column | None:
         return None
     parts = _parts(inside)
     if function in _TRIMS and len(parts) > 1:
-        parts.reverse()  # what is cut off comes first
+        parts.reverse()  # The characters to trim are the first argument.
     column, arguments = _column(parts[0], schema), [_literal(part) for part in parts[1:]]
     expression = None if column is None else _expression(function, column.name, arguments)
     return None if expression is None or expression not in known else Column(str(expression), known[expression])
 
 
 def _trimmed(inside: list[Token]) -> tuple[str, list[Token]]:
-    """The function that a call of ``trim`` means, and its arguments with a comma for ``FROM``."""
+    """Return the function of a ``trim`` call, and its arguments with a comma instead of ``FROM``."""
     words = [token.word for token in inside]
     side = _SIDES.get(words[0]) if "FROM" in words else None
     if side is not None:
@@ -148,7 +148,7 @@ def _parts(inside: list[Token]) -> list[list[Token]]:
 
 
 def _expression(function: str, column: str, arguments: list[Literal | None]) -> Expression | None:
-    """The expression of a function with arguments; None if it is none that there are indexes of."""
+    """Return the expression of a function with arguments; None if indexes do not support it."""
     names = FUNCTIONS[function].options if function in FUNCTIONS else ()
     values = [None if one is None else one.value for one in arguments]
     if len(values) > len(names) or not all(isinstance(value, str | int) for value in values):
@@ -161,11 +161,11 @@ def _expression(function: str, column: str, arguments: list[Literal | None]) -> 
 
 
 def fitting(value: Any, kind: pa.DataType) -> Any:
-    """The value as one of the column's type; None where Spark would cast the column, or settings count."""
+    """Return the value in the column's type; None if Spark would cast the column, or the result depends on settings."""
     for is_kind, convert in _CONVERSIONS:
         if is_kind(kind):
-            found = convert(value)
-            return found if found is not None and _is_comparable(found, kind) else None
+            converted = convert(value)
+            return converted if converted is not None and _is_comparable(converted, kind) else None
     return None
 
 
@@ -183,7 +183,7 @@ def _whole(value: Any) -> int | None:
 
 
 def is_whole(value: int | Decimal) -> bool:
-    """Return True if a number has no fraction, however long it is."""
+    """Return True if a number has no fraction, of any length."""
     return isinstance(value, int) or value == value.to_integral_value()
 
 
@@ -202,7 +202,7 @@ def _only(*kinds: type) -> Callable[[Any], Any]:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return True if values of a type are texts."""
+    """Return True for text types."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

@@ -1,10 +1,10 @@
-"""Conditions implied by an SQL predicate, by which files are pruned; Spark evaluates the predicate itself. Where the
-implied condition is equivalent, rows are filtered by it without Spark, too.
+"""Conditions implied by a SQL predicate, for pruning files. Spark evaluates the predicate itself; an equivalent
+condition can also be evaluated without Spark.
 
-Comparisons of columns with literals of their own types are looked into (also ``IN``, ``BETWEEN``, ``LIKE 'p%'`` and
-``IS NULL``), and how ``AND``, ``OR`` and ``NOT`` put them together; functions only where an index is of the same
-expression. Of anything else nothing follows: arithmetic, comparisons that Spark casts for or that depend on settings of
-the session, such as its time zone.
+Supported are comparisons of columns with literals of their own types (including ``IN``, ``BETWEEN``, ``LIKE 'p%'`` and
+``IS NULL``), combined by ``AND``, ``OR`` and ``NOT``, and functions if there is an index on the same expression.
+Nothing is derived from other conditions: arithmetic, comparisons with implicit casts or that depend on settings of the
+session, such as its time zone.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ _LAST_BEFORE_SURROGATES = 0xD7FF
 
 
 def implied_predicate(text: str, schema: pa.Schema, known: Known | None = None) -> Groups | None:
-    """Conditions of which every row meets one group that meets the SQL text; None: nothing follows from it.
+    """Return conditions implied by the SQL text: every matching row satisfies one group; None: nothing is implied.
 
-    Terms on ``known`` expressions have the text of the expression for a column.
+    Terms on ``known`` expressions have the text of the expression as the column.
     """
     condition = _parsed(text, schema, known or {})
     return None if condition is None or () in condition.yes else condition.yes
 
 
 def equivalent(text: str, schema: pa.Schema) -> Groups | None:
-    """Conditions of which every row meets one group that meets the SQL text, and no other row does; None: not all of it
-    is understood."""
+    """Return conditions equivalent to the SQL text: exactly the matching rows satisfy one group; None: it is not fully
+    supported."""
     condition = _parsed(text, schema, {})
     return condition.yes if condition is not None and condition.is_yes else None
 
 
 def _parsed(text: str, schema: pa.Schema, known: Known) -> _Condition | None:
-    if "${" in text:  # stands for a setting of the session, before anything else is read
+    if "${" in text:  # Replaced by a setting of the session before parsing.
         return None
-    found = tokens(text)
-    if any(token.word in _TOO_MUCH for token in found):
+    sql_tokens = tokens(text)
+    if any(token.word in _TOO_MUCH for token in sql_tokens):
         return None
     try:
-        return _Parser(found, schema, known).parse()
+        return _Parser(sql_tokens, schema, known).parse()
     except _NotUnderstoodError:
         return None
 
 
 class _NotUnderstoodError(Exception):
-    """The text is no condition of the kind that is looked into."""
+    """The text is not a supported condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ UNKNOWN = _Condition()
 
 def _both(a: Groups, b: Groups) -> Groups:
     if len(a) * len(b) > _MOST_GROUPS:
-        # one of the two alone must be true as well
+        # Each of the two must be true as well.
         return a if len(a) <= len(b) else b
     return tuple(tuple(dict.fromkeys((*x, *y))) for x in a for y in b)
 
@@ -109,7 +109,7 @@ def _either(a: Groups, b: Groups) -> Groups:
 
 
 class _Parser:
-    """Recursive descent over tokens."""
+    """Recursive-descent parser."""
 
     def __init__(self, found: list[Token], schema: pa.Schema, known: Known) -> None:
         self._tokens, self._schema, self._known, self._at = found, schema, known, 0
@@ -155,7 +155,8 @@ class _Parser:
         return self._predicate() if inner is None else inner
 
     def _in_parentheses(self) -> _Condition | None:
-        """A condition in parentheses; None, and nothing taken, where a value is in them or none begin."""
+        """Return a condition in parentheses; None, without consuming tokens, if there is an operand in parentheses or
+        none."""
         start = self._at
         if self._take("("):
             try:
@@ -219,13 +220,13 @@ class _Parser:
         values_of_kind = [fitting(value, left.kind) for value in given]
         if not given or any(value is None for value in values_of_kind):
             return UNKNOWN
-        found = _leaf(Term(left.name, "in", tuple(values_of_kind)))
+        leaf = _leaf(Term(left.name, "in", tuple(values_of_kind)))
         whole = all(_is_same(value, left.kind) for value in given)
-        # beside null, what is in no list is not outside of it either
-        return replace(found, is_yes=whole, is_no=whole and len(given) == len(values))
+        # With null in the list, a value that is not in the list does not satisfy NOT IN either.
+        return replace(leaf, is_yes=whole, is_no=whole and len(given) == len(values))
 
     def _operand(self) -> Operand:
-        """A value: a column, a literal, or anything else, which ends where the condition goes on."""
+        """Return an operand: a column, a literal, or anything else, which ends where the condition continues."""
         start, depth = self._at, 0
         while self._next is not END:
             word = self._next.word
@@ -252,19 +253,19 @@ def _compared(left: Operand, op: str, right: Operand) -> _Condition:
     if value is None:
         return UNKNOWN
     if op == "<=>":
-        # not equal is also what is null
+        # Null is not equal, either.
         return _Condition(((Term(left.name, "=", value),),), is_yes=_is_same(right.value, left.kind))
     whole = _is_same(right.value, left.kind)
     return replace(_leaf(Term(left.name, op, value)), is_yes=whole, is_no=whole)
 
 
 def _is_same(value: Any, kind: pa.DataType) -> bool:
-    """True if a number is the same one in the type of a column: Spark makes short floats of whole numbers."""
+    """Return True if a number is unchanged in the type of a column: Spark converts integers to float32."""
     return not pa.types.is_float32(kind) or not isinstance(value, int) or float(np.float32(value)) == value
 
 
 def _beside(column: Column, op: str, value: Decimal) -> _Condition:
-    """A whole number compared with one that is not; of long ones, which Spark may round, nothing follows."""
+    """Compare an integer column with a fraction; nothing is implied for long columns, which Spark may round."""
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or exponent < -_MOST_SCALE or abs(value) >= 1 << 63:
         return UNKNOWN
@@ -293,7 +294,7 @@ def _like(left: Operand, pattern: Operand) -> _Condition:
 
 
 def _after(prefix: str) -> str | None:
-    """The least text that is greater than all with the prefix, in every order of texts that is about; None: unknown."""
+    """Return the least text greater than all with the prefix, in both orders of texts; None: unknown."""
     code = ord(prefix[-1]) + 1
     if any(ord(letter) > _LAST_BEFORE_SURROGATES for letter in prefix) or code > _LAST_BEFORE_SURROGATES:
         return None

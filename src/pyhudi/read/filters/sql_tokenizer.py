@@ -1,4 +1,4 @@
-"""SQL text of a condition cut into tokens, as far as Spark's rules for them are simple."""
+"""Tokenizer of SQL conditions, limited to tokens with simple rules in Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token; ``text`` as it is written (words also in capitals as ``word``), ``value`` of a literal."""
+    """A token; ``text`` as written (words also in upper case as ``word``), ``value`` of a literal."""
 
     kind: Kind
     text: str
@@ -32,7 +32,7 @@ class Token:
 
     @property
     def word(self) -> str:
-        """A word in capitals; empty for everything else but signs."""
+        """The word in upper case, or the sign; empty for other tokens."""
         return self.text.upper() if self.kind in (Kind.WORD, Kind.SIGN) else ""
 
 
@@ -51,26 +51,26 @@ _TOKEN = re.compile(
 
 
 def tokens(text: str) -> list[Token]:
-    """Cut SQL text; a text literal that another one follows is one whose meaning is not looked into."""
-    found: list[Token] = []
+    """Split SQL text into tokens. A text literal followed by another one is not supported."""
+    result: list[Token] = []
     for match in _TOKEN.finditer(text):
         part = match.group()
         if match["space"]:
             continue
         if match["number"]:
-            found.append(_number(part, match["suffix"] or ""))
+            result.append(_number(part, match["suffix"] or ""))
         elif match["text"] or match["odd"]:
-            # texts that follow each other are one text, or one with a quote in it
-            twice = bool(found) and found[-1].kind in (Kind.VALUE, Kind.ODD) and found[-1].text[-1:] in "'\""
+            # Adjacent literals are one text, or one with an escaped quote.
+            twice = bool(result) and result[-1].kind in (Kind.VALUE, Kind.ODD) and result[-1].text[-1:] in "'\""
             if twice:
-                found.pop()
+                result.pop()
             odd = bool(match["odd"]) or twice
-            found.append(Token(Kind.ODD, part) if odd else Token(Kind.VALUE, part, part[1:-1]))
+            result.append(Token(Kind.ODD, part) if odd else Token(Kind.VALUE, part, part[1:-1]))
         elif match["name"]:
-            found.append(Token(Kind.NAME, part[1:-1].replace("``", "`")))
+            result.append(Token(Kind.NAME, part[1:-1].replace("``", "`")))
         else:
-            found.append(Token(Kind.WORD if match["word"] else Kind.SIGN, part))
-    return found
+            result.append(Token(Kind.WORD if match["word"] else Kind.SIGN, part))
+    return result
 
 
 def _number(text: str, suffix: str) -> Token:

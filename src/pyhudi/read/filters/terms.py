@@ -1,4 +1,4 @@
-"""Terms of row filters: one comparison of a column with a value, as an Arrow expression."""
+"""Terms of row filters: comparisons of a column with a value, as Arrow expressions."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ OPERATORS = ("=", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One comparison. ``column`` may be a dotted path into structs; a ``value`` of None asks for null (``=``) or not
-    null (``!=``)."""
+    """One comparison. ``column`` may be a dotted path into structs; a ``value`` of None means null (``=``) or not null
+    (``!=``)."""
 
     column: str
     op: str
@@ -46,12 +46,12 @@ class Term:
         return self.on(kind)._compared(field, kind)
 
     def on(self, kind: pa.DataType, zone: dt.tzinfo = dt.UTC) -> Term:
-        """The same comparison, of a column of that type: whole numbers are compared with whole numbers of their type
-        alone (`in_whole_numbers`), dates and times with such of their type, in which what has no zone is of ``zone``
-        (`in_days_or_instants`).
+        """Return the term adapted to a column type: integers are compared with integers of their type
+        (`in_whole_numbers`), dates and times with values of their type, in which values without a time zone are in
+        ``zone`` (`in_days_or_instants`).
 
         Raises:
-            QueryError: it has a value that is no date or time, for a column of these.
+            QueryError: A date or time column is compared with another value.
         """
         if self.value is None:
             return self
@@ -65,17 +65,17 @@ class Term:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """Values that the column is compared with; a single value also as a list of one."""
+        """Values that the column is compared with, as a list."""
         return tuple(self.value) if self.op in LISTS else (self.value,)
 
     @property
     def is_true_of_nan(self) -> bool:
-        """True if it is true of what is not a number (NaN), in a column of floating-point numbers: that is equal to
-        itself, and greater than all numbers, as in Spark."""
-        asked = any(map(is_nan, self.values))
+        """True if it is true for NaN in a floating-point column, which equals itself and is greater than all numbers,
+        as in Spark."""
+        compares_nan = any(map(is_nan, self.values))
         if self.op in ("<", ">="):
             return self.op == ">="
-        return asked if self.op in ("=", "==", "in", "<=") else not asked
+        return compares_nan if self.op in ("=", "==", "in", "<=") else not compares_nan
 
     def _compared(self, field: pc.Expression, kind: pa.DataType) -> pc.Expression:
         like = compared_type(kind, [_scalar(value, self.column) for value in self.values])
@@ -83,14 +83,15 @@ class Term:
         if like != kind:
             field = field.cast(like)
         if self.op in LISTS:
-            found = _among(field, given, like)
-            return found & field.is_valid() if self.op == "in" else ~found & field.is_valid()
+            among = _among(field, given, like)
+            return among & field.is_valid() if self.op == "in" else ~among & field.is_valid()
         if pa.types.is_floating(like):
             return self._ordered(field, given[0])
         return _COMPARE[self.op](field, given[0])
 
     def _ordered(self, field: pc.Expression, value: pa.Scalar) -> pc.Expression:
-        """Of floating-point numbers; Arrow finds what is not a number neither equal to anything nor less or greater."""
+        """Return a comparison of floating-point numbers with Spark's order; in Arrow NaN equals nothing and is neither
+        less nor greater."""
         none = field.is_nan()
         if not is_nan(value):
             found = _COMPARE[self.op](field, value)
@@ -103,25 +104,26 @@ _COMPARE = {"=": eq, "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 def _among(field: pc.Expression, values: list[pa.Scalar], kind: pa.DataType) -> pc.Expression:
-    """Expression that is true where a column has one of some values; those of other types are compared one by one."""
+    """Return an expression that is true if a column has one of some values; those of other types are compared one by
+    one."""
     same = [value.as_py() for value in values if value.type == kind]
     if pa.types.is_floating(kind) and 0.0 in same:
-        same += [0.0, -0.0]  # equal to each other, but not the same value of a list
+        same += [0.0, -0.0]  # Equal to each other, but different values of a list.
     others = (field == value for value in values if value.type != kind)
     return reduce(or_, others, field.isin(pa.array(same, kind)))
 
 
 def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
-    """The value in the column's type where it is the same in it; else numbers keep their own type (``int > 1.5``). In
-    types of floating point it is the nearest number.
+    """Return the value in the column's type if it is unchanged in it; otherwise numbers keep their own type (``int >
+    1.5``). For floating-point types it is the nearest number.
 
     Raises:
-        QueryError: it cannot be compared with the column.
+        QueryError: The value cannot be compared with the column.
     """
     natural = _scalar(value, column)
     number = number_of(value)
     if natural.type == kind or (pa.types.is_date(kind) and pa.types.is_timestamp(natural.type)):
-        return natural  # what is not made one of the column's days is not cut to one
+        return natural  # A time is not truncated to a day.
     try:
         if number is not None and pa.types.is_floating(kind):
             return pa.scalar(float(number), kind)
@@ -131,7 +133,7 @@ def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
         if pa.types.is_string(natural.type) and not pa.types.is_string(kind):
             return natural.cast(kind)
         return pa.scalar(natural.as_py() if number is None else number, kind)
-    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as e:  # of Arrow, too
+    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as e:  # Also for Arrow's text types.
         if number is not None and pa.types.is_decimal(kind):
             exact = _scalar(Decimal(number) if isinstance(number, int) else number, column)
             if can_be_compared(kind, exact):
@@ -142,13 +144,13 @@ def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
 
 
 def _scalar(value: Any, column: str) -> pa.Scalar:
-    """A value in its own type; whole numbers of more than 64 bits are decimals."""
+    """Return a value in its own type; integers of more than 64 bits are decimals."""
     try:
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
             return pa.scalar(Decimal(value))
         return value if isinstance(value, pa.Scalar) else pa.scalar(value)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as e:
         raise QueryError(
-            f"{value!r} in the filter on column {column!r} is no value of a column type; write a number of at most 38 "
+            f"{value!r} in the filter on column {column!r} has an unsupported type; use a number of at most 38 "
             "digits, a text, a date or a time"
         ) from e

@@ -1,8 +1,8 @@
-"""Dates and times of filters as columns are compared with them, whoever compares.
+"""Comparison of date and time columns with values in filters, independent of the engine.
 
-Engines disagree on what a time without a zone is, and on a date beside a time. So each value is made one of its
-column's type when a query is planned: instants for columns of instants, days for columns of dates. What has no zone is
-meant in a given one: the session's where Spark plans, else UTC. A date is its midnight there.
+Engines differ in the interpretation of times without a time zone, and of dates compared with times. So each value is
+converted to its column's type when a query is planned: instants for instant columns, days for date columns. Values
+without a time zone are in a given zone: the session's if Spark plans, otherwise UTC. A date is its midnight there.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def is_date_or_time(kind: pa.DataType) -> bool:
-    """Return True if values of a type are days or points in time."""
+    """Return True for date and timestamp types."""
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
 def in_days_or_instants(op: str, value: Any, kind: pa.DataType, zone: dt.tzinfo, column: str) -> tuple[str, Any]:
-    """The comparison of a column of a date or timestamp type with any value (or list of them), by values of that type.
+    """Return the equivalent comparison of a date or timestamp column with values of that type, for any value (or list
+    of them).
 
-    A value that is more exact than the type is told by the ones beside it, as for whole numbers.
+    A value with a higher resolution than the type is expressed with adjacent ones, as for integers.
 
     Raises:
-        QueryError: a value that is neither a date nor a time, nor the text of one.
+        QueryError: A value is neither a date nor a time, nor the text of one.
     """
     try:
         if op in LISTS:
-            op, found = in_whole_numbers(op, [_units(one, kind, zone) for one in value], pa.int64())
-            return op, tuple(_typed(number, kind) for number in found)
-        op, found = in_whole_numbers(op, _units(value, kind, zone), pa.int64())
-        return op, found if op in LISTS else _typed(found, kind)
-    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as e:  # of Arrow, too
+            op, converted = in_whole_numbers(op, [_units(one, kind, zone) for one in value], pa.int64())
+            return op, tuple(_typed(number, kind) for number in converted)
+        op, converted = in_whole_numbers(op, _units(value, kind, zone), pa.int64())
+        return op, converted if op in LISTS else _typed(converted, kind)
+    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as e:  # Also for Arrow's text types.
         raise QueryError(
             f"{value!r} cannot be compared with column {column!r} of type {kind}; write a date, a time, or the text of "
             "one such as '2024-01-31' or '2024-01-31 12:00:00+00:00'"
@@ -49,7 +50,7 @@ def in_days_or_instants(op: str, value: Any, kind: pa.DataType, zone: dt.tzinfo,
 
 
 def _units(value: Any, kind: pa.DataType, zone: dt.tzinfo) -> Decimal:
-    """A value as a number of what a type counts from 1970 on: days, milliseconds, microseconds."""
+    """Return a value as a number in the unit of the type since 1970: days, milliseconds, microseconds."""
     given = value if isinstance(value, pa.Scalar) else pa.scalar(value)
     if pa.types.is_string(given.type):
         given = _parsed(given, kind)
@@ -67,17 +68,17 @@ def _units(value: Any, kind: pa.DataType, zone: dt.tzinfo) -> Decimal:
 
 
 def _parsed(text: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
-    """A text as a day, or as a time with or without a zone."""
+    """Parse a text as a date, or as a time with or without a time zone."""
     if pa.types.is_date(kind):
         return text.cast(pa.date32())
     try:
         return text.cast(pa.timestamp("us"))
-    except pa.ArrowInvalid:  # Arrow takes zones for columns of instants alone
+    except pa.ArrowInvalid:  # Arrow parses zones only for instant columns.
         return text.cast(pa.timestamp("us", "UTC"))
 
 
 def _moved(count: int, zone: dt.tzinfo, wanted: dt.tzinfo) -> int:
-    """Nanoseconds since 1970 on the clocks of a zone as on those of another one."""
+    """Convert nanoseconds since 1970 in the wall-clock time of a zone to that of another one."""
     if zone is wanted:
         return count
     micros, rest = divmod(count, _UNITS["us"])
@@ -88,5 +89,5 @@ def _moved(count: int, zone: dt.tzinfo, wanted: dt.tzinfo) -> int:
 def _typed(number: int, kind: pa.DataType) -> Any:
     if pa.types.is_date64(kind):
         number *= _DAY // _UNITS["ms"]
-    found = pa.scalar(number, pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
-    return found if pa.types.is_timestamp(kind) and kind.unit == "ns" else found.as_py()
+    scalar = pa.scalar(number, pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
+    return scalar if pa.types.is_timestamp(kind) and kind.unit == "ns" else scalar.as_py()

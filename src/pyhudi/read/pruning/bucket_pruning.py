@@ -1,4 +1,4 @@
-"""Pruning by the bucket index: a filter that names the values of all hash fields is answered by a few buckets."""
+"""Pruning by the bucket index: a filter on the values of all hash fields matches few buckets."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _MOST_KEYS = 10_000
 def prune_buckets(
     table: PinnedTable, schema: pa.Schema, slices: pa.Table, rows: RowFilter | None, opts: Options | None
 ) -> pa.Table:
-    """The slices (SLICE_SCHEMA) that can hold rows of the filter, as far as options of the read say that the table has
-    a bucket index, and how many buckets.
+    """Return the slices (SLICE_SCHEMA) that may hold matching rows, provided that options of the read declare the
+    bucket index and its number of buckets.
 
     Raises:
-        ConfigError: the table was made with other settings of the index than the options say.
+        ConfigError: The table was created with other settings of the index.
     """
     if opts is None or rows is None or not rows.anyof or not slices.num_rows:
         return slices
@@ -55,7 +55,7 @@ def prune_buckets(
     numbers = bucket_numbers(slices["file_id"]).combine_chunks()
     if numbers.null_count:
         return slices
-    # wrong settings would hide rows
+    # Wrong settings would hide rows.
     check_buckets(table.storage, bucketing, slices, keys=table.config.populate_meta_fields)
     counts = bucketing.counts_of(slices["partition"])
     keep = pa.repeat(pa.scalar(False), slices.num_rows)
@@ -66,7 +66,7 @@ def prune_buckets(
 
 
 def _wanted(bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, anyof: Sequence[Sequence[Term]]) -> set[int] | None:
-    """The hashes of a filter's rows; None: any."""
+    """Return the hashes of a filter's rows; None: any."""
     found: set[int] = set()
     for terms in anyof:
         keys = _key_values(bucketing, spec, schema, terms)
@@ -83,7 +83,8 @@ def _wanted(bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, anyof: Seque
 def _key_values(
     bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, terms: Sequence[Term]
 ) -> list[tuple[str, ...]] | None:
-    """The texts of the hash fields, in the order of the key, that the terms allow; None: not all fields are named."""
+    """Return the texts of the hash fields, in the order of the key, that the terms allow; None: not all fields are
+    restricted."""
     columns: list[list[str]] = []
     count = 1
     for name in (field for field in spec.record_fields if field in bucketing.fields):
@@ -100,28 +101,32 @@ def _key_values(
 
 
 def _hashes(bucketing: Bucketing, spec: KeySpec, values: tuple[str, ...]) -> set[int] | None:
-    """The hashes of a record with these values; None: they cannot be told from them alone."""
+    """Return the hashes of a record with these values; None: the values do not determine them."""
     if len(spec.record_fields) == 1:
         name, value = spec.record_fields[0], values[0]
         forms = [f"{name}:{value}" if spec.named_parts else value]
         if spec.keygen is KeyGenType.COMPLEX:
-            forms = [value, f"{name}:{value}"]  # releases before version 9 differ in it
+            forms = [value, f"{name}:{value}"]  # Releases before version 9 differ.
         return {bucketing.hash_of(form) for form in forms}
     if any("," in value or ":" in value for value in values):
-        return None  # what is hashed depends on what else is in the key
+        return None  # The hashed text depends on other fields of the key.
     return {list_hash(values)}
 
 
 def _text(value: Any, kind: pa.DataType, column: str) -> str | None:
-    """Text of a value in a key; None for null, for types whose text depends on options, and for values that are
-    compared in another type."""
+    """Return the text of a value in a key; None for null, for types whose text depends on options, and for values that
+    are compared in another type."""
     try:
         scalar = literal(value, kind, column)
     except QueryError:
         return None
-    found = scalar.as_py() if scalar.type == kind else None
-    if isinstance(found, str) and found:
-        return found
-    if isinstance(found, int) and not isinstance(found, bool):
-        return str(found)
-    return found.isoformat() if isinstance(found, dt.date) and not isinstance(found, dt.datetime) else None
+    value_of_type = scalar.as_py() if scalar.type == kind else None
+    if isinstance(value_of_type, str) and value_of_type:
+        return value_of_type
+    if isinstance(value_of_type, int) and not isinstance(value_of_type, bool):
+        return str(value_of_type)
+    return (
+        value_of_type.isoformat()
+        if isinstance(value_of_type, dt.date) and not isinstance(value_of_type, dt.datetime)
+        else None
+    )

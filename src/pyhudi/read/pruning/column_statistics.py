@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 _FIELDS = ("fileName", "valueCount", "nullCount", "isDeleted", "valueType")
 _SHORT_WHOLE = 2.0**24
-"""Whole numbers less than this are the same as short and as long floats."""
+"""Maximum integer below which float32 and float64 are exact."""
 _FEW = 4
-"""If at most one in this number of all partitions is wanted, statistics are looked up partition by partition."""
+"""If at most one in this number of all partitions is selected, statistics are looked up partition by partition."""
 
 
 def _wanted(kind: pa.DataType) -> dict[str, Wanted]:
-    """Fields of the statistics to decode for a column of a type."""
+    """Return the fields of the statistics to decode for a column of a type."""
     members = wanted_members(kind)
     return {PAYLOAD: {**dict.fromkeys(_FIELDS), "minValue": members, "maxValue": members}}
 
 
 def is_ordered_type(kind: pa.DataType) -> bool:
-    """Return True if statistics of columns of a type say anything about comparisons."""
+    """Return True if statistics of columns of a type can be used for comparisons."""
     return bool(
         pa.types.is_boolean(kind)
         or pa.types.is_integer(kind)
@@ -52,8 +52,8 @@ def is_ordered_type(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """Statistics of one column in a partition of the metadata table, one row per file: keys, names of files, and the
-    rest of the statistics."""
+    """Statistics of one column in a partition of the metadata table, one row per file: keys, file names, and the
+    remaining payload."""
 
     keys: pa.StringArray
     names: pa.StringArray
@@ -70,8 +70,8 @@ class ColumnStatistics:
         known_partitions: int,
         index: str = COLUMN_STATS,
     ) -> ColumnStatistics:
-        """Read those of the files in some partitions, and maybe of others; ``known_partitions`` is how many the table
-        has."""
+        """Load those of the files in some partitions, and possibly of others; ``known_partitions`` is the number of the
+        table's partitions."""
         column_id = keys.column_ids([column])[0].as_py()
         prefixes = [column_id]
         if len(partitions) * _FEW <= known_partitions:
@@ -82,21 +82,21 @@ class ColumnStatistics:
         return cls(key, payload.field("fileName"), _without_names(payload), index == COLUMN_STATS)
 
     def bounds(self, kind: pa.DataType) -> Bounds:
-        """The bounds of a column of that type, in the order of the keys."""
+        """Return the bounds of a column of that type, in the order of the keys."""
         return _bounds(self.payload, kind, counts_rows=self.counts_rows)
 
     def places(self, names: pa.StringArray, rows: npt.NDArray[np.int64], partitions: pa.StringArray) -> pa.Array:
-        """Return the rows of the statistics of files, by their names and the rows of their ``partitions``; null where
-        there are none."""
+        """Return the rows of the statistics of files, by their names and the rows of their ``partitions``; null without
+        statistics."""
         at = pc.index_in(names, value_set=self.names)
         hit = np.bincount(at.drop_null().to_numpy(), minlength=len(self.names))
         ids = keys.partition_ids(partitions)
-        # a name that is there twice is found at its first place alone
+        # For duplicate names only the first position is found.
         if bool(hit.all()) or pc.count_distinct(self.names).as_py() == len(self.names):
-            found = pc.fill_null(at, 0).to_numpy()
-            same = _same(ids, rows, self.keys, found) if len(self.keys) else np.zeros(len(names), np.bool_)
+            positions = pc.fill_null(at, 0).to_numpy()
+            same = _same(ids, rows, self.keys, positions) if len(self.keys) else np.zeros(len(names), np.bool_)
             return pc.if_else(pc.and_(pa.array(same), at.is_valid()), at, pa.scalar(None, at.type))
-        # files of the same name in several partitions
+        # Files of the same name in several partitions.
         full = pc.binary_join_element_wise(ids.take(pa.array(rows)), names, "/")
         theirs = pc.utf8_slice_codeunits(self.keys, keys.SHORT_ID, 2 * keys.SHORT_ID)
         return pc.index_in(full, value_set=pc.binary_join_element_wise(theirs, self.names, "/"))
@@ -111,24 +111,24 @@ def file_bounds(
     known_partitions: int,
     index: str = COLUMN_STATS,
 ) -> tuple[Bounds, Mask]:
-    """Return the bounds of a column in each file, and which files have statistics at all.
+    """Return the bounds of a column in each file, and a mask of the files with statistics.
 
-    ``files`` has the columns ``partition`` and ``name``; ``partitions`` are those it has, ``known_partitions`` how many
-    the table has; ``index`` is the partition of the metadata table that has the statistics.
+    ``files`` has the columns ``partition`` and ``name``; ``partitions`` are those it has, ``known_partitions`` is the
+    number of the table's partitions; ``index`` is the partition of the metadata table with the statistics.
     """
-    found = ColumnStatistics.load(table, column, kind, partitions, known_partitions, index)
+    statistics = ColumnStatistics.load(table, column, kind, partitions, known_partitions, index)
     paths = pa.array(partitions, pa.string())
     rows = pc.index_in(files["partition"].combine_chunks(), value_set=paths).to_numpy()
-    at = found.places(files["name"].combine_chunks(), rows, paths)
-    some = ColumnStatistics(found.keys, found.names, found.payload.take(at), found.counts_rows)
+    at = statistics.places(files["name"].combine_chunks(), rows, paths)
+    some = ColumnStatistics(statistics.keys, statistics.names, statistics.payload.take(at), statistics.counts_rows)
     return some.bounds(kind), at.is_valid().to_numpy(zero_copy_only=False)
 
 
 def partition_bounds(
     table: MetadataTable, column: str, kind: pa.DataType, partitions: pa.Array, index: str = PARTITION_STATS
 ) -> Bounds:
-    """Return the bounds of a column in each partition, given by path; nothing is known of those without statistics.
-    ``index`` is the partition of the metadata table that has the statistics."""
+    """Return the bounds of a column in each partition, given by path; unknown without statistics. ``index`` is the
+    partition of the metadata table with the statistics."""
     make = keys.partition_stats_keys if index == PARTITION_STATS else keys.expression_partition_keys
     wanted = make(pa.array([column] * len(partitions), pa.string()), partitions)
     stats = table.lookup(index, wanted, _wanted(kind))
@@ -140,7 +140,7 @@ def partition_bounds(
 
 
 def _without_names(payload: pa.StructArray) -> pa.StructArray:
-    """Statistics without the names of their files, which are most of them."""
+    """Return statistics without the names of their files, which take most of the memory."""
     fields = [field for field in payload.type if field.name != "fileName"]
     return pa.StructArray.from_arrays(
         [payload.field(field.name) for field in fields],
@@ -150,7 +150,7 @@ def _without_names(payload: pa.StructArray) -> pa.StructArray:
 
 
 def _same(ids: pa.StringArray, rows: npt.NDArray[np.int64], key: pa.StringArray, places: npt.NDArray[Any]) -> Mask:
-    """Mask of the rows whose ids are those of the partitions in the keys at the given places."""
+    """Return a mask of the rows whose ids are those of the partitions in the keys at the given positions."""
     theirs = _words(key, keys.SHORT_ID, 2 * keys.SHORT_ID + keys.FILE_ID)
     if theirs is None:
         parts = pc.utf8_slice_codeunits(key, keys.SHORT_ID, 2 * keys.SHORT_ID)
@@ -162,7 +162,8 @@ def _same(ids: pa.StringArray, rows: npt.NDArray[np.int64], key: pa.StringArray,
 
 
 def _words(texts: pa.StringArray, start: int, size: int) -> npt.NDArray[np.uint32] | None:
-    """The letters of a short id from ``start`` on in texts that are all of the ``size``, as numbers; None of others."""
+    """Return the characters of a short id from ``start`` on, as numbers, in texts that all have the length ``size``;
+    None for others."""
     offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, 4 * texts.offset)
     if not bool((np.diff(offsets) == size).all()):
         return None
@@ -171,8 +172,8 @@ def _words(texts: pa.StringArray, start: int, size: int) -> npt.NDArray[np.uint3
 
 
 def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool = True) -> Bounds:
-    """Bounds of statistics; nothing is known where they are null. ``counts_rows``: rows without a value are counted
-    among the values, as not in expression indexes."""
+    """Return the bounds of statistics, unknown for null. ``counts_rows``: nulls are counted among the values, unlike in
+    expression indexes."""
     types = stats.field("valueType") if stats.type.get_field_index("valueType") >= 0 else None
     there = stats.is_valid().to_numpy(zero_copy_only=False)
     least, low_known = unwrap(stats.field("minValue"), kind, types)
@@ -188,7 +189,7 @@ def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool = Tru
     rows = rows if counts_rows else pc.add(rows, nulls)
     counted = there & _flags(pc.greater(rows, 0)) & _flags(pc.greater_equal(nulls, 0))
     empty = there & low_known & high_known & ~_flags(least.is_valid()) & ~_flags(greatest.is_valid())
-    # no bounds and not all of them nulls: a file without statistics
+    # No bounds and not only nulls: a file without statistics.
     only_nulls = empty & counted & _flags(pc.equal(rows, nulls))
     no_nulls = bounded & counted & _flags(pc.equal(nulls, 0))
     mask = pa.array(bounded)
@@ -197,9 +198,9 @@ def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool = Tru
 
 
 def _by_text(values: pa.DoubleArray) -> pa.DoubleArray:
-    """Convert short floats, given bit by bit, to the values that readers make of them; others as they are.
+    """Convert float32 values, given bit by bit, to the values that readers return; others are unchanged.
 
-    Statistics of a column that was widened may have either, and do not tell which.
+    Statistics of a widened column may have either form, which is not recorded.
     """
     short = values.cast(pa.float32(), safe=False)
     whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), _SHORT_WHOLE))

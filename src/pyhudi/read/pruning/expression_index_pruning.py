@@ -1,4 +1,4 @@
-"""Pruning by expression indexes: statistics or bloom filters of the values of functions."""
+"""Pruning by expression indexes: statistics or bloom filters of function values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_VALUES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class KnownExpression:
-    """An expression of which indexes know something: the type of its values, and whether they are moved by zones."""
+    """An indexed expression: the type of its values, and whether they depend on time zones."""
 
     kind: pa.DataType
     moved: bool
@@ -46,7 +46,7 @@ class KnownExpression:
 
 @dataclass(frozen=True, slots=True)
 class UnusedExpression:
-    """An expression of which an index says nothing that is sure: the type of its values, and a line that says why."""
+    """An expression whose index cannot be used: the type of its values, and the reason."""
 
     expression: Expression
     kind: pa.DataType
@@ -55,8 +55,8 @@ class UnusedExpression:
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """The expressions in a filter that indexes of a table know, by the text that stands for each in its terms; what
-    the filter asks for (``groups``); and why other indexes are not used."""
+    """The indexed expressions in a filter, by the text that represents each in its terms; the filter (``groups``); and
+    the reasons why other indexes are not used."""
 
     known: Mapping[str, KnownExpression]
     groups: Groups
@@ -66,9 +66,9 @@ class Expressions:
     def of(
         cls, table: MetadataTable, text: RowFilter, plain: RowFilter | None, schema: pa.Schema, hidden: Collection[str]
     ) -> Expressions | None:
-        """Find expressions in a filter: SQL ``text``, or what is understood of it without indexes (``plain``).
+        """Find indexed expressions in a filter: SQL ``text``, or its conditions without indexes (``plain``).
 
-        ``hidden`` are columns whose values are not those of the files. None: no index knows any.
+        ``hidden`` are columns whose values are not those of the files. None: no expression is indexed.
         """
         known, unused = _known(expression_indexes(table.storage, table.config), schema, hidden)
         groups: Groups = () if plain is None else plain.anyof
@@ -80,50 +80,50 @@ class Expressions:
                 implied_predicate(text.sql, schema, {**kinds, **{one.expression: one.kind for one in unused}})
             )
             why = tuple(one.why for one in unused if str(one.expression) in every)
-        asked = _columns(groups)
-        used = {name: one for name, one in known.items() if name in asked}
+        columns = _columns(groups)
+        used = {name: one for name, one in known.items() if name in columns}
         return cls(used, groups, why) if used or why else None
 
     def mask(
         self, term: Term, table: MetadataTable, slices: pa.Table, files: pa.Table, known_partitions: int
     ) -> tuple[Mask, Mask, str]:
-        """Return masks of the files (by statistics) and slices (by bloom filters) in which no row meets a term, and the
-        indexes used."""
-        found = self.known[term.column]
+        """Return masks of the files (by statistics) and slices (by bloom filters) in which no row satisfies a term, and
+        the indexes used."""
+        known = self.known[term.column]
         by_file, by_slice = np.zeros(files.num_rows, np.bool_), np.zeros(slices.num_rows, np.bool_)
-        for index in found.indexes:
+        for index in known.indexes:
             if index.kind != BLOOM_FILTERS:
-                by_file |= _outside(term, found, index, table, files, known_partitions)
+                by_file |= _outside(term, known, index, table, files, known_partitions)
                 continue
             values = _texts(term)
             if values is not None:
                 by_slice |= not_in_filters(table, values, slices, index.partition)[0]
-        return by_file, by_slice, ", ".join(index.partition for index in found.indexes)
+        return by_file, by_slice, ", ".join(index.partition for index in known.indexes)
 
     def names(self, terms: Collection[Term]) -> str:
-        """The indexes with statistics that know terms."""
+        """Return the indexes with statistics for the terms."""
         known = [index for term in terms for index in self.known[term.column].indexes]
         return ", ".join(sorted({index.partition for index in known if index.kind != BLOOM_FILTERS}))
 
     def of_partitions(
         self, terms: Collection[Term], table: MetadataTable, partitions: pa.Array
     ) -> tuple[dict[Term, Mask], list[str]]:
-        """Return a mask of the partitions, given by path, in which no row meets each of some terms, by statistics of
-        whose values none is null; and a line for each index that is not used: a writer of statistics of files may leave
-        out those of partitions."""
+        """Return a mask of the partitions, given by path, in which no row satisfies each of some terms, by partition
+        statistics without nulls; and a line for each unused index: a writer of file statistics may omit partition
+        statistics."""
         masks: dict[Term, Mask] = {}
         why: dict[str, str | None] = {}
         for term in terms:
-            found = self.known[term.column]
-            for index in found.indexes:
+            known = self.known[term.column]
+            for index in known.indexes:
                 if index.kind == BLOOM_FILTERS:
                     continue
                 if index.partition not in why:
                     why[index.partition] = statistics_are_current(table, index.partition)
                 if why[index.partition] is not None:
                     continue
-                bounds = partition_bounds(table, index.expression.column, found.kind, partitions, index.partition)
-                mine = excluded(term, in_any_zone(bounds, index.expression) if found.moved else bounds)
+                bounds = partition_bounds(table, index.expression.column, known.kind, partitions, index.partition)
+                mine = excluded(term, in_any_zone(bounds, index.expression) if known.moved else bounds)
                 masks[term] = masks.get(term, np.zeros(len(partitions), np.bool_)) | (mine & bounds.no_nulls)
         return masks, [f"{name}: not used for partitions: {text}" for name, text in why.items() if text is not None]
 
@@ -135,7 +135,7 @@ def _columns(groups: Groups | None) -> set[str]:
 def _known(
     indexes: Sequence[ExpressionIndex], schema: pa.Schema, hidden: Collection[str]
 ) -> tuple[dict[str, KnownExpression], list[UnusedExpression]]:
-    """The expressions of which something is known, and the others."""
+    """Return the usable indexed expressions, and the others."""
     known: dict[str, KnownExpression] = {}
     unused: list[UnusedExpression] = []
     for index in indexes:
@@ -149,9 +149,9 @@ def _known(
         if zones in (Zones.ROUND, Zones.PARSED):
             why = f"values of {expression} {zones.value}"
         elif expression.function != IDENTITY and name in schema.names:
-            why = "there is a column of that name"
+            why = "there is a column with that name"
         elif not _is_usable(index, kind, zones):
-            why = f"nothing follows from its {index.kind} of values of type {kind}"
+            why = f"its {index.kind} cannot be used for values of type {kind}"
         if why is not None:
             unused.append(UnusedExpression(expression, kind, f"{index.partition}: not used: {why}"))
             continue
@@ -174,7 +174,7 @@ def _outside(
     files: pa.Table,
     known_partitions: int,
 ) -> Mask:
-    """Files in which no value meets a term."""
+    """Return the files in which no value satisfies a term."""
     partitions: list[str] = sorted(pc.unique(files["partition"]).to_pylist())
     column = index.expression.column
     bounds, _ = file_bounds(table, column, found.kind, files, partitions, known_partitions, index.partition)
@@ -182,7 +182,7 @@ def _outside(
 
 
 def _texts(term: Term) -> pa.StringArray | None:
-    """The texts that a term asks for one of; None if it asks for something else."""
+    """Return the texts one of which a term requires; None for other terms."""
     if term.value is None or term.op not in ("=", "==", "in"):
         return None
     values = list(term.value) if term.op == "in" else [term.value]

@@ -1,8 +1,8 @@
-"""Pruning by the indexes of the metadata table; each step reports what it did, and why not more.
+"""Pruning by the indexes of the metadata table. Each step reports its effect, and the reason if it is not used.
 
-Partitions go first (their paths, then statistics of partitions), then file slices: by the record index or bloom filters
-where the filter names keys, then by statistics of files. A slice is left out if none of its files can have a value that
-meets the filter, term by term: merging takes every value of a row from one of them.
+Partitions are pruned first (by their paths, then by partition statistics), then file slices: by the record index or
+bloom filters if the filter restricts keys, then by file statistics. A slice is pruned if, for some term of the filter,
+none of its files can have a matching value, because merging takes every value of a row from one of them.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
 
 _MANY_PARTITIONS = 32
-"""Number of partitions from which on files are pruned partition by partition first."""
+"""Number of partitions from which files are first pruned partition by partition."""
 
 
 @dataclass
 class FilePruner:
-    """Pruner of partitions and slices for one query; ``report`` has a line for each index.
+    """Pruner of partitions and slices for one query; ``report`` has a line per index.
 
-    ``overridden_functions`` are names of functions in the filter that mean something else to who evaluates it.
+    ``overridden_functions`` are names of functions in the filter that the session has redefined.
     """
 
     table: PinnedTable
@@ -60,7 +60,7 @@ class FilePruner:
     known_partitions: int = 0
     overridden_functions: Collection[str] = ()
     rows: RowFilter | None = None
-    """Condition implied for every row by the filter that is ``given``."""
+    """Condition implied by the filter that is ``given`` for every matching row."""
     text: RowFilter | None = None
     expressions: Expressions | None = None
     keys: RecordLocations = field(init=False)
@@ -74,13 +74,13 @@ class FilePruner:
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's columns."""
+        """Columns of the table."""
         return self.conditions.schema
 
     # --- partitions --------------------------------------------------------------------------------------------------
 
     def partitions(self, paths: list[str], by_path: Callable[[list[str]], list[str]]) -> list[str]:
-        """The partitions that can have rows of the query; ``by_path`` leaves out what paths alone tell."""
+        """Return the partitions that may have rows of the query; ``by_path`` prunes by paths alone."""
         self.known_partitions = len(paths)
         kept = by_path(paths)
         metadata = self._usable()
@@ -101,7 +101,7 @@ class FilePruner:
             return kept
         terms = {term: name for term, name in self._terms.items() if self.conditions.has_sound_partition_stats(term)}
         if not terms:
-            self.report.append(f"{PARTITION_STATS}: not used: no condition on a column whose statistics are sure")
+            self.report.append(f"{PARTITION_STATS}: not used: no condition on a column with exact statistics")
             return kept
         paths_kept = pa.array(kept, pa.string())
         try:
@@ -119,13 +119,13 @@ class FilePruner:
         return paths_kept.filter(pa.array(~out)).to_pylist()  # type: ignore[no-any-return]
 
     def _by_expressions_of_partitions(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
-        found = self._expressions(metadata)
-        if found is None or not kept or self.query.as_of is not None:
+        expressions = self._expressions(metadata)
+        if expressions is None or not kept or self.query.as_of is not None:
             return kept
-        terms = [term for term in self._of_expressions(found) if self.conditions.is_kept_by_merging(term)]
+        terms = [term for term in self._of_expressions(expressions) if self.conditions.is_kept_by_merging(term)]
         paths = pa.array(kept, pa.string())
         try:
-            masks, why = found.of_partitions(terms, metadata, paths)
+            masks, why = expressions.of_partitions(terms, metadata, paths)
         except HudiError as e:
             self.files.disable_indexes(e)
             self.report.append(f"expression indexes: not used for partitions: {e}")
@@ -133,37 +133,37 @@ class FilePruner:
         self.report += why
         if not masks:
             return kept
-        out = matches_no_group(found.groups, masks, len(kept))
-        self._say(found.names(masks), "partitions", out, {term: term.column for term in masks})
+        out = matches_no_group(expressions.groups, masks, len(kept))
+        self._say(expressions.names(masks), "partitions", out, {term: term.column for term in masks})
         return paths.filter(pa.array(~out)).to_pylist()  # type: ignore[no-any-return]
 
     def _by_files(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
-        """The partitions, of many, with files that can have rows of the query."""
+        """Return the partitions, of many, with files that may have rows of the query."""
         by_path = {field.name for field in self.table.config.partition_fields}
         terms = {term: name for term, name in self._terms.items() if name not in by_path}
         if len(kept) < _MANY_PARTITIONS or COLUMN_STATS not in metadata.partitions or not terms:
             return kept
         try:
-            found = partitions_without(metadata, self.conditions, self._groups, terms, kept, self.known_partitions)
+            without = partitions_without(metadata, self.conditions, self._groups, terms, kept, self.known_partitions)
         except HudiError:
-            return kept  # who asks again for each of it says what is wrong
-        if found is None:
+            return kept  # The check per slice reports the problem.
+        if without is None:
             return kept
-        metadata.listed, out = found
+        metadata.listed, out = without
         self._say(COLUMN_STATS, "partitions", out, terms)
         return sorted(metadata.listed.partitions.filter(pa.array(~out)).to_pylist())
 
     # --- slices ------------------------------------------------------------------------------------------------------
 
     def slices(self, slices: pa.Table) -> pa.Table:
-        """The slices (`SLICE_SCHEMA`) that can have rows of the query."""
+        """Return the slices (`SLICE_SCHEMA`) that may have rows of the query."""
         metadata = self._usable()
         if metadata is None or not slices.num_rows:
             return slices
         try:
             left = self._by_keys(metadata, slices)
             if self.keys.found is not None:
-                return left  # where the records are is known already
+                return left  # The locations of the records are already known.
             return self._by_expressions(metadata, self._by_statistics(metadata, left))
         except HudiError as e:
             self.files.disable_indexes(e)
@@ -180,8 +180,10 @@ class FilePruner:
         if keys is None:
             return slices
         if BLOOM_FILTERS in metadata.partitions:
-            out, asked = not_in_filters(metadata, keys, slices)
-            self.report.append(f"{BLOOM_FILTERS}: {int(out.sum())} of {slices.num_rows} slices out, {asked} asked")
+            out, num_filters = not_in_filters(metadata, keys, slices)
+            self.report.append(
+                f"{BLOOM_FILTERS}: {int(out.sum())} of {slices.num_rows} slices out, {num_filters} filters checked"
+            )
             return slices.filter(pa.array(~out))
         return slices
 
@@ -193,7 +195,7 @@ class FilePruner:
             return slices
         terms = self._terms
         if not terms:
-            self.report.append(f"{COLUMN_STATS}: not used: no condition on a column that can have statistics")
+            self.report.append(f"{COLUMN_STATS}: not used: no condition on a column that supports statistics")
             return slices
         files, owner = files_of(slices)
         masks, without = self._masks_by_statistics(metadata, terms, slices, files, owner)
@@ -211,13 +213,14 @@ class FilePruner:
         files: pa.Table,
         owner: np.ndarray[Any, Any],
     ) -> tuple[dict[Term, Mask], Mask]:
-        """The slices in which no row meets each of some terms, by column statistics; and the files without any."""
+        """Return the slices in which no row satisfies each of some terms, by column statistics; and the files without
+        statistics."""
         partitions: list[str] = sorted(pc.unique(slices["partition"]).to_pylist())
         without = np.zeros(files.num_rows, np.bool_)
 
         def bounds_of(name: str, kind: pa.DataType) -> Bounds:
-            bounds, found = file_bounds(metadata, name, kind, files, partitions, self.known_partitions)
-            without[:] |= ~found
+            bounds, has_statistics = file_bounds(metadata, name, kind, files, partitions, self.known_partitions)
+            without[:] |= ~has_statistics
             return bounds
 
         masks = self.conditions.masks(terms, bounds_of)
@@ -227,17 +230,18 @@ class FilePruner:
     def _not_told(
         self, masks: dict[Term, Mask], terms: Mapping[Term, str], partitions: pa.Array | pa.ChunkedArray
     ) -> dict[Term, Mask]:
-        """The masks less the partitions whose paths tell the value of a column: statistics are of what files hold."""
+        """Return the masks without partitions whose paths determine the value of a column, because statistics describe
+        values in files."""
         if not any(self.conditions.is_told(name) for name in terms.values()):
             return masks
         paths = pc.unique(partitions)
-        told = told_by_paths(self.table.config, self.schema, self.conditions.path_values(paths.to_pylist()))
+        path_columns = told_by_paths(self.table.config, self.schema, self.conditions.path_values(paths.to_pylist()))
         at = pc.index_in(partitions, value_set=paths).to_numpy()
-        counts = {name: each.counts.to_numpy(zero_copy_only=False) for name, each in told.items()}
+        counts = {name: each.counts.to_numpy(zero_copy_only=False) for name, each in path_columns.items()}
         return {t: mask & ~counts[terms[t]][at] if terms[t] in counts else mask for t, mask in masks.items()}
 
     def _by_slice(self, term: Term, mask: Mask, slices: pa.Table, owner: np.ndarray[Any, Any]) -> Mask:
-        """The slices in which no row meets a term, from the files in which none does."""
+        """Return the slices in which no row satisfies a term, from the files in which none does."""
         out: Mask = np.bincount(owner[~mask], minlength=slices.num_rows) == 0
         if self.conditions.is_kept_by_merging(term):
             return out
@@ -245,44 +249,44 @@ class FilePruner:
         return out & ~has_logs
 
     def _by_expressions(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
-        found = self._expressions(metadata)
-        if found is None or not slices.num_rows:
+        expressions = self._expressions(metadata)
+        if expressions is None or not slices.num_rows:
             return slices
-        self.report += found.unused
-        terms = {term for group in found.groups for term in group if isinstance(term.value, Hashable)}
-        mine = self._of_expressions(found)
+        self.report += expressions.unused
+        terms = {term for group in expressions.groups for term in group if isinstance(term.value, Hashable)}
+        mine = self._of_expressions(expressions)
         if not mine:
             return slices
         files, owner = files_of(slices)
         masks: dict[Term, Mask] = {}
-        if COLUMN_STATS in metadata.partitions and not all(any(t in mine for t in group) for group in found.groups):
+        if COLUMN_STATS in metadata.partitions and not all(
+            any(t in mine for t in group) for group in expressions.groups
+        ):
             plain = self.conditions.with_statistics(terms - set(mine))
             masks = self._masks_by_statistics(metadata, plain, slices, files, owner)[0]
         used: set[str] = set()
         for term in mine:
-            by_file, by_slice, indexes = found.mask(term, metadata, slices, files, self.known_partitions)
+            by_file, by_slice, indexes = expressions.mask(term, metadata, slices, files, self.known_partitions)
             masks[term] = self._by_slice(term, by_file, slices, owner) | by_slice
             used.add(indexes)
-        out = matches_no_group(found.groups, masks, slices.num_rows)
+        out = matches_no_group(expressions.groups, masks, slices.num_rows)
         columns = {term: term.column for term in mine}
         self._say(", ".join(sorted(used)), "slices", out, columns)
         return slices.filter(pa.array(~out))
 
     @staticmethod
     def _of_expressions(found: Expressions) -> list[Term]:
-        """The conditions on expressions that indexes know."""
+        """Return the conditions on indexed expressions."""
         terms = {term for group in found.groups for term in group if isinstance(term.value, Hashable)}
         return [term for term in terms if term.column in found.known]
 
     def _expressions(self, metadata: MetadataTable) -> Expressions | None:
-        """Expression indexes that apply to the filter."""
+        """Return the expression indexes that apply to the filter."""
         if self.text is None or not any(is_expression(name) for name in metadata.partitions):
             return None
         if self.overridden_functions:
             names = ", ".join(self.overridden_functions)
-            self._say_once(
-                f"expression indexes: not used: the session has functions of its own by the names of {names}"
-            )
+            self._say_once(f"expression indexes: not used: the session has redefined the functions {names}")
             return None
         if self.expressions is None:
             try:
@@ -295,7 +299,7 @@ class FilePruner:
     # --- conditions --------------------------------------------------------------------------------------------------
 
     def _usable(self) -> MetadataTable | None:
-        """The metadata table, if its indexes may be used."""
+        """Return the metadata table, if its indexes may be used."""
         if self.rows is None or self.query.is_incremental:
             return None
         why = None
@@ -304,7 +308,7 @@ class FilePruner:
         elif self.files.metadata is None:
             why = self.files.why
         elif not self.rows.anyof and self._expressions(self.files.metadata) is None:
-            why = "nothing in the filter is a comparison in SQL, or written as [(column, op, value), …]"
+            why = "the filter has no supported SQL comparison and no condition [(column, op, value), …]"
         if why is None:
             return self.files.metadata
         self._say_once(f"indexes: not used: {why}")
@@ -323,7 +327,7 @@ class FilePruner:
         if PARTITION_STATS not in metadata.partitions:
             return "the metadata table has none"
         if self.query.as_of is not None:
-            return "they are those of the latest state"
+            return "they describe the latest state"
         return statistics_are_current(metadata, PARTITION_STATS)
 
     def _say(self, index: str, what: str, out: Mask, terms: dict[Term, str]) -> None:

@@ -1,4 +1,4 @@
-"""Lookup of the file groups that can hold given record keys: by the record index, or by bloom filters."""
+"""Lookup of the file groups that may hold given record keys: by the record index, or by bloom filters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS = 10_000
-"""More keys than these are not looked up."""
+"""Maximum number of keys that are looked up."""
 _MOST_FILTERS = 2_000
 _MOST_INDEXES = 256
 _GLOBAL = "record-index"
@@ -43,41 +43,41 @@ LOCATION_SCHEMA = pa.schema([("key", pa.string()), ("partition", pa.string()), (
 
 
 def keys_of(rows: RowFilter, schema: pa.Schema, config: TableConfig, opts: Options) -> pa.StringArray | None:
-    """Return the record keys that alone can meet a filter; None if it does not tell them."""
-    found: list[str] = []
+    """Return the record keys that a matching row must have; None if the filter does not restrict them."""
+    keys: list[str] = []
     for group in rows.anyof:
         mine = _keys_of_group(group, schema, config, opts)
         if mine is None:
             return None
-        found += mine
-    return pa.array(sorted(set(found)), pa.string()) if 0 < len(found) <= MOST_KEYS else None
+        keys += mine
+    return pa.array(sorted(set(keys)), pa.string()) if 0 < len(keys) <= MOST_KEYS else None
 
 
 def _keys_of_group(group: tuple[Term, ...], schema: pa.Schema, config: TableConfig, opts: Options) -> list[str] | None:
-    asked: dict[str, tuple[object, ...]] = {}
+    values_by_field: dict[str, tuple[object, ...]] = {}
     for term in group:
         if term.op in ("=", "==") and term.value is not None:
-            asked.setdefault(term.column, (term.value,))
+            values_by_field.setdefault(term.column, (term.value,))
         elif term.op == "in":
-            asked.setdefault(term.column, tuple(term.value))
-    if RECORD_KEY in asked and config.populate_meta_fields:
-        texts = asked[RECORD_KEY]
+            values_by_field.setdefault(term.column, tuple(term.value))
+    if RECORD_KEY in values_by_field and config.populate_meta_fields:
+        texts = values_by_field[RECORD_KEY]
         return [text for text in texts if isinstance(text, str)] if all(isinstance(t, str) for t in texts) else None
     fields = config.record_keys
-    if not fields or any(name not in asked for name in fields):
+    if not fields or any(name not in values_by_field for name in fields):
         return None
-    if len(fields) > 1 and any(len(asked[name]) != 1 for name in fields):
+    if len(fields) > 1 and any(len(values_by_field[name]) != 1 for name in fields):
         return None
     try:
         spec = KeySpec.from_config(config, opts)
         columns = []
         for name in spec.record_fields:
             kind = schema.field(name).type
-            values = [literal(value, kind, name) for value in asked[name]]
+            values = [literal(value, kind, name) for value in values_by_field[name]]
             if any(value.type != kind for value in values) or pa.types.is_floating(kind):
                 return None
             if pa.types.is_timestamp(kind):
-                # their text depends on an option of each write, and on the writer's time zone
+                # Their text depends on an option of each write, and on the writer's time zone.
                 return None
             columns.append(pa.array([value.as_py() for value in values], kind))
         batch = pa.RecordBatch.from_arrays(columns, names=list(spec.record_fields))
@@ -88,17 +88,17 @@ def _keys_of_group(group: tuple[Term, ...], schema: pa.Schema, config: TableConf
 
 
 def _forms(spec: KeySpec) -> list[KeySpec]:
-    """The ways in which the keys of a table may have been made: releases differ in complex keys of one field."""
+    """Return the possible encodings of the table's keys: releases differ for complex keys with one field."""
     if spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1:
         return [replace(spec, named_parts=named) for named in (False, True)]
     return [spec]
 
 
 def locate(table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | None = None) -> pa.Table | None:
-    """Return where the records with these keys are (`LOCATION_SCHEMA`), by the record index.
+    """Return the locations of the records with these keys (`LOCATION_SCHEMA`), by the record index.
 
-    A key of a partitioned index may be in several partitions; only these ``partitions`` are asked. None: there are too
-    many of those to ask them all.
+    A key of a partitioned index may be in several partitions; only these ``partitions`` are looked up. None: there are
+    too many partitions to look up all.
     """
     prefixes = {file_id.rsplit("-", 2)[0] for file_id in table.groups(RECORD_INDEX)["file_id"].to_pylist()}
     if partitions is not None and not prefixes <= {_GLOBAL}:
@@ -107,10 +107,10 @@ def locate(table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | Non
         return None
     tables = [LOCATION_SCHEMA.empty_table()]
     for prefix in sorted(prefixes):
-        found = table.lookup(RECORD_INDEX, keys, [LOCATION], prefix=f"{prefix}-").combine_chunks()
-        if found.num_rows:
-            place = found[LOCATION].chunk(0)
-            columns = [found[KEY], ids.partition_paths(place.field("partitionName")), file_ids_of(place)]
+        records = table.lookup(RECORD_INDEX, keys, [LOCATION], prefix=f"{prefix}-").combine_chunks()
+        if records.num_rows:
+            place = records[LOCATION].chunk(0)
+            columns = [records[KEY], ids.partition_paths(place.field("partitionName")), file_ids_of(place)]
             tables.append(pa.Table.from_arrays(columns, schema=LOCATION_SCHEMA))
     return pa.concat_tables(tables)
 
@@ -118,9 +118,9 @@ def locate(table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | Non
 def not_in_filters(
     table: MetadataTable, keys: pa.Array, slices: pa.Table, index: str = BLOOM_FILTERS
 ) -> tuple[Mask, int]:
-    """Return which slices certainly hold none of the keys, by the bloom filters of their base files, and how many
-    filters were asked. Slices with log files may hold any. ``index`` is the partition of the metadata table that has
-    the filters."""
+    """Return the slices that certainly hold none of the keys, by the bloom filters of their base files, and the number
+    of filters checked. Slices with log files may hold any. ``index`` is the partition of the metadata table with the
+    filters."""
     out = np.zeros(slices.num_rows, np.bool_)
     alone = pc.and_(pc.equal(pc.list_value_length(slices["log_paths"]), 0), pc.is_valid(slices["base_path"]))
     rows = np.flatnonzero(alone.to_numpy(zero_copy_only=False))

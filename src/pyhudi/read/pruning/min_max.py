@@ -1,8 +1,8 @@
-"""Min-max pruning: decides by the least and greatest values of a column where no row can meet a comparison.
+"""Min-max pruning: determines from the minimum and maximum of a column whether any row may satisfy a comparison.
 
-Everything that is not certain keeps the file. Two ways to order texts are about (bytes, and Java's units of UTF-16), so
-a text counts only if both agree on it. What is not a number is greater than all numbers to Spark, and statistics leave
-it out, so upper bounds of floating-point columns count for nothing.
+Files are kept in all uncertain cases. Texts have two orders (bytes, and Java's UTF-16 units), so a text is only used if
+both agree. NaN is greater than all numbers in Spark, and statistics omit it, so upper bounds of floating-point columns
+are ignored.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pyhudi.read.filters.terms import Term, literal
 Mask = npt.NDArray[np.bool_]
 
 _MOST_VALUES = 256
-"""With more values than this, a list is taken as the range from its least to its greatest."""
+"""Number of values above which a list is treated as the range from its minimum to its maximum."""
 _FIRST_OUT_OF_ORDER = 0xEE
-"""The least byte of UTF-8 from which on the order of bytes may not be that of UTF-16."""
+"""Least UTF-8 byte from which the byte order may differ from that of UTF-16."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Statistics of one column in many files, row by row.
 
-    ``least`` and ``greatest`` are null where they are not known; ``only_nulls`` where the file certainly has nothing
-    but nulls there, ``no_nulls`` where it certainly has none.
+    ``least`` and ``greatest`` are null if unknown; ``only_nulls`` marks files that certainly have only nulls,
+    ``no_nulls`` those that certainly have none.
     """
 
     least: pa.Array
@@ -45,7 +45,7 @@ class Bounds:
 
 
 def excluded(term: Term, bounds: Bounds) -> Mask:
-    """Return a mask of the ranges in which no row can meet a comparison."""
+    """Return a mask of the ranges in which no row can satisfy a comparison."""
     kind = bounds.least.type
     if term.value is None:
         return bounds.no_nulls.copy() if term.op in ("=", "==") else bounds.only_nulls.copy()
@@ -87,7 +87,7 @@ def _outside(op: str, given: list[list[pa.Scalar]], bounds: Bounds, kind: pa.Dat
         return _every(given[0], lambda value: _flags(compare(bounds.greatest, value)))
     if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)):
         return np.zeros(len(bounds), np.bool_)
-    # != and not in: of a single value that is left out
+    # != and not in: with a single excluded value.
     single = _flags(pc.equal(bounds.least, bounds.greatest))
     hit = np.zeros(len(bounds), np.bool_)
     for forms in given[:_MOST_VALUES]:
@@ -96,7 +96,7 @@ def _outside(op: str, given: list[list[pa.Scalar]], bounds: Bounds, kind: pa.Dat
 
 
 def _not_within(bounds: Bounds, low: pa.Scalar, high: pa.Scalar) -> Mask:
-    """Mask of the ranges in which no value is from ``low`` to ``high``."""
+    """Return a mask of the ranges in which no value is from ``low`` to ``high``."""
     return _flags(pc.greater(bounds.least, high)) | _flags(pc.less(bounds.greatest, low))
 
 
@@ -108,15 +108,16 @@ def _every(forms: list[pa.Scalar], test: Any) -> Mask:
 
 
 def _literals(value: Any, kind: pa.DataType, column: str) -> list[pa.Scalar]:
-    """A value as readers compare it with a column: in the column's type, and, of short floats, as a long one, too."""
-    found = [literal(value, kind, column)]
+    """Return the forms of a value in comparisons with a column: in the column's type, and for float32 also as
+    float64."""
+    literals = [literal(value, kind, column)]
     if pa.types.is_float32(kind):
-        found.append(literal(value, pa.float64(), column))
-    return found
+        literals.append(literal(value, pa.float64(), column))
+    return literals
 
 
 def _is_ordered(value: pa.Scalar) -> bool:
-    """True if it is certain what is less and what is greater than a value."""
+    """Return True if the order of a value is certain."""
     plain = value.as_py()
     if isinstance(plain, float):
         return not math.isnan(plain)

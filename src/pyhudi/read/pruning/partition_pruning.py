@@ -1,4 +1,4 @@
-"""Partitions left out by what their paths say of the values of their rows."""
+"""Pruning of partitions by the column values in their paths."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PathValue:
-    """The values of a partition column by the paths of some partitions, and where these count instead of those in
-    files."""
+    """Values of a partition column from the paths of some partitions, and a mask where they override those in files."""
 
     values: pa.Array
     counts: pa.BooleanArray
@@ -38,37 +37,38 @@ def path_values(config: TableConfig, schema: pa.Schema, paths: list[str]) -> pa.
 def told_by_paths(
     config: TableConfig, schema: pa.Schema, values: pa.Table, path_columns: tuple[str, ...] = ()
 ) -> dict[str, PathValue]:
-    """The partition columns of ``schema`` by `path_values`.
+    """Return the partition columns of ``schema`` by `path_values`.
 
-    What a path surely tells is the value of all rows of its partition, as in Apache Hudi: files may have another one,
-    of records that were kept in their old partition. The values of ``path_columns`` are not in files: there all count.
+    A value that the path certainly determines applies to all rows of its partition, as in Apache Hudi: files may have
+    another one, for records that stayed in their old partition. Columns in ``path_columns`` are not in files, so all
+    their values apply.
     """
-    found = {}
+    columns = {}
     for i, field in enumerate(partition_fields(config)):
         if field.name in schema.names:
             counts = values[f"exact_{i}"].combine_chunks()
             if field.name in path_columns:
                 counts = pa.repeat(pa.scalar(True), values.num_rows)
-            found[field.name] = PathValue(values[f"value_{i}"].combine_chunks(), counts)
-    return found
+            columns[field.name] = PathValue(values[f"value_{i}"].combine_chunks(), counts)
+    return columns
 
 
 def by_partition(values: pa.Table, told: dict[str, PathValue]) -> dict[str, dict[str, Any]]:
-    """Partition path → the values that count."""
-    found: dict[str, dict[str, Any]] = {path: {} for path in values["partition"].to_pylist()}
+    """Return a mapping from partition path to the values that apply."""
+    values_by_path: dict[str, dict[str, Any]] = {path: {} for path in values["partition"].to_pylist()}
     for name, each in told.items():
-        rows = zip(found.values(), each.values.to_pylist(), each.counts.to_pylist(), strict=True)
+        rows = zip(values_by_path.values(), each.values.to_pylist(), each.counts.to_pylist(), strict=True)
         for mine, value, counts in rows:
             if counts:
                 mine[name] = value
-    return found
+    return values_by_path
 
 
 def prune_paths(config: TableConfig, schema: pa.Schema, values: pa.Table, rows: RowFilter) -> pa.Table:
-    """The partitions (`path_values`) that can hold rows of the filter.
+    """Return the partitions (`path_values`) that may hold matching rows.
 
     Each partition guarantees ``field = value`` for its exact values; a partition whose guarantee contradicts the filter
-    is left out. Arrow's own simplification decides, so any expression prunes.
+    is pruned. Arrow's simplification decides, so any expression prunes.
     """
     condition = rows.arrow(schema)
     used = set(rows.columns(schema))
@@ -76,7 +76,7 @@ def prune_paths(config: TableConfig, schema: pa.Schema, values: pa.Table, rows: 
     if not fields or values.num_rows == 0:
         return values
     guarantees = [_guarantee(row, fields) for row in values.to_pylist()]
-    # a data set over one made-up path per partition; its files are never looked at
+    # A dataset with one virtual path per partition, whose files are never read.
     paths = [str(i) for i in range(values.num_rows)]
     made_up = ds.FileSystemDataset.from_paths(
         paths, schema=schema, format=ds.ParquetFileFormat(), filesystem=_no_files(), partitions=guarantees
@@ -89,7 +89,7 @@ def _guarantee(row: dict[str, object], fields: list[tuple[int, str]]) -> pc.Expr
     known = [
         pc.field(name).is_null() if row[f"value_{i}"] is None else pc.field(name) == pc.scalar(row[f"value_{i}"])
         for i, name in fields
-        # Spark's order and equality of floating-point numbers are not Arrow's
+        # Spark's order and equality of floating-point numbers differ from Arrow's.
         if row[f"exact_{i}"] and not isinstance(row[f"value_{i}"], float)
     ]
     return reduce(lambda a, b: a & b, known, pc.scalar(True))

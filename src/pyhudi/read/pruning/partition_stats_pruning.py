@@ -1,8 +1,8 @@
-"""Partitions that a query need not look at, as none of their files can have a row of it.
+"""Pruning of partitions without any file that may have matching rows.
 
-Of a selective filter most partitions are such. To know it takes the names of their files and the statistics, but none
-of what makes slices of files: instants, sizes, and the order of names. Where a few partitions show that the filter is
-not selective, all that is left to be done slice by slice.
+With a selective filter this is the case for most partitions. It requires the names of their files and the statistics,
+but not the construction of slices: instants, sizes, and sorting by name. If a sample of partitions shows that the
+filter is not selective, pruning is left to the step per slice.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from pyhudi.read.filters.sql_predicate import Groups
 
 _CHANGE_FILES = ".cdc"
-"""Suffix of the names of change files, which no query of rows reads."""
+"""Suffix of the names of change data files, which are not used by row queries."""
 _TRIED = 8
-"""Partitions that are tried before all."""
+"""Number of sampled partitions."""
 _WORTH = 0.75
-"""The part of them that must turn out to be without rows: to ask for all takes half of what it saves."""
+"""Minimum fraction of sampled partitions without matching rows: checking all takes half of the time it saves."""
 
 
 def partitions_without(
@@ -42,13 +42,13 @@ def partitions_without(
     partitions: list[str],
     known_partitions: int,
 ) -> tuple[FileLists, Mask] | None:
-    """The files of partitions, and which of the partitions have none with a row that meets a filter; None where it is
-    not worth the while to know.
+    """Return the files of partitions, and which of the partitions have none with a matching row; None if this is not
+    worthwhile.
 
-    ``terms`` of the filter's ``groups`` are those on columns that can have statistics, with the names of the columns.
+    ``terms`` of the filter's ``groups`` are those on columns with statistics, with the names of the columns.
 
     Raises:
-        MetadataTableError: the metadata table cannot be read.
+        MetadataTableError: The metadata table cannot be read.
     """
 
     def look(paths: list[str]) -> tuple[FileLists, Mask]:
@@ -64,26 +64,26 @@ def partitions_without(
 def _masks(
     metadata: MetadataTable, conditions: Conditions, terms: Mapping[Term, str], lists: FileLists, known_partitions: int
 ) -> dict[Term, Mask]:
-    """The partitions of ``lists`` that have no file with a row that meets each of some terms.
+    """Return the partitions of ``lists`` that have no file with a row that satisfies each of some terms.
 
-    A term that merging does not keep is met wherever there are files.
+    A term whose columns merging may change is satisfied by any file.
     """
     paths: list[str] = lists.partitions.to_pylist()
-    held: dict[str, ColumnStatistics] = {}
+    loaded: dict[str, ColumnStatistics] = {}
 
     def bounds_of(name: str, kind: pa.DataType) -> Bounds:
-        held[name] = ColumnStatistics.load(metadata, name, kind, paths, known_partitions)
-        return held[name].bounds(kind)
+        loaded[name] = ColumnStatistics.load(metadata, name, kind, paths, known_partitions)
+        return loaded[name].bounds(kind)
 
     sure = {term: name for term, name in terms.items() if conditions.is_kept_by_merging(term)}
     masks = conditions.masks(sure, bounds_of)
-    places = {name: statistics.places(lists.names, lists.rows, lists.partitions) for name, statistics in held.items()}
+    places = {name: statistics.places(lists.names, lists.rows, lists.partitions) for name, statistics in loaded.items()}
     changes = pc.ends_with(lists.names, _CHANGE_FILES).to_numpy(zero_copy_only=False)
     return {term: _whole(mask, places[sure[term]], changes, lists) for term, mask in masks.items()}
 
 
 def _whole(mask: Mask, places: pa.Array, changes: Mask, lists: FileLists) -> Mask:
-    """The partitions all of whose files are in a mask of statistics, or do not count."""
+    """Return the partitions all of whose relevant files are in a mask of statistics."""
     out = places.is_valid().to_numpy(zero_copy_only=False)
     if len(mask):
         at: npt.NDArray[np.int64] = pc.fill_null(places, 0).to_numpy()

@@ -1,4 +1,4 @@
-"""Locations of the records that a filter names by their keys, or by values of secondary indexes."""
+"""Locations of the records that a filter selects by key, or by values of secondary indexes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class RecordLocations:
-    """Record index lookup of one query, done once; ``found`` is the result (`LOCATION_SCHEMA`). ``report`` takes lines
-    that say what was done, and why not more."""
+    """Record index lookup of one query, executed once; ``found`` is the result (`LOCATION_SCHEMA`). Lines are appended
+    to ``report``."""
 
     table: PinnedTable
     files: TableFiles
@@ -40,15 +40,15 @@ class RecordLocations:
     useless: bool = False
 
     def named(self) -> pa.StringArray | None:
-        """The record keys that the filter names; None: it names none."""
+        """Record keys that the filter selects; None: it does not restrict them."""
         assert self.rows is not None
         if any(self.conditions.is_changed(name) for name in self.table.config.record_keys):
             return None
         return keys_of(self.rows, self.conditions.schema, self.table.config, self.opts)
 
     def places(self, metadata: MetadataTable, partitions: list[str] | None = None) -> pa.Table | None:
-        """Return the locations of the records that the filter names, in these partitions; None if it names none, or no
-        index knows."""
+        """Return the locations of the records that the filter selects, in these partitions; None if it does not
+        restrict keys, or no index has them."""
         if RECORD_INDEX not in metadata.partitions or self.query.as_of is not None or self.useless:
             return None
         if self.found is None:
@@ -65,8 +65,8 @@ class RecordLocations:
         return self.found
 
     def _knows_all_keys(self) -> bool:
-        """True if the record index has every key. Of a bucket index, which adds keys by log files, too, Apache Hudi
-        does not index those; afterwards nothing tells which they are."""
+        """Return True if the record index has every key. With a bucket index, keys are also added in log files, which
+        Apache Hudi does not index, and cannot be identified later."""
         if self.table.config.table_type is not TableType.MERGE_ON_READ:
             return True
         bucketed = detect_bucket_index(self.table)
@@ -75,9 +75,9 @@ class RecordLocations:
         return bucketed is None
 
     def _by_secondary(self, metadata: MetadataTable) -> pa.StringArray | None:
-        """The record keys of the rows that the filter asks for by the values of indexed columns."""
+        """Return the record keys of the rows that the filter selects by the values of indexed columns."""
         assert self.rows is not None
-        found = keys_by_secondary(metadata, self.query, self.rows, self.conditions.schema, self.conditions.hidden)
-        if found is not None:
-            self.report.append(found[1])
-        return None if found is None else found[0]
+        by_values = keys_by_secondary(metadata, self.query, self.rows, self.conditions.schema, self.conditions.hidden)
+        if by_values is not None:
+            self.report.append(by_values[1])
+        return None if by_values is None else by_values[0]

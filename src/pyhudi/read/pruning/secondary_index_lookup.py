@@ -1,4 +1,4 @@
-"""Lookup by secondary indexes of the records that a filter on indexed columns asks for."""
+"""Lookup of the records that a filter on indexed columns selects, by secondary indexes."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ _MOST_VALUES = 1_000
 def keys_by_secondary(
     table: MetadataTable, query: Query, rows: RowFilter, schema: pa.Schema, hidden: Collection[str]
 ) -> tuple[pa.StringArray, str] | None:
-    """Return the record keys of the rows that alone can meet a filter, and a line that says how they were found; None
-    if no secondary index tells. ``hidden``: columns whose values are not those of the files."""
+    """Return the record keys that matching rows must have, and a report line; None if no secondary index applies.
+    ``hidden``: columns whose values are not those of the files."""
     if query.type is QueryType.READ_OPTIMIZED:
-        return None  # base files have rows with values that log files have changed
+        return None  # Base files have rows with values that log files have changed.
     indexes = [one for one in secondary_indexes(table.storage, table.config) if one.column not in hidden]
-    found: list[pa.Array] = []
+    key_sets: list[pa.Array] = []
     used: set[str] = set()
     for group in rows.anyof if indexes else ():
         named = [(index, _values_of(group, index.column, schema)) for index in indexes]
-        asked = [(index, values) for index, values in named if values is not None]
-        if not asked:
+        usable = [(index, values) for index, values in named if values is not None]
+        if not usable:
             return None
-        index, values = min(asked, key=lambda one: len(one[1]))
+        index, values = min(usable, key=lambda one: len(one[1]))
         used.add(index.partition)
-        found.append(_record_keys(table, index, values))
-    keys = pc.unique(pa.chunked_array(found, pa.string()))
+        key_sets.append(_record_keys(table, index, values))
+    keys = pc.unique(pa.chunked_array(key_sets, pa.string()))
     if not used or len(keys) > MOST_KEYS:
         return None
     return keys, f"{', '.join(sorted(used))}: {len(keys)} record keys"
 
 
 def _record_keys(table: MetadataTable, index: SecondaryIndex, values: pa.StringArray) -> pa.StringArray:
-    """The record keys of the rows with these values."""
+    """Return the record keys of the rows with these values."""
     entries = table.secondary_lookup(index.partition, ids.secondary_prefix(values), [SECONDARY_INDEX])
     live = pc.invert(pc.fill_null(pc.struct_field(entries[SECONDARY_INDEX], "isDeleted"), False))
     return ids.split_secondary_key(entries[KEY].filter(live).combine_chunks())[1]
 
 
 def _values_of(group: tuple[Term, ...], column: str, schema: pa.Schema) -> pa.StringArray | None:
-    """The values, as texts, that a column must have one of; None if the conditions do not say it."""
+    """Return the values, as texts, one of which a column must have; None if the conditions do not determine them."""
     if column not in schema.names or not can_be_indexed(schema.field(column).type):
         return None
     kind = schema.field(column).type
@@ -68,7 +68,7 @@ def _values_of(group: tuple[Term, ...], column: str, schema: pa.Schema) -> pa.St
             values = [literal(value, kind, column) for value in term.values]
         except QueryError:
             return None
-        # another type is compared as such, in which other values may be equal
+        # A value of another type is compared in that type, in which other values may be equal.
         if all(value.type == kind for value in values) and len(values) <= _MOST_VALUES:
             return texts(pa.array([value.as_py() for value in values], kind))
     return None

@@ -1,4 +1,4 @@
-"""The files and file groups of slices, as columns."""
+"""Files and file groups of slices, as columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_BYTES = (1 << 31) - 1
 
 
 def files_of(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np.int64]]]:
-    """The names of all files of slices with their partitions, and the row of each one's slice."""
+    """Return the names of all files of slices with their partitions, and the row of each one's slice."""
     base = np.flatnonzero(pc.is_valid(slices["base_path"]).to_numpy(zero_copy_only=False))
     lists = slices["log_paths"].combine_chunks()
     logs = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
@@ -27,7 +27,7 @@ def files_of(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np.in
 
 
 def _behind(paths: pa.StringArray, folders: pa.StringArray) -> pa.StringArray:
-    """The names in paths, given the folders that they begin with."""
+    """Return the names in paths, given the folders with which they start."""
     if not len(paths) or paths.nbytes >= _MOST_BYTES:
         return pc.replace_substring_regex(paths, "(?s)^.*/", "")
     offsets = np.frombuffer(paths.buffers()[1], np.int32, len(paths) + 1, 4 * paths.offset).astype(np.int64)
@@ -38,5 +38,5 @@ def _behind(paths: pa.StringArray, folders: pa.StringArray) -> pa.StringArray:
 
 
 def groups_of(table: pa.Table) -> pa.Array:
-    """File groups (columns partition, file_id) as one text each."""
+    """Return one text per row that identifies its file group (columns partition, file_id)."""
     return pc.binary_join_element_wise(table["partition"], table["file_id"], "\0").combine_chunks()

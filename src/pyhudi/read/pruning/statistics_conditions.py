@@ -1,4 +1,4 @@
-"""The conditions of a filter, and where files or partitions cannot meet them."""
+"""Conditions of a filter, evaluated by statistics of files or partitions."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 class Conditions:
     """Evaluation of conditions on a table's columns by statistics.
 
-    ``path_columns`` have their values from paths. ``unchanged``: columns of which statistics by name are right; None:
-    all.
+    ``path_columns`` have their values from paths. ``unchanged``: columns whose statistics by name are valid; None: all.
     """
 
     config: TableConfig
@@ -42,7 +41,8 @@ class Conditions:
     def masks(
         self, terms: Mapping[Term, str], bounds_of: Callable[[str, pa.DataType], Bounds], *, sure: bool = False
     ) -> dict[Term, Mask]:
-        """Return masks of the places in which no row meets each of some terms; ``sure`` asks that there be no nulls."""
+        """Return masks of the rows of bounds in which no row satisfies each of some terms; ``sure`` requires that there
+        are no nulls."""
         bounds: dict[str, Bounds] = {}
         masks: dict[Term, Mask] = {}
         for term, name in terms.items():
@@ -53,8 +53,8 @@ class Conditions:
         return masks
 
     def with_statistics(self, terms: Iterable[Term]) -> dict[Term, str]:
-        """Conditions on columns that can have statistics, with the names of the columns there."""
-        found: dict[Term, str] = {}
+        """Return conditions on columns with statistics, with the names of the columns there."""
+        names: dict[Term, str] = {}
         for term in terms:
             if not isinstance(term.value, Hashable):
                 continue
@@ -67,15 +67,15 @@ class Conditions:
                 continue
             if not is_ordered_type(self._type(term)) or (term.value is None and len(steps) > 1):
                 continue
-            found[term] = name
-        return found
+            names[term] = name
+        return names
 
     def is_changed(self, name: str) -> bool:
         """Return True if files may have another column under the name of a column."""
         return self.unchanged is not None and name not in self.unchanged and name != RECORD_KEY
 
     def is_told(self, name: str) -> bool:
-        """Return True if paths may tell the values of a column, whatever files hold."""
+        """Return True if paths may determine the values of a column, regardless of files."""
         if not has_known_kinds(self.config):
             return False
         return any(f.name == name and f.kind is PartitionKind.SIMPLE for f in partition_fields(self.config))
@@ -86,7 +86,7 @@ class Conditions:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """Columns whose values are not those of the files, by their names."""
+        """Columns whose values are not those of the files."""
         mine = (name for name in self.schema.names if self.is_changed(name) or self.is_told(name))
         return frozenset({*self.path_columns, *mine})
 
@@ -94,8 +94,8 @@ class Conditions:
         return type_of(resolve_column(term.column, self.schema), self.schema)
 
     def has_sound_partition_stats(self, term: Term) -> bool:
-        """Return True if every file with values surely has a part in them: files without statistics have none, and
-        those are files with long texts, and with what is not a number."""
+        """Return True if partition statistics certainly include every file with values: files without statistics, for
+        instance with long texts or NaN, are not included."""
         kind = self._type(term)
         fixed = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
         return fixed and term.value is not None and "." not in term.column and self.is_kept_by_merging(term)
@@ -107,7 +107,7 @@ class Conditions:
 
 
 def matches_no_group(groups: Groups, masks: Mapping[Term, Mask], count: int) -> Mask:
-    """Return a mask of the places in which no group of conditions can be met, of the given number of places."""
+    """Return a mask of the rows of bounds in which no group of conditions can be satisfied."""
     if not groups:
         return np.zeros(count, np.bool_)
     out = np.ones(count, np.bool_)

@@ -1,8 +1,8 @@
 """Bounds of values that depend on the time zone of the session that computed them.
 
-An expression index does not tell the zone of its writers, and who plans a query does not know that of the session that
-evaluates its condition. What is a day in one zone may be the day before or after in another: bounds are widened by as
-much as two zones can be apart, or, where values go round, not used at all.
+An expression index does not record the time zone of its writers, and the planner of a query does not know that of the
+session that evaluates its condition. A day in one zone may be the previous or next day in another: bounds are widened
+by the maximum difference between two zones, or not used for cyclic values.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pyhudi.metadata.indexes.expression_index_definition import IDENTITY, Expres
 from pyhudi.read.pruning.min_max import Bounds
 
 _APART = 36 * 3600
-"""Seconds: Java's zones are from -18:00 to +18:00."""
+"""Seconds: Java's zones range from -18:00 to +18:00."""
 _MOST_DAYS = 2
 _TEXTS = ("lower", "upper", "trim", "ltrim", "rtrim", "length", "substring", "regexp_replace", "regexp_extract")
 _FIRST, _LAST = "1583", "9990"
-"""Years in which texts of times are in the order of the times, also when they are moved."""
+"""Years in which texts of times have the order of the times, even if shifted."""
 _SORTED = re.compile(r"yyyy(?:[-/ .:_,]*MM(?:[-/ .:_,]*dd(?:[-/ .:_,]*HH(?:[-/ .:_,]*mm(?:[-/ .:_,]*ss)?)?)?)?)?")
 _LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _UNITS = {"ss": 1, "mm": 60, "HH": 3600, "dd": 86400, "MM": 31 * 86400, "yyyy": 366 * 86400}
@@ -34,10 +34,8 @@ class Zones(Enum):
 
     NONE = "are the same in all zones"
     MOVED = "are later or earlier in another zone"
-    ROUND = "depend on the time zone of whoever has written them, which nothing tells"
-    PARSED = (
-        "depend on how whoever has written them read texts (spark.sql.legacy.timeParserPolicy), which nothing tells"
-    )
+    ROUND = "depend on the time zone of their writer, which is not recorded"
+    PARSED = "depend on how their writer parsed texts (spark.sql.legacy.timeParserPolicy), which is not recorded"
 
 
 def zones_of(expression: Expression, column: pa.DataType) -> Zones:
@@ -66,7 +64,7 @@ def zones_of(expression: Expression, column: pa.DataType) -> Zones:
 
 
 def in_any_zone(bounds: Bounds, expression: Expression) -> Bounds:
-    """Bounds that hold in whatever zone values are computed, of `Zones.MOVED`."""
+    """Return bounds that are valid for values computed in any time zone, for `Zones.MOVED`."""
     kind = bounds.least.type
     if pa.types.is_string(kind):
         least, greatest = _texts(bounds, str(expression.arguments[0]))
@@ -85,7 +83,7 @@ def in_any_zone(bounds: Bounds, expression: Expression) -> Bounds:
 
 
 def _numbers(bounds: Bounds, apart: int) -> tuple[pa.Array, pa.Array]:
-    """Numbers less and more by so much; null where they do not fit."""
+    """Return numbers decreased and increased by the difference; null if they overflow."""
     kind = bounds.least.type
     ends = np.iinfo(kind.to_pandas_dtype())
     least = pc.if_else(pc.less(bounds.least, int(ends.min) + apart), pa.scalar(None, kind), bounds.least)
@@ -95,7 +93,7 @@ def _numbers(bounds: Bounds, apart: int) -> tuple[pa.Array, pa.Array]:
 
 
 def _texts(bounds: Bounds, pattern: str) -> tuple[pa.Array, pa.Array]:
-    """Times as texts, earlier and later by as much as zones are apart; null where they are no such times."""
+    """Return times as texts, shifted back and forth by the maximum difference between zones; null for other texts."""
     form = pattern
     for letters, code in _LETTERS.items():
         form = form.replace(letters, code)

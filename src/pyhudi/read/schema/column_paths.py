@@ -1,4 +1,4 @@
-"""Columns of a schema by their names, or by dotted paths into structs."""
+"""Columns of a schema by name, or by dotted path into structs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pyhudi.errors import QueryError
 
 
 def resolve_column(column: str, schema: pa.Schema) -> list[str]:
-    """The path of a column: its name as it is, or the steps of a dotted path.
+    """Return the path of a column: its name, or the steps of a dotted path.
 
     Raises:
-        QueryError: the schema has no such column.
+        QueryError: The schema has no such column.
     """
     if column in schema.names:
         return [column]
@@ -30,7 +30,7 @@ def resolve_column(column: str, schema: pa.Schema) -> list[str]:
 
 
 def type_of(path: list[str], schema: pa.Schema) -> pa.DataType:
-    """The type of a column by its path."""
+    """Return the type of a column by its path."""
     kind: Any = schema
     for step in path:
         kind = kind.field(step).type

@@ -1,7 +1,7 @@
-"""Types in the files of a plan, where they are narrower than the table's.
+"""Types in the files of a plan that are narrower than the table's.
 
-All files of one write have the columns of that write, and its commit metadata says which. Only files of archived
-writes, and of table services that recorded no columns, are asked themselves: one file for each such instant.
+All files of a write have its columns, which are recorded in its commit metadata. Only for archived writes, and table
+services that recorded no columns, is one file per instant read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ _READ_THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Tasks whose base files can be read by one scan: they hold the same types.
+    """Tasks whose base files can be read by one scan, because they have the same types.
 
-    ``held`` are the plan's columns with the types that the files have for them (the table's where they lack one).
-    ``names`` gives the name in the files of a column that is called otherwise there, None where it is missing though
-    the files have another column of that name. ``others`` are further names of columns, where some of the files have
-    a column by the one name and some by another; no file has two of them.
+    ``held`` are the plan's columns with the types in the files (the table's for missing columns). ``names`` has the
+    name in the files of a column that differs there, None if it is missing although the files have another column of
+    that name. ``others`` are further names of columns, if they differ between the files; no file has two of them.
     """
 
     tasks: pa.Table
@@ -45,14 +44,15 @@ class FilePart:
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def names_of(self, column: str) -> tuple[str, ...]:
-        """Return the names by which files of the part have a column; none where it is missing in all of them."""
+        """Return the names of a column in files of the part; none if it is missing in all of them."""
         name = self.names.get(column, column)
         return () if name is None else (name, *self.others.get(column, ()))
 
 
 @dataclass(slots=True)
 class _Group:
-    """Files of some writes with the same types: their instants, all names that they have, and those for columns."""
+    """Files of some writes with the same types: their instants, all their column names, and those of the plan's
+    columns."""
 
     held: pa.Schema
     names: FileNames
@@ -61,12 +61,12 @@ class _Group:
 
 
 def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[FilePart]:
-    """Split tasks of the plan by what their base files hold. Nearly always there is one part."""
+    """Split tasks of the plan by the types in their base files. Nearly always there is one part."""
     groups: dict[str, _Group] = {}
     for instant, schema in written_schemas(table.active, tasks).items():
         names = plan.renamed.get(instant, {})
-        held = as_held(plan.schema, schema, names)
-        group = groups.setdefault(f"{held} {names}", _Group(held, names, [], []))
+        stored = as_held(plan.schema, schema, names)
+        group = groups.setdefault(f"{stored} {names}", _Group(stored, names, [], []))
         group.instants.append(instant)
         group.stored.append(frozenset(schema.names))
     if len(groups) == 1:
@@ -77,28 +77,28 @@ def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[File
 
 def _part(tasks: pa.Table, groups: list[_Group]) -> FilePart:
     instants = pa.array([instant for group in groups for instant in group.instants], pa.string())
-    found = tasks.filter(pc.is_in(tasks["base_instant"], value_set=instants))
+    matching = tasks.filter(pc.is_in(tasks["base_instant"], value_set=instants))
     first = groups[0]
     others = {}
     for column in first.held.names:
         names = dict.fromkeys(group.names.get(column, column) for group in groups)
         if len(names) > 1:
             others[column] = tuple(name for name in list(names)[1:] if name is not None)
-    return FilePart(found, first.held, first.names, others)
+    return FilePart(matching, first.held, first.names, others)
 
 
 def _merged(groups: list[_Group], columns: list[str], filtered: set[str]) -> list[list[_Group]]:
-    """Groups that one scan can read together: a scan for each costs a stage of its own, and Spark does not compile a
-    union together with what follows it. A column is then the one of its names that a file has. Columns of the filter
-    keep one name, so that Spark leaves out row groups by it."""
-    found: list[list[_Group]] = []
+    """Combine groups that one scan can read together, because each scan costs a stage, and Spark does not compile a
+    union together with later operators. A column is then the one of its names that a file has. Columns of the filter
+    keep one name, so that Spark can prune row groups by it."""
+    merged: list[list[_Group]] = []
     for group in groups:
-        fitting = next((one for one in found if _read_together([*one, group], columns, filtered)), None)
+        fitting = next((one for one in merged if _read_together([*one, group], columns, filtered)), None)
         if fitting is None:
-            found.append([group])
+            merged.append([group])
         else:
             fitting.append(group)
-    return found
+    return merged
 
 
 def _read_together(groups: list[_Group], columns: list[str], filtered: set[str]) -> bool:
@@ -124,14 +124,14 @@ def _read_together(groups: list[_Group], columns: list[str], filtered: set[str])
 
 
 def as_held(table: pa.Schema, written: pa.Schema, names: FileNames) -> pa.Schema:
-    """The table's columns with the types that a file of the ``written`` schema has for them."""
+    """Return the table's columns with the types that a file of the ``written`` schema has for them."""
     have: dict[str | None, pa.Field] = {field.name: field for field in written}
-    found = [(field, have.get(names.get(field.name, field.name))) for field in table]
+    pairs = [(field, have.get(names.get(field.name, field.name))) for field in table]
     nested = nested_columns(names)
     return pa.schema(
         [
             field if there is None else _held_field(field, there, field.name, names if field.name in nested else {})
-            for field, there in found
+            for field, there in pairs
         ]
     )
 
@@ -141,7 +141,7 @@ def _held_field(field: pa.Field, written: pa.Field, path: str, names: FileNames)
 
 
 def _held(wanted: pa.DataType, written: pa.DataType, path: str, names: FileNames) -> pa.DataType:
-    """The type that files have for a column; fields that were renamed have the files' names."""
+    """Return the type of a column in files; renamed nested fields have the files' names."""
     if not names and (wanted == written or _same_in_files(wanted, written)):
         return wanted
     if pa.types.is_struct(wanted) and pa.types.is_struct(written):
@@ -159,39 +159,41 @@ def _held(wanted: pa.DataType, written: pa.DataType, path: str, names: FileNames
 
 def _held_members(wanted: pa.StructType, written: pa.StructType, path: str, names: FileNames) -> list[pa.Field]:
     have = {written.field(i).name: written.field(i) for i in range(written.num_fields)}
-    found = []
+    members = []
     for i in range(wanted.num_fields):
         field = wanted.field(i)
         inside = f"{path}.{field.name}"
         name = names.get(inside, field.name)
         if name in have:
-            found.append(_held_field(field, have[name], inside, names).with_name(name))
-        elif not names:  # Spark gives null for what files lack
-            found.append(field)
-    if not any(field.name in have for field in found):  # and null for structs of which it reads nothing
+            members.append(_held_field(field, have[name], inside, names).with_name(name))
+        elif not names:  # Spark returns null for missing columns.
+            members.append(field)
+    if not any(
+        field.name in have for field in members
+    ):  # It also returns null for structs without any requested field.
         return [written.field(0)]
-    return found
+    return members
 
 
 def _same_in_files(wanted: pa.DataType, written: pa.DataType) -> bool:
-    """Timestamps of either unit are one type to a reader."""
+    """Return True if readers treat the types alike: timestamps of either unit."""
     return (
         pa.types.is_timestamp(wanted) and pa.types.is_timestamp(written) and (wanted.tz is None) == (written.tz is None)
     )
 
 
 def written_schemas(active: ActiveTimeline, files: pa.Table) -> dict[str, pa.Schema]:
-    """The columns of base files by the instant that wrote them; ``files`` has the columns base_instant and base_path
-    (never null)."""
+    """Return the columns of base files by the instant that wrote them; ``files`` has the columns base_instant and
+    base_path (never null)."""
     instants: list[str] = pc.unique(files["base_instant"]).to_pylist()
     with ThreadPoolExecutor(_READ_THREADS) as pool:
         return dict(zip(instants, pool.map(lambda i: _schema_of(active, files, i), instants), strict=True))
 
 
 def _schema_of(active: ActiveTimeline, files: pa.Table, instant: str) -> pa.Schema:
-    found = active.timeline.find(instant)
-    if found is not None and found.is_completed and found.is_write:
-        text = active.commit_metadata(found).schema_json
+    write = active.timeline.find(instant)
+    if write is not None and write.is_completed and write.is_write:
+        text = active.commit_metadata(write).schema_json
         if text:
             return from_avro(text)
     path = files["base_path"][pc.index(files["base_instant"], instant).as_py()].as_py()
@@ -199,5 +201,5 @@ def _schema_of(active: ActiveTimeline, files: pa.Table, instant: str) -> pa.Sche
 
 
 def file_schema(storage: Storage, path: str) -> pa.Schema:
-    """The columns of a base file, in the form that table schemas have."""
+    """Return the columns of a base file, in the form of table schemas."""
     return table_schema(read_schema(storage, path))

@@ -1,4 +1,4 @@
-"""The columns of a table as of an instant."""
+"""Columns of a table as of an instant."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The columns of a table, and whether it keeps a history of its schemas (see
-    :mod:`pyhudi.table.schema_history`). ``recorded`` is the text of the write that said so; None: the table was
-    created with them."""
+    """Columns of a table, and whether it has a schema history (see :mod:`pyhudi.table.schema_history`). ``recorded`` is
+    the schema text of the write that recorded them; None: the table was created with them."""
 
     schema: pa.Schema
     has_history: bool = False
@@ -32,14 +31,14 @@ class TableSchema:
 
 
 def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | None:
-    """The table's columns, meta columns first, as its newest write up to ``as_of`` recorded them.
+    """Return the table's columns, meta columns first, as recorded by its newest write up to ``as_of``.
 
-    A table without a write has the schema it was created with, or None when it was created without one.
-    Partition columns that files do not hold come last, as text.
+    A table without a write has the schema with which it was created, or None. Partition columns that files do not hold
+    come last, as text.
     """
-    found = newest_columns(table.active, as_of)
-    if found is not None:
-        metadata = found[1]
+    latest = newest_columns(table.active, as_of)
+    if latest is not None:
+        metadata = latest[1]
         assert metadata.schema_json is not None
         schema = _complete(table, from_avro(metadata.schema_json))
         return TableSchema(schema, has_history=bool(metadata.extra.get(LATEST_SCHEMA)), recorded=metadata.schema_json)
@@ -48,9 +47,9 @@ def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | 
 
 
 def schema_after(table: PinnedTable, metadata: CommitMetadata) -> pa.Schema:
-    """The table's columns, all nullable, when a write is done whose commit will say ``metadata``."""
-    found = table_schema(table)
-    known = pa.schema([]) if found is None else found.schema
+    """Return the table's columns, all nullable, after a write with this commit metadata."""
+    current = table_schema(table)
+    known = pa.schema([]) if current is None else current.schema
     if metadata.schema_json is None:
         return as_nullable(known)
     written = add_meta_columns(remove_meta_columns(from_avro(metadata.schema_json)))
@@ -70,10 +69,10 @@ def _complete(table: PinnedTable, recorded: pa.Schema) -> pa.Schema:
 
 
 def project(schema: pa.Schema, columns: list[str] | None) -> pa.Schema:
-    """The schema with only those top-level columns, in the order asked for.
+    """Return the schema with only those top-level columns, in the requested order.
 
     Raises:
-        QueryError: a column is unknown or asked for twice.
+        QueryError: A column is unknown or requested twice.
     """
     if columns is None:
         return schema
@@ -81,5 +80,5 @@ def project(schema: pa.Schema, columns: list[str] | None) -> pa.Schema:
     if unknown:
         raise QueryError(f"no column {unknown[0]!r}; the table has {', '.join(schema.names)}")
     if len(set(columns)) != len(columns):
-        raise QueryError(f"a column is asked for twice: {', '.join(columns)}")
+        raise QueryError(f"a column is requested twice: {', '.join(columns)}")
     return pa.schema([schema.field(c) for c in columns])

@@ -1,2 +1,4 @@
-"""Archival. Takes the active timeline and the rules that keep instants active, and gives a plan; moves its instants
-into the archived timeline."""
+"""Archival.
+
+Takes the active timeline and retention rules, creates a plan, and moves its instants to the archived timeline.
+"""

@@ -1,8 +1,9 @@
-"""Plan of an archival: the instants of a table that can be archived, by Apache Hudi's rules.
+"""Archival plan: the instants of a table to archive, by Apache Hudi's rules.
 
-What stays active: a minimum of commits, more of them if the cleaner retains more; everything from the last commit
-before a pending instant on; from the first savepoint on; what the metadata table has not compacted yet; what the next
-compaction counts; and replacecommits whose replaced files are still there, since nothing else hides these.
+The following stay active: a minimum of commits, more if the cleaner retains more; everything from the last commit
+before a pending instant on; from the first savepoint on; instants that the metadata table has not compacted yet; those
+that count for the next compaction; and replacecommits whose replaced files still exist, because nothing else hides
+these.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _COUNTING = (CompactionTrigger.NUM_COMMITS, CompactionTrigger.NUM_AND_TIME)
 
 @dataclass(frozen=True, slots=True)
 class ArchivalPlan:
-    """The instants that are to be archived, oldest first; ``reason`` says why there are none."""
+    """Instants to archive, oldest first; ``reason`` explains why there are none."""
 
     instants: tuple[Instant, ...] = ()
     reason: str = ""
@@ -50,7 +51,8 @@ class ArchivalPlan:
 
 
 def numbers_to_keep(table: PinnedTable, opts: Options) -> tuple[int, int]:
-    """Return how many commits archival leaves, and from how many on it starts: more than the cleaner retains."""
+    """Return the number of commits that archival leaves, and the number at which it starts: more than the cleaner
+    retains."""
     least, most = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
     earliest = earliest_instant_to_retain(table.active.timeline, Retention.of(opts), now_of(table))
     if earliest is None:
@@ -60,26 +62,26 @@ def numbers_to_keep(table: PinnedTable, opts: Options) -> tuple[int, int]:
 
 
 def is_archival_due(table: PinnedTable, opts: Options) -> bool:
-    """Return whether there are more commits than archival leaves alone; asks the timeline only."""
+    """Return True if there are more commits than archival leaves, according to the timeline only."""
     return len(table.active.timeline.completed().writes()) > opts.get_typed(options.KEEP_MAX_COMMITS)
 
 
 def make_archival_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = False) -> ArchivalPlan:
-    """Return the instants to archive now; nothing is written.
+    """Return the instants to archive now, without writing anything.
 
     Args:
-        table: the table with its timeline as of now.
-        opts: options of archival and cleaning.
-        only_if_due: archive nothing unless there are more than `hoodie.keep.max.commits` commits.
+        table: The table with its current timeline.
+        opts: Options of archival and cleaning.
+        only_if_due: Archive nothing unless there are more than `hoodie.keep.max.commits` commits.
 
     Raises:
-        CorruptInstantError: the timeline cannot be read.
+        CorruptInstantError: The timeline cannot be read.
     """
     timeline = table.active.timeline
     least, most = numbers_to_keep(table, opts)
     count = len(timeline.completed().writes())
     if count <= (most if only_if_due else least):
-        return ArchivalPlan(reason=f"{count} commits are no more than the {most if only_if_due else least} that stay")
+        return ArchivalPlan(reason=f"there are {count} commits, and at least {most if only_if_due else least} are kept")
     limits = _limits(table, opts)
     if limits is None:
         return ArchivalPlan(reason="the metadata table has not been compacted yet")
@@ -97,15 +99,15 @@ def make_archival_plan(table: PinnedTable, opts: Options, *, only_if_due: bool =
 
 
 def _others(timeline: Timeline, last: str) -> list[Instant]:
-    """Return the cleans and rollbacks before the last commit that is archived. The last clean tells queries how far
-    they can look back, and stays."""
+    """Return the cleans and rollbacks before the last archived commit. The last clean is kept, because queries need it
+    to determine the retained history."""
     cleans = timeline.completed().of_actions(Action.CLEAN)
     rollbacks = timeline.completed().of_actions(Action.ROLLBACK)
     return [i for i in (*cleans, *rollbacks) if i.requested < last and i is not cleans.last]
 
 
 def _limits(table: PinnedTable, opts: Options) -> list[str] | None:
-    """Return instants from which on all stays; None if nothing can be archived."""
+    """Return instants from which everything is kept; None if nothing can be archived."""
     timeline = table.active.timeline
     commits = timeline.completed().writes()
     limits = []
@@ -130,7 +132,7 @@ def _limits(table: PinnedTable, opts: Options) -> list[str] | None:
 
 
 def _without_uncleaned(table: PinnedTable, commits: list[Instant]) -> list[Instant]:
-    """Return the commits before the first replacecommit whose replaced files are still in storage."""
+    """Return the commits before the first replacecommit whose replaced files still exist."""
     replacing = [i for i in commits if i.action == Action.REPLACE_COMMIT]
     if not replacing:
         return commits

@@ -1,4 +1,4 @@
-"""Carrying out archival of a table, and finishing one that died."""
+"""Archival of a table, including completion of an interrupted one."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ SERVICE = "archive"
 
 
 def plan_archival(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ArchivalPlan:
-    """Return what `archive_table` would archive now; nothing is written."""
+    """Return the plan that `archive_table` would execute now, without writing anything."""
     return make_archival_plan(PinnedTable.of(client.reload()), opts, only_if_due=only_if_due)
 
 
 def archive_table(
     client: TableMetaClient, opts: Options, *, only_if_due: bool = False, progress: Progress | None = None
 ) -> ServiceResult:
-    """Move old instants from the active timeline into the archived one.
+    """Move old instants from the active timeline to the archived one.
 
     Args:
-        client: the table.
-        opts: options of archival, cleaning and locks.
-        only_if_due: do nothing unless there are more than `hoodie.keep.max.commits` commits.
-        progress: called before and after instants are archived.
+        client: The table.
+        opts: Options of archival, cleaning and locks.
+        only_if_due: Do nothing unless there are more than `hoodie.keep.max.commits` commits.
+        progress: Called before and after instants are archived.
 
     Raises:
-        TransactionError: a restore is pending.
-        CorruptInstantError: the timeline or the archived timeline cannot be read.
-        LockError: the table's lock could not be taken.
+        TransactionError: A restore is pending.
+        CorruptInstantError: The timeline or the archived timeline cannot be read.
+        LockError: The lock of the table could not be acquired.
     """
     phases = Phases()
     table = PinnedTable.of(client)
@@ -62,19 +62,19 @@ def archive_table(
             left = finish(storage, active)
             active = active.reload() if left else active
             plan = make_archival_plan(PinnedTable(storage, config, active), opts, only_if_due=only_if_due)
-        found = [i for i in plan.instants if can_archive(active.layout, i)]
+        to_archive = [i for i in plan.instants if can_archive(active.layout, i)]
         with phases("archive"):
-            if found:
-                report_progress(progress, "archive instants", 0, len(found))
-                late_files.delete_before(active, _first_left(active, found))
+            if to_archive:
+                report_progress(progress, "archive instants", 0, len(to_archive))
+                late_files.delete_before(active, _first_left(active, to_archive))
                 block, merge = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
                 small = _small_files(opts)
-                archive(storage, active, found, timezone=config.timezone, block=block, merge=merge, small=small)
-                report_progress(progress, "archive instants", len(found), len(found))
-            gone = {i.requested for i in (*left, *found)}
+                archive(storage, active, to_archive, timezone=config.timezone, block=block, merge=merge, small=small)
+                report_progress(progress, "archive instants", len(to_archive), len(to_archive))
+            gone = {i.requested for i in (*left, *to_archive)}
             for instant in gone & set(marked_instants(storage)):
                 Markers(storage, instant).delete()
-    instants = tuple(i.requested for i in (*left, *found))
+    instants = tuple(i.requested for i in (*left, *to_archive))
     counts = {"instants": len(instants)}
     return ServiceResult(
         SERVICE, storage.uri(), instants, counts, millis=phases.millis, reason="" if instants else plan.reason
@@ -82,7 +82,7 @@ def archive_table(
 
 
 def _small_files(opts: Options) -> SmallFiles | None:
-    """Choice of the archive files of version 6 that are merged."""
+    """Return the condition for merging archive files of version 6."""
     if not opts.get_typed(options.ARCHIVE_MERGE):
         return None
     count, limit = opts.get_typed(options.ARCHIVE_MERGE_BATCH), opts.get_typed(options.ARCHIVE_MERGE_SMALL_LIMIT)
@@ -90,7 +90,8 @@ def _small_files(opts: Options) -> SmallFiles | None:
 
 
 def _first_left(active: ActiveTimeline, archived: list[Instant]) -> str:
-    """The start of the timeline to come: what is older counts as archived, whether it ever was committed or not."""
+    """Return the start of the remaining timeline: older instants are considered archived, whether they were committed
+    or not."""
     gone = {i.requested for i in archived} | {i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)}
     left = (i.requested for i in active.timeline.completed().writes() if i.requested not in gone)
     return min(left, default=archived[-1].requested)

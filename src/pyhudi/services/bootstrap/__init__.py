@@ -1,3 +1,5 @@
-"""Bootstrap: makes a table over files that are there. Takes a folder of Parquet or ORC files and options, and gives the
-plan of a bootstrap, its checks and its metadata-only half; an engine reads the rows of the other half.
+"""Bootstrap: creates a table on top of existing files.
+
+Takes a folder of Parquet or ORC files and options, and returns the plan of a bootstrap with its checks; executes
+metadata-only bootstraps. An engine reads the rows for full-record bootstraps.
 """

@@ -1,4 +1,4 @@
-"""Runs a bootstrap: makes the table, and commits what is left of the plan."""
+"""Execution of a bootstrap: creates the table, and commits the remaining part of the plan."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 FullBootstrap = Callable[[BootstrapPlan, TableMetaClient], WriteResult]
-"""Writes the rows of the files of a plan that are to be bootstrapped whole."""
+"""Writes the rows of a plan's files for a full-record bootstrap."""
 
 
 def run_bootstrap(
     plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_reader: FileStatsReader
 ) -> WriteResult:
-    """Carry out a plan, in a table that is made if there is none; one that stays without any write is removed.
+    """Execute a plan in a table, which is created if needed. A created table without any write is removed after a
+    failure.
 
-    Metadata-only files are committed first, then the others. If that is cut off in between, the same bootstrap again
-    goes on with the others.
+    Metadata-only files are committed first, then the others. After an interruption in between, running the same
+    bootstrap again continues with the others.
 
     Args:
         plan: The plan.
         run: Writes skeleton files.
-        full: Writes the rows of files that are bootstrapped whole; None: nothing here can.
-        stats_reader: Reads files where the metadata table is built of them.
+        full: Writes the rows of full-record bootstraps; None: not supported.
+        stats_reader: Reads files to build the metadata table.
 
     Raises:
-        TableExistsError: the table has been written to.
-        UnsupportedTableError: files are to be bootstrapped whole, and nothing here can.
+        TableExistsError: The table has been written to.
+        UnsupportedTableError: A full-record bootstrap is required, but not supported.
     """
     try:
         client = TableMetaClient.open(plan.storage, plan.opts)
@@ -55,8 +56,8 @@ def run_bootstrap(
         plan = replace(plan, config=client.config)
     if plan.full.num_rows and full is None:
         raise UnsupportedTableError(
-            f"{plan.full.num_rows:,} files are to be bootstrapped whole, which needs Spark: pass a session, or let all "
-            "partitions be bootstrapped by metadata only"
+            f"{plan.full.num_rows:,} files require a full-record bootstrap, which needs Spark: pass a session, or "
+            "use metadata-only bootstrap for all partitions"
         )
     if client is None:
         client = TableMetaClient.create(plan.storage, plan.config, plan.opts)
@@ -70,8 +71,8 @@ def run_bootstrap(
         if created:
             try:
                 remove_empty_table(plan.storage, plan.opts)
-            except HudiError as failure:  # what went wrong first is what the caller has to know
-                _log.warning("the empty table at %s is left behind: %s", plan.storage.uri(), failure)
+            except HudiError as failure:  # The first error is the one to report.
+                _log.warning("the empty table at %s was not removed: %s", plan.storage.uri(), failure)
         raise
     if not results:
         return WriteResult(plan.storage.uri(), "BOOTSTRAP")
@@ -86,7 +87,7 @@ def run_bootstrap(
 
 
 def _with_source(plan: BootstrapPlan, client: TableMetaClient) -> TableMetaClient:
-    """The table, which knows its source; an empty one that was made without one is told."""
+    """Return the table with its source recorded, also in an empty one that was created without it."""
     wanted = bootstrap_properties(plan.opts, client.config.version)
     missing = {key: value for key, value in wanted.items() if key not in client.config.properties}
     return client.with_config(client.config.updated(client.storage, set=missing)) if missing else client

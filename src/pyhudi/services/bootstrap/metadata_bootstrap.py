@@ -1,7 +1,7 @@
-"""The metadata-only half of a bootstrap: a skeleton file for each file of the source, and the index of both.
+"""Metadata-only bootstrap: a skeleton file for each file of the source, and the bootstrap index.
 
-Tasks write the skeletons; then the index is written, which nobody looks at before there is the commit. It is made by
-one file on the timeline, as that of any write. A bootstrap that was cut off before is rolled back by the next one.
+Tasks write the skeleton files; then the index is written, which is not used before the commit. The commit is one file
+in the timeline, as for any write. An interrupted bootstrap is rolled back by the next one.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
 
 Runner = Callable[["SkeletonHandle", Sequence[SourceFile]], pa.Table]
-"""Writes the skeletons of source files; returns their write stats."""
+"""Writes the skeleton files of source files. Returns their write stats."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadRunner:
-    """Writes skeletons on threads of this process."""
+    """Writes skeleton files on threads of this process."""
 
     threads: int = min(8, (os.cpu_count() or 1) + 2)
 
@@ -56,12 +56,12 @@ class ThreadRunner:
 def bootstrap_metadata(
     plan: BootstrapPlan, client: TableMetaClient, run: Runner, stats_reader: FileStatsReader
 ) -> WriteResult:
-    """Bootstrap the files of a plan that are to be by metadata only, as one commit.
+    """Execute the metadata-only part of a plan as one commit.
 
     Raises:
-        ConflictError: another writer took this one for dead.
-        SchemaMismatchError, RecordKeyError: the rows of a source file cannot be the table's.
-        StorageError: a source file has changed meanwhile. Nothing is left of the bootstrap then.
+        ConflictError: Another writer considered this one dead.
+        SchemaMismatchError, RecordKeyError: The rows of a source file do not match the table.
+        StorageError: A source file has changed. The bootstrap is rolled back completely.
     """
     index = BootstrapIndex(plan.storage)
     sources = source_files(plan.storage.root, plan.source, plan.metadata_only)

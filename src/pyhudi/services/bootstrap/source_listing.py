@@ -1,4 +1,4 @@
-"""The files of a bootstrap's source, and what becomes of the partitions that they are in."""
+"""Source files of a bootstrap, and the mapping of their folders to partitions."""
 
 from __future__ import annotations
 
@@ -29,37 +29,38 @@ LISTED_SCHEMA = pa.schema(
         ("mtime_ms", pa.int64()),
     ]
 )
-"""Columns of `list_source`: partition path in the table and in the source, name, bytes, last change."""
+"""Columns of `list_source`: partition path in the table and in the source, name, bytes, modification time."""
 
 _HIDDEN = r"(^|/)(\.|_[^/=]*(/|$))"
-"""Paths that no reader of such folders takes for data: hidden ones, and what writers keep beside it."""
+"""Paths that readers ignore: hidden files, and auxiliary files of writers."""
 
 
 def list_source(storage: Storage, config: TableConfig, opts: Options) -> pa.Table:
     """List the files of a source (LISTED_SCHEMA), sorted by partition and name.
 
     Raises:
-        ConfigError: there are none, or they are not all in partitions of the table.
+        ConfigError: There are none, or some are not in partitions of the table.
     """
     extension = "." + config.base_file_format.value.lower()
-    found = storage.list(recursive=True)
-    found = found.filter(pc.ends_with(found["path"], extension))
-    found = found.filter(pc.invert(pc.match_substring_regex(found["path"], _HIDDEN)))
-    if not found.num_rows:
-        raise ConfigError(f"there is nothing to bootstrap: {storage.uri()} has no files that end in {extension}")
-    paths = found["path"].combine_chunks()
+    listing = storage.list(recursive=True)
+    listing = listing.filter(pc.ends_with(listing["path"], extension))
+    listing = listing.filter(pc.invert(pc.match_substring_regex(listing["path"], _HIDDEN)))
+    if not listing.num_rows:
+        raise ConfigError(f"there is nothing to bootstrap: {storage.uri()} has no files with the extension {extension}")
+    paths = listing["path"].combine_chunks()
     folders = pc.replace_substring_regex(paths, "/?[^/]*$", "")
     translated = _translated(folders, translator(opts))
     _check_depths(storage, paths, config)
     _check_partitions(storage, folders, translated, config)
     names = pc.replace_substring_regex(paths, "^.*/", "")
-    columns = [translated, folders, names, found["size"].combine_chunks(), found["mtime_ms"].combine_chunks()]
+    columns = [translated, folders, names, listing["size"].combine_chunks(), listing["mtime_ms"].combine_chunks()]
     table = pa.table(columns, schema=LISTED_SCHEMA)
     return table.sort_by([("partition", "ascending"), ("name", "ascending")])
 
 
 def source_files(table_root: str, source: Storage, listed: pa.Table) -> list[SourceFile]:
-    """The sources of skeleton files. Their file ids are the same whenever the table is bootstrapped of these files."""
+    """Return the sources of skeleton files. File ids are derived from the files, so that repeated bootstraps create the
+    same ones."""
     return [
         SourceFile(
             row["partition"],
@@ -74,11 +75,11 @@ def source_files(table_root: str, source: Storage, listed: pa.Table) -> list[Sou
 
 
 def select_mode(listed: pa.Table, opts: Options) -> tuple[pa.Table, pa.Table]:
-    """Split the files into those that are bootstrapped by metadata only, and those whose rows are written.
+    """Split the files into those for metadata-only and those for full-record bootstrap.
 
     Raises:
-        InvalidOptionError: the pattern is none.
-        UnsupportedTableError: the selector is a class of somebody's own.
+        InvalidOptionError: The pattern is not a regular expression.
+        UnsupportedTableError: The selector is a custom class.
     """
     kind = _known(options.BOOTSTRAP_MODE_SELECTOR, opts, _SELECTORS)
     if kind is not None:
@@ -98,19 +99,19 @@ def select_mode(listed: pa.Table, opts: Options) -> tuple[pa.Table, pa.Table]:
 
 
 def translator(opts: Options) -> Callable[[str], str] | None:
-    """Return how partition paths of the source become those of the table; None: they stay.
+    """Return the translation of partition paths of the source to those of the table; None: unchanged.
 
     Raises:
-        UnsupportedTableError: the translator is a class of somebody's own.
+        UnsupportedTableError: The translator is a custom class.
     """
     return _known(options.BOOTSTRAP_TRANSLATOR, opts, _TRANSLATORS)
 
 
 def check_input_provider(opts: Options) -> None:
-    """Refuse readers of source files that are somebody's own.
+    """Refuse custom readers of source files.
 
     Raises:
-        UnsupportedTableError: it is one.
+        UnsupportedTableError: The reader is a custom class.
     """
     _known(options.BOOTSTRAP_INPUT_PROVIDER, opts, _PROVIDERS)
 
@@ -135,7 +136,7 @@ def _known(option: Option[str], opts: Options, known: dict[str, T]) -> T:
     name = given.rpartition(".")[2]
     if name not in known:
         raise UnsupportedTableError(
-            f"{option.key}={given} is Java code, which cannot run here; there are: {', '.join(known)}"
+            f"{option.key}={given} is Java code, which pyhudi cannot run; supported: {', '.join(known)}"
         )
     return known[name]
 
@@ -148,21 +149,21 @@ def _translated(folders: pa.StringArray, translate: Callable[[str], str] | None)
 
 
 def _check_depths(storage: Storage, paths: pa.StringArray, config: TableConfig) -> None:
-    """Refuse files in folders of different depth, of which Apache Hudi takes the deepest and forgets the others."""
+    """Refuse files in folders of different depth, of which Apache Hudi uses the deepest and loses the others."""
     depths = pc.count_substring(paths, "/")
-    found = pc.min_max(depths)
-    if found["min"] != found["max"]:
-        one, other = (paths[pc.index(depths, found[which]).as_py()].as_py() for which in ("min", "max"))
+    min_max = pc.min_max(depths)
+    if min_max["min"] != min_max["max"]:
+        one, other = (paths[pc.index(depths, min_max[which]).as_py()].as_py() for which in ("min", "max"))
         raise ConfigError(
-            f"the files below {storage.uri()} are in folders of different depth, which cannot all be partitions of "
-            f"{config.name!r}: {one} and {other}"
+            f"the files below {storage.uri()} are in folders of different depth, which cannot all be partitions "
+            f"of {config.name!r}: {one} and {other}"
         )
 
 
 def _check_partitions(
     storage: Storage, folders: pa.StringArray, translated: pa.StringArray, config: TableConfig
 ) -> None:
-    """Refuse folders that would not be partitions of the table, or whose later writes would go to other ones."""
+    """Refuse folders that are not valid partitions of the table, or whose later writes would use other ones."""
     fields = [field.name for field in config.partition_fields]
     for path in pc.unique(translated).to_pylist():
         texts = partition_texts(config, path)
@@ -172,10 +173,10 @@ def _check_partitions(
             cure = (
                 f"set {options.HIVE_STYLE_PARTITIONING.key}=true"
                 if hive
-                else f"name the columns of its folders by {options.PARTITIONPATH_FIELD.key}"
+                else f"set the columns of its folders in {options.PARTITIONPATH_FIELD.key}"
             )
             source = folders[pc.index(translated, path).as_py()].as_py()
             raise ConfigError(
-                f"the folder {source!r} of {storage.uri()} is no partition path of the fields "
+                f"the folder {source!r} of {storage.uri()} is not a partition path of the fields "
                 f"({', '.join(fields) or 'none'}); {cure}"
             )

@@ -1,2 +1,5 @@
-"""Cleaning. Takes the cleaning policy, savepoints and file slices and gives a plan on the timeline; deletes the files
-that no query reads any more, and completes the plan with what was deleted."""
+"""Cleaning.
+
+Takes the cleaning policy, savepoints and file slices and adds a plan to the timeline; deletes the files that no query
+reads any more, and completes the plan with the deleted files.
+"""

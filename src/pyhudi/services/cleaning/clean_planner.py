@@ -1,4 +1,4 @@
-"""Planning a clean: reads the timeline and the files of the partitions concerned, and applies the policy."""
+"""Planning of a clean: reads the timeline and the files of the affected partitions, and applies the policy."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline import Timeline
 
 MAX_FILES = 1_000_000
-"""Files of one plan. What is beyond is left to the next clean."""
+"""Maximum number of files of one plan. Further ones are left to the next clean."""
 
 
 _FOUND_NOTHING: dict[str, LastClean] = {}
-"""By table: plans without files, which leave nothing on the timeline; the next plan need not look at the same again."""
+"""By table: plans without files, which are not added to the timeline, so that the next plan need not examine the same
+partitions again."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastClean:
-    """State that the last completed clean left: the write until which it looked, and that from which on all is kept."""
+    """State after the last completed clean: the last examined write, and the first retained one."""
 
     instant: str = ""
     earliest: str = ""
@@ -47,19 +48,19 @@ class LastClean:
 
     @classmethod
     def looked_through(cls, table: PinnedTable) -> LastClean | None:
-        """Return the last clean, or what this process has planned since without finding anything to delete."""
-        found, known = cls.of(table.active), _FOUND_NOTHING.get(table.storage.root)
-        if known is None or (found is not None and found.earliest >= known.earliest):
-            return found
-        # the table may have been made anew
-        return known if table.active.timeline.is_completed(known.earliest) else found
+        """Return the last clean, or a later plan of this process that found nothing to delete."""
+        last, known = cls.of(table.active), _FOUND_NOTHING.get(table.storage.root)
+        if known is None or (last is not None and last.earliest >= known.earliest):
+            return last
+        # The table may have been recreated.
+        return known if table.active.timeline.is_completed(known.earliest) else last
 
     @classmethod
     def of(cls, active: ActiveTimeline) -> LastClean | None:
         """Read it from the timeline; None without one.
 
         Raises:
-            CorruptInstantError: its file cannot be parsed.
+            CorruptInstantError: The file cannot be parsed.
         """
         last = active.timeline.completed().of_actions(Action.CLEAN).last
         if last is None:
@@ -76,10 +77,10 @@ class LastClean:
 
 
 def pending_cleans(active: ActiveTimeline) -> list[CleanPlan]:
-    """Return the plans of cleans that are not completed, oldest first. One that was never whole has no files.
+    """Return the plans of cleans that are not completed, oldest first. An incomplete plan has no files.
 
     Raises:
-        CorruptInstantError: a plan cannot be read.
+        CorruptInstantError: A plan cannot be parsed.
     """
     plans = []
     for instant in active.timeline.pending().of_actions(Action.CLEAN):
@@ -94,7 +95,7 @@ def pending_cleans(active: ActiveTimeline) -> list[CleanPlan]:
 
 
 def is_due(timeline: Timeline, last: LastClean | None, opts: Options) -> tuple[bool, str]:
-    """Return whether enough writes have completed since the last clean, and the reason in words."""
+    """Return whether enough writes have completed since the last clean, and the reason as text."""
     done = timeline.completed().writes()
     since = "" if last is None else last.last_completed
     count = sum(i.requested > since for i in done)
@@ -108,16 +109,16 @@ def now_of(table: PinnedTable) -> str:
 
 
 def make_clean_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = False) -> CleanPlan:
-    """Plan a clean; nothing is written. The plan is empty, with a reason, when there is nothing to do.
+    """Plan a clean, without writing anything. The plan is empty, with a reason, if there is nothing to do.
 
     Args:
-        table: the table with its timeline as of now.
-        opts: options of cleaning.
-        only_if_due: plan nothing before the trigger says so.
+        table: The table with its current timeline.
+        opts: Options of cleaning.
+        only_if_due: Plan nothing before the trigger is due.
 
     Raises:
-        CorruptInstantError: the timeline cannot be read.
-        InvalidOptionError: the partition filter is no regular expression.
+        CorruptInstantError: The timeline cannot be read.
+        InvalidOptionError: The partition filter is not a regular expression.
     """
     active, retention = table.active, Retention.of(opts)
     last = LastClean.of(active)
@@ -138,16 +139,16 @@ def make_clean_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = Fa
     )
     if earliest is None and not retention.by_versions:
         return _without(plan, f"the timeline has no writes beyond the last {retention}")
-    found = _with_files(table, opts, plan, retention, LastClean.looked_through(table), savepoints)
-    if earliest is not None and not len(found) and not found.incomplete:
+    complete_plan = _with_files(table, opts, plan, retention, LastClean.looked_through(table), savepoints)
+    if earliest is not None and not len(complete_plan) and not complete_plan.incomplete:
         checked = LastClean("", earliest.requested, plan.last_completed, plan.savepoints)
         _FOUND_NOTHING[table.storage.root] = checked
-    return found
+    return complete_plan
 
 
 def after_last_clean(plan: CleanPlan, active: ActiveTimeline, opts: Options) -> CleanPlan:
-    """Return a plan of files that were not looked for by the policy, so that the next clean goes on where the last one
-    has left off."""
+    """Return a plan of files that the policy did not select, such that the next clean continues where the last one
+    ended."""
     last = LastClean.of(active)
     plan = replace(plan, policy=Retention.of(opts).policy.value)
     if last is None:
@@ -167,21 +168,21 @@ def read_savepoints(active: ActiveTimeline) -> dict[str, pa.Array]:
     """Return the names of the files of each savepoint, by its instant.
 
     Raises:
-        CorruptInstantError: a savepoint cannot be read.
+        CorruptInstantError: A savepoint cannot be parsed.
     """
-    found = {}
+    files = {}
     for instant in active.timeline.completed().of_actions(Action.SAVEPOINT):
         record = active.completed_record(instant)
         names = [name for part in record["partitionMetadata"].values() for name in part["savepointDataFile"]]
-        found[instant.requested] = pa.array(names, pa.string())
-    return found
+        files[instant.requested] = pa.array(names, pa.string())
+    return files
 
 
 def needed_slices(active: ActiveTimeline) -> pa.Table:
-    """Return the slices that pending compactions, log compactions and clusterings work on (`NEEDED_SCHEMA`).
+    """Return the slices of pending compactions, log compactions and clusterings (`NEEDED_SCHEMA`).
 
     Raises:
-        CorruptInstantError: a plan cannot be read.
+        CorruptInstantError: A plan cannot be parsed.
     """
     plans = pending_plans(active, Action.COMPACTION) + pending_plans(active, Action.LOG_COMPACTION)
     parts = [plan.operations.select(NEEDED_SCHEMA.names).cast(NEEDED_SCHEMA) for plan in plans]
@@ -210,7 +211,7 @@ def _with_files(
     if partitions is not None and not partitions:
         return _without(plan, "no partition has changed since the last clean")
     view = FileSystemView.load(table, partitions=partitions, lister=files.list)
-    # files of change data go with the slice that they tell of
+    # Change data files are deleted with their slice.
     kind = pc.if_else(pc.equal(view.files["kind"], CDC), LOG, view.files["kind"])
     view.files = view.files.set_column(view.files.column_names.index("kind"), "kind", kind)
     if partitions is not None:
@@ -236,39 +237,39 @@ def _with_files(
 def changed_partitions(
     active: ActiveTimeline, last: LastClean, plan: CleanPlan, is_partitioned: bool
 ) -> list[str] | None:
-    """Return the partitions in which a clean may find more than the last one has found; None: any.
+    """Return the partitions in which a clean may find more files than the last one; None: any.
 
-    They are those of the writes that the last clean kept all for, and this one does not, and of savepoints that were
-    deleted since.
+    They are those of the writes that the last clean retained and this one does not, and of savepoints that were deleted
+    since.
     """
     start = active.timeline.start
     if last.incomplete or not last.earliest or start is None or last.earliest < start:
         return None
     writes = active.timeline.completed().writes()
-    asked = [i for i in writes if last.earliest <= i.requested < plan.earliest_instant]
+    affected = [i for i in writes if last.earliest <= i.requested < plan.earliest_instant]
     if is_partitioned or last.savepoints:
         gone = set(last.savepoints) - set(plan.savepoints)
         known = [i for i in writes if i.requested in gone]
         if len(known) < len(gone):
             return None
-        asked += known
-    found: set[str] = set()
-    for instant in asked:
+        affected += known
+    paths: set[str] = set()
+    for instant in affected:
         metadata = active.commit_metadata(instant)
-        found.update(pc.unique(metadata.stats["partitionPath"]).to_pylist())
+        paths.update(pc.unique(metadata.stats["partitionPath"]).to_pylist())
         if metadata.replaced is not None:
-            found.update(pc.unique(metadata.replaced["partition"]).to_pylist())
-    return sorted(found)
+            paths.update(pc.unique(metadata.replaced["partition"]).to_pylist())
+    return sorted(paths)
 
 
 def _bounded(timeline: Timeline, earliest: Instant, last: LastClean, most: int) -> Instant:
-    """Return the earliest instant to retain, at most so many commits after that of the last clean."""
+    """Return the earliest instant to retain, limited to a number of commits after that of the last clean."""
     between = [i for i in timeline.completed().writes() if last.earliest < i.requested <= earliest.requested]
     return between[most - 1] if last.earliest and len(between) > most else earliest
 
 
 def _filtered(table: PinnedTable, files: TableFiles, partitions: list[str] | None, opts: Options) -> list[str] | None:
-    """Return those of the partitions that the filters let through; None: all partitions."""
+    """Return those of the partitions that pass the filters; None: all partitions."""
     named = opts.get_typed(options.CLEAN_PARTITIONS)
     pattern = opts.get_typed(options.CLEAN_PARTITION_REGEX)
     if named:
@@ -287,12 +288,12 @@ def _filtered(table: PinnedTable, files: TableFiles, partitions: list[str] | Non
 
 
 def _emptied(table: PinnedTable, files: pa.Table, expired: pa.Table) -> tuple[str, ...]:
-    """Return the partitions of which a clean deletes all files; storage is asked for what nobody has listed."""
+    """Return the partitions of which a clean deletes all files. Files that were not listed are looked up in storage."""
     there = files.group_by("partition").aggregate([("path", "count")])
     gone = expired.group_by("partition").aggregate([("name", "count")])
     both = there.join(gone, keys="partition", join_type="inner")
     whole = both.filter(pc.equal(both["path_count"], both["name_count"]))["partition"].to_pylist()
-    found = []
+    emptied = []
     for partition in sorted(whole):
         listed = table.storage.list(partition)["path"]
         names = pc.replace_substring_regex(listed, r"^.*/", "")
@@ -301,12 +302,12 @@ def _emptied(table: PinnedTable, files: pa.Table, expired: pa.Table) -> tuple[st
             pc.or_(pc.is_in(names, value_set=mine.combine_chunks()), pc.starts_with(names, PARTITION_METADATA))
         )
         if partition and not pc.any(other).as_py() and not table.storage.list_dirs(partition):
-            found.append(partition)
-    return tuple(found)
+            emptied.append(partition)
+    return tuple(emptied)
 
 
 def empty_clean_due(table: PinnedTable, plan: CleanPlan, opts: Options) -> bool:
-    """Return whether a clean without files is to be put on the timeline, by the time since the last one."""
+    """Return True if a clean without files should be added to the timeline, by the time since the last one."""
     hours = opts.get_typed(options.CLEAN_EMPTY_INTERVAL_HOURS)
     if hours < 0 or plan.earliest is None:
         return False

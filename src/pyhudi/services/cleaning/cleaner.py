@@ -1,7 +1,7 @@
-"""Carrying out cleans: plans are put on the timeline, their files deleted, and the metadata table is told.
+"""Execution of cleans: plans are added to the timeline, their files deleted, and the metadata table updated.
 
-A clean that died is on the timeline with its plan, and the next one takes it up: to delete a file again does nothing.
-The table's lock is held to schedule and to complete, not while files are deleted.
+An interrupted clean is in the timeline with its plan, and the next one continues it: deleting a file again has no
+effect. The lock of the table is held to schedule and to complete, not while files are deleted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SERVICE = "clean"
 _THREADS = 16
 _BATCH = 1000
 _PLANS = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
-"""Pending ones keep file slices."""
+"""Actions whose pending plans retain file slices."""
 
 _log = logging.getLogger(__name__)
 
@@ -66,8 +66,8 @@ class Cleaner:
     Args:
         client: The table.
         opts: Options of cleaning and locks.
-        stats_reader: Reads files where the metadata table has to be built anew.
-        progress: Told how many files of how many are deleted.
+        stats_reader: Reads files if the metadata table has to be rebuilt.
+        progress: Called with the numbers of deleted and of all files.
     """
 
     def __init__(
@@ -86,16 +86,16 @@ class Cleaner:
         self._phases = Phases()
 
     def plan(self, *, only_if_due: bool = False) -> CleanPlan:
-        """Return the plan that a clean would make now; nothing is written."""
+        """Return the plan of a clean now, without writing anything."""
         return make_clean_plan(PinnedTable.of(self._client.reload()), self._opts, only_if_due=only_if_due)
 
     def run(self, *, only_if_due: bool = False) -> ServiceResult:
-        """Run the cleans that are pending, then plan and run one, if there is anything to delete.
+        """Execute pending cleans, then plan and execute one, if there is anything to delete.
 
         Raises:
-            TransactionError: a restore is pending, or a pending plan names files that the table still needs.
-            CorruptInstantError: a plan or the timeline cannot be read.
-            LockError: the table's lock could not be taken.
+            TransactionError: A restore is pending, or a pending plan contains files that the table still needs.
+            CorruptInstantError: A plan or the timeline cannot be read.
+            LockError: The lock of the table could not be acquired.
         """
         with self._phases("plan"):
             table = PinnedTable.of(self._client.reload())
@@ -124,12 +124,12 @@ class Cleaner:
         ).published(self._opts)
 
     def delete_orphans(self, choose: Callable[[PinnedTable], CleanPlan]) -> None:
-        """Run the cleans that are pending, then delete the files that ``choose`` names, of which no write knows. The
-        next clean goes on where the last one has left off.
+        """Execute pending cleans, then delete the files selected by ``choose``, which belong to no write. The next
+        clean continues where the last one ended.
 
         Raises:
-            TransactionError: a restore is pending, or a pending plan names files that the table still needs.
-            LockError: the table's lock could not be taken.
+            TransactionError: A restore is pending, or a pending plan contains files that the table still needs.
+            LockError: The lock of the table could not be acquired.
         """
         table = PinnedTable.of(self._client.reload())
         refuse_pending_restore(table.active)
@@ -158,7 +158,7 @@ class Cleaner:
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def _roll_back_failed(self, table: PinnedTable) -> None:
-        """Roll back writes whose heartbeat has stopped, where that is left to cleaning."""
+        """Roll back writes whose heartbeat has expired, if the policy leaves this to cleaning."""
         policy = failed_writes_policy(self._opts)
         if policy is not FailedWritesPolicy.LAZY:
             return
@@ -172,13 +172,13 @@ class Cleaner:
             rollbacks.clean_up(active, failed, self._opts)
 
     def _schedule(self, table: PinnedTable, plan: CleanPlan, *, only_if_due: bool) -> CleanPlan | None:
-        """Put a plan on the timeline; None if there is nothing to do any more."""
+        """Add a plan to the timeline; return None if there is nothing to do any more."""
         with self._generator.reserve() as slot:
             config = current_config(self._storage, table.config)
             active = ActiveTimeline.load(self._storage, config.layout)
             refuse_pending_restore(active)
             if _held(active) != _held(table.active):
-                # what keeps slices has changed since
+                # The retained slices have changed since.
                 now = PinnedTable(self._storage, config, active)
                 if pending_cleans(active) and not self._opts.get_typed(options.CLEAN_MULTIPLE_ENABLED):
                     return None
@@ -190,14 +190,14 @@ class Cleaner:
         return plan.scheduled(instant)
 
     def _check(self, table: PinnedTable, plan: CleanPlan) -> None:
-        """Refuse a pending plan, which anybody may have made, of files that somebody needs."""
+        """Refuse a pending plan, possibly of another program, with files that are still needed."""
         if not len(plan):
             return
         names = plan.files["name"].combine_chunks()
         view = FileSystemView.load(table, partitions=sorted(plan.names_by_partition()))
         latest = view.latest_slices()
         wanted = files_of(latest.filter(pa.array(holding(latest, names))))["name"]
-        if plan.orphans:  # readers may take them for the table's, which is what is wrong with them
+        if plan.orphans:  # Readers may consider them part of the table, which is the reason to delete them.
             wanted = wanted.slice(0, 0)
         saved = [names.filter(pc.is_in(names, value_set=kept)) for kept in read_savepoints(table.active).values()]
         needed = wanted.filter(pc.is_in(wanted, value_set=names)).to_pylist() + [
@@ -206,12 +206,13 @@ class Cleaner:
         if needed:
             raise TransactionError(
                 f"the pending clean {plan.instant} would delete {len(needed)} files that the table needs, such as "
-                f"{needed[0]!r}: the latest snapshot or a savepoint has them. Delete the files "
-                f"{table.config.layout.path(f'{plan.instant}.clean.requested')} and .inflight of it, and clean again"
+                f"{needed[0]!r}, which belongs to the latest snapshot or a savepoint. Delete its files "
+                f"{table.config.layout.path(f'{plan.instant}.clean.requested')} and .inflight, and clean again"
             )
 
     def _carry_out(self, plan: CleanPlan) -> bool:
-        """Delete the files of a plan and complete it; False if somebody else has done it, or it is gone."""
+        """Delete the files of a plan and complete it. Return False if another process has executed it, or it was
+        removed."""
         begun = time.monotonic()
         with self._phases("schedule"), self._generator.lock:
             active = self._client.reload().active_timeline()
@@ -257,7 +258,7 @@ class Cleaner:
 
 
 def _held(active: ActiveTimeline) -> set[tuple[str, str]]:
-    """Return what keeps file slices or has to do with them: savepoints, plans, cleans, rollbacks of writes."""
+    """Return the instants that retain or affect file slices: savepoints, plans, cleans, rollbacks of writes."""
     timeline = active.timeline
     pending = timeline.pending().of_actions(*_PLANS, Action.CLEAN)
     kept = [*pending, *timeline.of_actions(Action.SAVEPOINT, Action.ROLLBACK, Action.RESTORE)]
@@ -265,12 +266,12 @@ def _held(active: ActiveTimeline) -> set[tuple[str, str]]:
 
 
 def _pending(active: ActiveTimeline, instant: str | None) -> Instant | None:
-    found = None if instant is None else active.timeline.find(instant, Action.CLEAN)
-    return None if found is None or found.is_completed else found
+    clean = None if instant is None else active.timeline.find(instant, Action.CLEAN)
+    return None if clean is None or clean.is_completed else clean
 
 
 def _to_inflight(active: ActiveTimeline, entry: Instant, version: int) -> Instant | None:
-    # releases before 1.1 have the plan in both files
+    # Releases before 1.1 have the plan in both files.
     content = active.read(entry) if version < 9 else b""
     try:
         return active.to_inflight(entry, content)
@@ -279,13 +280,13 @@ def _to_inflight(active: ActiveTimeline, entry: Instant, version: int) -> Instan
 
 
 def _is_written(active: ActiveTimeline) -> bool:
-    """Return whether a write is pending, which may have begun files in any partition."""
+    """Return True if a write is pending, which may have created files in any partition."""
     writes = active.timeline.pending().of_actions(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     return any(not is_clustering(active, i) for i in writes)
 
 
 def _drop(storage: Storage, partition: str) -> bool:
-    """Delete the folder of a partition, if nothing is in it any more."""
+    """Delete the folder of a partition if it is empty."""
     names = [path.rpartition("/")[2] for path in storage.list(partition, recursive=True)["path"].to_pylist()]
     if not partition or not all(name.startswith(PARTITION_METADATA) for name in names):
         return False
@@ -301,5 +302,5 @@ def clean(
     only_if_due: bool = False,
     progress: Progress | None = None,
 ) -> ServiceResult:
-    """Run pending cleans, then plan and run one (`Cleaner.run`)."""
+    """Execute pending cleans, then plan and execute one (`Cleaner.run`)."""
     return Cleaner(client, opts, stats_reader, progress).run(only_if_due=only_if_due)

@@ -1,8 +1,7 @@
-"""Splitting and merging of the buckets of consistent hashing: the plan strategy for it, and the routing of rows to the
-buckets that come of it.
+"""Splitting and merging of consistent hashing buckets: the plan strategy, and the routing of rows to the new buckets.
 
-Large buckets are split in two, small neighbours on the ring of hashes become one. What the buckets of a partition are
-then is part of the plan, and written beside the old ones before the clustering is completed
+Large buckets are split in two, small adjacent ones on the ring of hashes are merged. The resulting buckets of a
+partition are part of the plan, and are written besides the old ones before the clustering is completed
 (`pyhudi.index.consistent_hashing`). Source of the rules: ``BaseConsistentHashingBucketClusteringPlanStrategy`` of
 Apache Hudi.
 """
@@ -41,13 +40,13 @@ Inputs = Callable[[pa.Table, int], pa.Table]
 
 
 def is_resizing(strategy: str) -> bool:
-    """Whether a plan or execution strategy, named with or without package, is that of consistent hashing."""
+    """Return True for the plan or execution strategy of consistent hashing, with or without package."""
     return "ConsistentBucket" in strategy
 
 
 @dataclass(frozen=True, slots=True)
 class ResizingRules:
-    """When buckets are split and merged. Sizes are bytes of base and log files. ``sorts``: the rows of other buckets
+    """Rules for splitting and merging buckets. Sizes are bytes of base and log files. ``sorts``: rows of other buckets
     are to be sorted, so they are rewritten, too."""
 
     most: int
@@ -59,10 +58,10 @@ class ResizingRules:
 
     @classmethod
     def of(cls, opts: Options, full_file: int) -> ResizingRules:
-        """From the options; ``full_file`` is the size of a full base file.
+        """Create the rules from the options; ``full_file`` is the maximum size of a base file.
 
         Raises:
-            ConfigError: there may be fewer buckets at most than at least.
+            ConfigError: The maximum number of buckets is less than the minimum.
         """
         first = opts.get_typed(options.INITIAL_BUCKETS)
         most, least = opts.get_typed(options.BUCKET_MAX), opts.get_typed(options.BUCKET_MIN)
@@ -76,37 +75,37 @@ class ResizingRules:
         )
         if rules.most < rules.least:
             raise ConfigError(
-                f"{options.BUCKET_MAX.key}={rules.most} is less than {options.BUCKET_MIN.key}={rules.least}; without "
-                f"these options both are {options.INITIAL_BUCKETS.key}"
+                f"{options.BUCKET_MAX.key}={rules.most} is less than {options.BUCKET_MIN.key}={rules.least}; the "
+                f"default of both is {options.INITIAL_BUCKETS.key}"
             )
         return rules
 
     def groups(
         self, slices: pa.Table, known: Mapping[str, HashingMetadata], inputs: Inputs
     ) -> tuple[pa.Table, tuple[int, ...], tuple[Extra, ...]]:
-        """The groups of a plan, the files that come of each, and what the plan says of each.
+        """Return the groups of a plan, the number of output files of each, and their additional metadata.
 
         Args:
-            slices: file slices that may be clustered (SLICE_SCHEMA), whole partitions only.
-            known: the buckets of each partition.
-            inputs: makes rows of a plan (`INPUT_SCHEMA`) from slices and the number of their group.
+            slices: File slices that may be clustered (SLICE_SCHEMA), whole partitions only.
+            known: Buckets of each partition.
+            inputs: Creates rows of a plan (`INPUT_SCHEMA`) from slices and the number of their group.
         """
         parts: list[pa.Table] = []
         outputs: list[int] = []
         extra: list[Extra] = []
         for partition in sorted(set(pc.unique(slices["partition"]).to_pylist()) & known.keys()):
-            here = slices.filter(pc.equal(slices["partition"], partition)).combine_chunks()
+            in_partition = slices.filter(pc.equal(slices["partition"], partition)).combine_chunks()
             metadata = known[partition]
-            for rows, children in self._changes(metadata, here):
+            for rows, children in self._changes(metadata, in_partition):
                 if len(outputs) >= self.max_groups:
                     break
-                parts.append(inputs(here.take(pa.array(rows)), len(outputs)))
+                parts.append(inputs(in_partition.take(pa.array(rows)), len(outputs)))
                 outputs.append(sum(child.tag is NodeTag.REPLACE for child in children))
                 extra.append(_encode(partition, metadata.sequence, children))
         return (pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()), tuple(outputs), tuple(extra)
 
     def _changes(self, metadata: HashingMetadata, slices: pa.Table) -> list[tuple[list[int], tuple[ChildNode, ...]]]:
-        """The slices (by row) of each group of a partition, and its new buckets: splits first, then merges."""
+        """Yield the slices (by row) of each group of a partition, and its new buckets: splits first, then merges."""
         of_id = {file_id: bucket for bucket, file_id in enumerate(metadata.file_ids())}
         rows = {of_id[name]: row for row, name in enumerate(slices["file_id"].to_pylist()) if name in of_id}
         file_sizes = pc.add(pc.fill_null(slices["base_size"], 0), list_sums(slices["log_sizes"])).to_pylist()
@@ -127,11 +126,11 @@ class ResizingRules:
         return [([rows[bucket] for bucket in run], children) for run, children in changes.items()]
 
     def _runs(self, metadata: HashingMetadata, sizes: Mapping[int, int], spare: int) -> list[list[int]]:
-        """Neighbours that become one bucket each, as long as that is small, and ``spare`` buckets may go."""
+        """Yield adjacent buckets to merge into one, as long as it is small, and ``spare`` buckets may be removed."""
         runs: list[list[int]] = []
         run: list[int] = []
         total = 0
-        for bucket in sizes:  # ascending
+        for bucket in sizes:  # Ascending.
             small = sizes[bucket] <= self.merge_up_to
             follows = bool(run) and metadata.bucket_before(bucket) == run[-1]
             if small and follows and spare > 0 and total <= self.merge_up_to:
@@ -147,20 +146,20 @@ class ResizingRules:
 
 @dataclass(frozen=True, slots=True)
 class BucketRouting:
-    """Where the rows of some buckets of a partition go: made once from the plan, sent to tasks."""
+    """Routing of the rows of some buckets of a partition: created once from the plan, sent to tasks."""
 
     bucketing: Bucketing
     old: HashingMetadata
     new: HashingMetadata
     sources: frozenset[str]
-    """The file groups that are read."""
+    """File groups that are read."""
 
     def parts(self, keys: pa.Array) -> dict[str, pa.Array]:
-        """The rows (int64) of each new file group.
+        """Return the rows (int64) of each new file group.
 
         Raises:
-            ConfigError: a key does not belong to the buckets that were read, so the options of the index are not those
-                that the table was written with.
+            ConfigError: A key does not belong to the buckets that were read, so the options of the index are not those
+                with which the table was written.
         """
         hashes = hashes_of(keys, self.bucketing.fields, splits_any=self.bucketing.splits_any)
         file_ids = self.old.file_ids()
@@ -168,9 +167,9 @@ class BucketRouting:
         if not mine.all():
             key = keys[int(np.flatnonzero(~mine)[0])].as_py()
             raise ConfigError(
-                f"the record key {key!r} is in file group {min(self.sources)!r}, but by "
-                f"{options.BUCKET_HASH_FIELD.key}={','.join(self.bucketing.fields)} it belongs to another bucket; give "
-                "the value that the table was made with"
+                f"the record key {key!r} is in file group {min(self.sources)!r}, but with "
+                f"{options.BUCKET_HASH_FIELD.key}={','.join(self.bucketing.fields)} it belongs to another bucket; "
+                "set the value with which the table was created"
             )
         buckets = self.new.buckets_of(hashes)
         names = self.new.file_ids()
@@ -178,39 +177,39 @@ class BucketRouting:
 
 
 def bucketing_of(config: TableConfig, opts: Options) -> Bucketing:
-    """The fields that choose the bucket of a key, in a table with consistent hashing whatever index the options name.
+    """Return the bucketing of a table with consistent hashing, regardless of the index in the options.
 
     Raises:
-        ConfigError: a hash field is no key field.
-        UnsupportedTableError: the table keeps no record keys.
+        ConfigError: A hash field is not a key field.
+        UnsupportedTableError: The table stores no record keys.
     """
     if not config.populate_meta_fields:
         raise UnsupportedTableError(
-            f"the table {config.name!r} keeps no record keys (hoodie.populate.meta.fields=false): its buckets are not "
-            "split or merged here; let Apache Hudi do it"
+            f"the table {config.name!r} stores no record keys (hoodie.populate.meta.fields=false), so pyhudi "
+            "cannot split or merge its buckets; use Apache Hudi"
         )
     given = {
         options.INDEX_TYPE.key: IndexType.BUCKET.value,
         options.BUCKET_ENGINE.key: BucketEngine.CONSISTENT_HASHING.value,
     }
-    found = Bucketing.of(config, Options.parse({**opts, **given}))
-    assert found is not None
-    return found
+    bucketing = Bucketing.of(config, Options.parse({**opts, **given}))
+    assert bucketing is not None
+    return bucketing
 
 
 def new_buckets(
     known: Mapping[str, HashingMetadata], instant: str, extra: Collection[Extra]
 ) -> dict[str, HashingMetadata]:
-    """The buckets of each partition after a plan is carried out.
+    """Return the buckets of each partition after a plan is executed.
 
     Args:
-        known: the buckets of the partitions as they are.
-        instant: the plan's.
-        extra: what the plan says of its groups.
+        known: Current buckets of the partitions.
+        instant: Instant of the plan.
+        extra: Additional metadata of the plan's groups.
 
     Raises:
-        FormatError: the plan does not say what becomes of buckets.
-        TransactionError: buckets of a partition were split or merged since the plan was made.
+        FormatError: The plan lacks the new buckets.
+        TransactionError: Buckets of a partition were split or merged since the plan was made.
     """
     children: dict[str, list[ChildNode]] = {}
     for one in extra:
@@ -241,6 +240,4 @@ def _decode(extra: Extra) -> tuple[str, int, list[ChildNode]]:
         ]
         return extra[_PARTITION], int(extra[_SEQUENCE]), nodes
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(
-            f"a group of the clustering plan does not say what becomes of its buckets: {error!r}"
-        ) from error
+        raise FormatError(f"a group of the clustering plan lacks its new buckets: {error!r}") from error

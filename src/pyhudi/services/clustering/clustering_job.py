@@ -1,4 +1,4 @@
-"""What the tasks of a clustering need: made once from a plan and the table, sent to every task, never changed."""
+"""Input of the tasks of a clustering: created once from a plan and the table, sent to every task, immutable."""
 
 from __future__ import annotations
 
@@ -49,28 +49,28 @@ if TYPE_CHECKING:
     from pyhudi.table.schema_history import ColumnNamesByInstant
 
 OPERATION = "CLUSTER"
-"""The operation of clusterings as commit metadata names it."""
+"""Operation of clusterings in commit metadata."""
 _ENDLESS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """File slices of one partition that are rewritten together: into ``outputs`` files, about; ``size`` is in bytes of
-    files."""
+    """File slices of one partition that are rewritten together: into approximately ``outputs`` files; ``size`` is in
+    bytes of files."""
 
     partition: str
     slices: tuple[FileSlice, ...]
     outputs: int
     size: int
     routing: BucketRouting | None = None
-    """Where rows go by their keys, if they belong to buckets."""
+    """Routing of rows by key, if they belong to buckets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringWork:
-    """A clustering as its tasks see it: how slices are read, in which order rows are written, how files are, and the
-    units, the largest first, each packed, because every task gets all of them and looks at one. ``copies``: row groups
-    of files are copied as they are, where that can be."""
+    """A clustering as seen by its tasks: settings for reading slices, order of rows, settings of files, and the units,
+    the largest first, each pickled, because every task gets all of them and uses one. ``copies``: row groups are copied
+    without decoding where possible."""
 
     reading: SliceContext
     context: WriteContext
@@ -80,12 +80,12 @@ class ClusteringWork:
     copies: bool = False
 
     def unit(self, number: int) -> Unit:
-        """One of the units."""
-        found: Unit = pickle.loads(self.packed[number])
-        return found
+        """Return one of the units."""
+        loaded: Unit = pickle.loads(self.packed[number])
+        return loaded
 
     def run(self, number: int, task: TaskId) -> list[Stat]:
-        """Rewrite one unit, sorted in memory if there is an order; returns the stats of the files."""
+        """Rewrite one unit, sorted in memory if there is an order. Return the stats of the files."""
         unit = self.unit(number)
         if self.copies and (stitched := self._stitched(unit, number, task)) is not None:
             return [stitched]
@@ -98,25 +98,25 @@ class ClusteringWork:
         return self.write(unit.partition, number, rows, task)
 
     def write(self, partition: str, number: int, rows: Iterator[pa.RecordBatch], task: TaskId) -> list[Stat]:
-        """Write rows as they come."""
+        """Write rows in input order."""
         return write_copies(self.context, self._named(task), partition, number, rows)
 
     def _stitched(self, unit: Unit, number: int, task: TaskId) -> Stat | None:
-        """Write a unit by copying row groups; None if that cannot be."""
+        """Write a unit by copying row groups; return None if this is not possible."""
         paths = [one.base_path for one in unit.slices if one.base_path is not None]
         if len(paths) < len(unit.slices) or any(one.log_paths for one in unit.slices):
             return None
         return stitch_files(self.context, self._named(task), unit.partition, number, paths)
 
     def _named(self, task: TaskId) -> TaskId:
-        """The task with a number of the attempt, so that no two attempts name files alike."""
+        """Return the task with a number derived from the attempt, so that file names of attempts differ."""
         return replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringJob:
-    """One clustering: the work for tasks, the units of it, and what the commit says. ``table`` is the table that
-    slices were looked up in, ``slices`` are these (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
+    """A clustering: the work of its tasks, its units, and its commit metadata. ``table`` is the table in which slices
+    were looked up, ``slices`` are these (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
 
     table: PinnedTable
     opts: Options
@@ -125,19 +125,19 @@ class ClusteringJob:
     slices: pa.Table
     schema_text: str
     buckets: Mapping[str, HashingMetadata] = field(default_factory=dict)
-    """The buckets of consistent hashing of each partition as the clustering leaves them; none where there are none."""
+    """Consistent hashing buckets of each partition after the clustering; empty if there are none."""
 
     @classmethod
     def of(
         cls, table: PinnedTable, plan: ClusteringPlan, opts: Options, *, attempt: int | None = None
     ) -> ClusteringJob:
-        """The job that carries out a plan on a table as it is now: whatever was written to the file groups since the
-        plan was made is clustered along. ``attempt`` is a number at random unless given.
+        """Create the job that executes a plan on the current table, including rows written to the file groups since the
+        plan was made. ``attempt`` is a random number by default.
 
         Raises:
-            UnsupportedTableError: the table, or the plan's strategy, is not clustered here.
-            ConfigError: options are wrong, or the plan sorts by a column that is not there.
-            TransactionError: files of the plan are gone.
+            UnsupportedTableError: The table, or the plan's strategy, is not supported.
+            ConfigError: Options are invalid, or a sort column does not exist.
+            TransactionError: Files of the plan no longer exist.
         """
         assert plan.instant is not None
         opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
@@ -163,42 +163,42 @@ class ClusteringJob:
 
     @property
     def replaced(self) -> pa.Table:
-        """The file groups that go out of view."""
-        found = [self.slices["partition"], self.slices["file_id"]]
-        return pa.Table.from_arrays(found, schema=REPLACED_SCHEMA)
+        """Return the file groups that are replaced."""
+        groups = [self.slices["partition"], self.slices["file_id"]]
+        return pa.Table.from_arrays(groups, schema=REPLACED_SCHEMA)
 
     def store_buckets(self) -> None:
-        """Write down the buckets that come of it; they count when it is completed."""
+        """Store the resulting buckets, which become valid when the clustering is completed."""
         for metadata in self.buckets.values():
             store(self.table.storage, metadata)
 
     def mark_buckets(self, instant: str) -> None:
-        """Say beside the buckets that it is completed."""
+        """Create the marker files of buckets for the completed clustering."""
         mark_completed(self.table.storage, self.buckets, instant)
 
     def metadata(self, stats: pa.Table) -> CommitMetadata:
-        """What the commit says."""
+        """Return the commit metadata."""
         names = self.work.context.names_at
         extra = {"schema": self.schema_text, **({} if names is None else names.recorded())}
         return CommitMetadata(OPERATION, stats, extra, replaced=self.replaced)
 
 
 def _check_columns_kept(instant: str, names: ColumnNamesByInstant | None) -> None:
-    """Refuse a plan that was made before columns were renamed or retyped: its instant is in the names of the new files,
-    which readers would take for files of the schema before."""
+    """Refuse a plan from before a change of columns: its instant is part of the names of the new files, for which
+    readers would use the earlier schema."""
     if names is not None and names.history.versions[-1].version_id > int(instant or "9" * 17):
         raise TransactionError(
-            f"the table's columns have been altered since clustering {instant} was planned; roll the plan back "
-            f"(HudiTable.services.rollback({instant!r})) and plan another one"
+            f"the columns of the table have been changed since clustering {instant} was planned; roll the plan "
+            f"back (HudiTable.services.rollback({instant!r})) and plan another one"
         )
 
 
 def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_columns: Sequence[str]) -> None:
-    """Refuse what cannot be clustered, before there is a plan.
+    """Refuse unsupported clusterings, before there is a plan.
 
     Raises:
-        UnsupportedTableError: the table, or the strategy, is not clustered here.
-        ConfigError: options are wrong, or there is no such column.
+        UnsupportedTableError: The table, or the strategy, is not supported.
+        ConfigError: Options are invalid, or a sort column does not exist.
     """
     is_single_file(strategy)
     evidence = bucket_evidence(table)
@@ -206,26 +206,26 @@ def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_col
     if is_resizing(strategy):
         if not consistent:
             raise UnsupportedTableError(
-                f"the table {table.config.name!r} has no buckets of consistent hashing to be split or merged; leave "
-                f"out {options.CLUSTERING_PLAN_STRATEGY.key}"
+                f"the table {table.config.name!r} has no consistent hashing buckets to split or merge; leave out "
+                f"{options.CLUSTERING_PLAN_STRATEGY.key}"
             )
         bucketing_of(table.config, opts)
     elif evidence is not None:
         cure = (
             f"set {options.CLUSTERING_PLAN_STRATEGY.key}={PLAN_STRATEGY} to split and merge its buckets"
             if consistent
-            else "compaction is what keeps such tables in shape"
+            else "use compaction for such tables"
         )
         raise UnsupportedTableError(
-            f"the table {table.config.name!r} has the bucket index ({evidence}): a file's name says which keys it "
-            f"holds, so rows cannot be moved to any other files; {cure}"
+            f"the table {table.config.name!r} has the bucket index ({evidence}): the name of a file determines "
+            f"its keys, so rows cannot be moved to other files; {cure}"
         )
     RowOrder.of(stored_columns(table, "cluster", None)[1], sort_columns, opts)
 
 
 def _units(table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool) -> tuple[pa.Table, tuple[Unit, ...]]:
-    """The slices that a plan's file groups have now, and units of them, the largest first. ``split``: rows have no
-    order, so a group that becomes several files is as many units."""
+    """Return the current slices of a plan's file groups, and units of them, the largest first. ``split``: rows have no
+    order, so a group with several output files is split into as many units."""
     view = FileSystemView.load(table, partitions=plan.partitions)
     slices = view.latest_slices()
     wanted = plan.inputs
@@ -242,15 +242,15 @@ def _units(table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool
             continue
         sizes = [(row["base_size"] or 0) + sum(row["log_sizes"] or ()) for row in rows]
         for some in _parts(sizes, target if split and outputs > 1 else _ENDLESS):
-            found = tuple(FileSlice.of(rows[i]) for i in some)
-            units.append(Unit(found[0].partition, found, outputs, sum(sizes[i] for i in some)))
+            group_slices = tuple(FileSlice.of(rows[i]) for i in some)
+            units.append(Unit(group_slices[0].partition, group_slices, outputs, sum(sizes[i] for i in some)))
     return slices, tuple(sorted(units, key=lambda unit: -unit.size))
 
 
 def _routed(
     table: PinnedTable, plan: ClusteringPlan, opts: Options, units: Sequence[Unit]
 ) -> tuple[Mapping[str, HashingMetadata], tuple[Unit, ...]]:
-    """The buckets that a plan leaves in each partition, and the units with the ways of rows to them."""
+    """Return the buckets of each partition after a plan, and the units with their routing."""
     assert plan.instant is not None
     bucketing = bucketing_of(table.config, opts)
     completed = [instant.requested for instant in table.active.timeline.completed()]
@@ -272,7 +272,7 @@ def _routed(
 
 
 def _parts(sizes: Sequence[int], target: int) -> list[list[int]]:
-    """Neighbours together, as long as they are not larger than the target."""
+    """Combine adjacent files as long as they do not exceed the target size."""
     parts: list[list[int]] = []
     room = -1
     for number, size in enumerate(sizes):
@@ -285,7 +285,7 @@ def _parts(sizes: Sequence[int], target: int) -> list[list[int]]:
 
 
 def _check_whole(planned: Mapping[str, Any], found: Mapping[str, Any] | None) -> None:
-    """A slice has all files that were there when it was planned, unless it is a newer one."""
+    """Check that a slice still has all files of its plan, unless it is a newer one."""
     if found is None:
         return
     planned_base, base = planned["base_file"], found["base_path"]
@@ -295,19 +295,20 @@ def _check_whole(planned: Mapping[str, Any], found: Mapping[str, Any] | None) ->
     gone = {planned_base, *planned["log_files"]} - names - {None}
     if gone:
         raise TransactionError(
-            f"the clustering plan names {min(gone)!r} of file group {planned['file_id']!r} in partition "
-            f"{planned['partition']!r}, which is gone: put the file back, or roll the plan back"
+            f"the clustering plan contains {min(gone)!r} of file group {planned['file_id']!r} in partition "
+            f"{planned['partition']!r}, which no longer exists: restore the file, or roll the plan back"
         )
 
 
 def _check_there(table: PinnedTable, wanted: pa.Table, slices: pa.Table) -> None:
-    """File groups that were replaced since may be missing: nobody sees them any more. Others may not."""
+    """Check that no file groups are missing, except those that were replaced since."""
     missing = wanted.filter(pc.invert(in_groups(wanted, slices)))
     if missing.num_rows:
         missing = missing.filter(pc.invert(in_groups(missing, replaced_groups(table.active, table.active.timeline))))
     if missing.num_rows:
         first = missing.slice(0, 1).to_pylist()[0]
         raise TransactionError(
-            f"the clustering plan names {missing.num_rows} file groups that the table does not have (first: "
-            f"{first['file_id']!r} in partition {first['partition']!r}): their files were deleted. Roll the plan back"
+            f"the clustering plan contains {missing.num_rows} file groups that the table does not have (first: "
+            f"{first['file_id']!r} in partition {first['partition']!r}): their files were deleted. Roll the plan "
+            "back"
         )

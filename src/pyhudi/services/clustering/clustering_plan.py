@@ -1,4 +1,4 @@
-"""Clustering plans: which file slices are rewritten together, as a value, as bytes, and for people."""
+"""Clustering plans: groups of file slices to rewrite, as objects, as bytes, and as text."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ INPUT_SCHEMA = pa.schema(
         ("write_mb", pa.int64()),
     ]
 )
-"""One row for each file slice: the number of its group; names of its base file (null: it has none) and of its log
-files, in the order in which they are merged, without folders; the bytes of the logs; whole megabytes (2^20) to be read
-and written. Sizes are null in plans of the timeline, which have them by group only."""
+"""One row per file slice: number of its group; names of its base file (null: none) and of its log files in merge order,
+without folders; total bytes of the logs; megabytes (2^20) to read and write. Sizes are null in plans from the timeline,
+which have them only per group."""
 
 SORT_PARAMETER = "hoodie.clustering.plan.strategy.sort.columns"
 _METRICS = {"TOTAL_LOG_FILES_SIZE": "log_bytes", "TOTAL_IO_READ_MB": "read_mb", "TOTAL_IO_WRITE_MB": "write_mb"}
@@ -36,13 +36,12 @@ _METRICS = {"TOTAL_LOG_FILES_SIZE": "log_bytes", "TOTAL_IO_READ_MB": "read_mb", 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringPlan:
-    """What a clustering is going to do.
+    """Plan of a clustering.
 
-    ``inputs`` has `INPUT_SCHEMA`; ``outputs`` says, for each group, how many files are expected to come of it.
-    ``extra`` has, for each group, what else the plan says of it: with consistent hashing its new buckets; else nothing.
-    ``strategy`` is the class that Apache Hudi carries the plan out by, ``sort_columns`` what rows are sorted by.
-    ``instant`` is None while the plan is not on the timeline, ``state`` how far it has come there. ``reason`` says why
-    it is due, or is not.
+    ``inputs`` has `INPUT_SCHEMA`; ``outputs`` has the expected number of output files of each group. ``extra`` is
+    additional metadata of each group: new buckets with consistent hashing, otherwise empty. ``strategy`` is the class
+    with which Apache Hudi executes the plan, ``sort_columns`` are the sort columns. ``instant`` is None while the plan
+    is not in the timeline, ``state`` is its state there. ``reason`` explains why it is due or not.
     """
 
     inputs: pa.Table = field(default_factory=INPUT_SCHEMA.empty_table)
@@ -56,31 +55,31 @@ class ClusteringPlan:
     extra: tuple[Mapping[str, str], ...] = ()
 
     def __len__(self) -> int:
-        """Groups."""
+        """Return the number of groups."""
         return len(self.outputs)
 
     @property
     def num_slices(self) -> int:
-        """File slices that are rewritten."""
+        """Number of file slices to rewrite."""
         return int(self.inputs.num_rows)
 
     @property
     def partitions(self) -> list[str]:
-        """The partitions in which file groups are clustered, sorted."""
-        found: list[str] = pc.unique(self.inputs["partition"]).to_pylist()
-        return sorted(found)
+        """Partitions with clustered file groups, sorted."""
+        paths: list[str] = pc.unique(self.inputs["partition"]).to_pylist()
+        return sorted(paths)
 
     @property
     def file_groups(self) -> pa.Table:
-        """The file groups that are rewritten: partition, file_id."""
+        """File groups to rewrite: partition, file_id."""
         return self.inputs.select(["partition", "file_id"])
 
     def scheduled(self, action: str, instant: str) -> ClusteringPlan:
-        """The same plan, on the timeline."""
+        """Return the same plan with its instant in the timeline."""
         return replace(self, action=action, instant=instant, state=State.REQUESTED)
 
     def encode(self, version: int, uri: Callable[[str], str]) -> bytes:
-        """The requested file of the timeline, for a table of that version; ``uri`` makes a path absolute."""
+        """Return the content of the requested file for a table of that version; ``uri`` makes a path absolute."""
         groups: list[dict[str, Any]] = []
         for row in self.inputs.to_pylist():
             if row["group"] == len(groups):
@@ -103,16 +102,18 @@ class ClusteringPlan:
 
     @classmethod
     def decode(cls, action: str, instant: str, state: State, data: bytes) -> ClusteringPlan:
-        """A plan from the timeline.
+        """Parse a plan from the timeline.
 
         Raises:
-            FormatError: the bytes are no whole plan of a clustering.
+            FormatError: The bytes are not a complete clustering plan.
         """
         plan = decode_record(Action.CLUSTERING, State.REQUESTED, data)["clusteringPlan"]
         if plan is None:
-            raise FormatError("it holds no clustering plan")
+            raise FormatError("it contains no clustering plan")
         groups = plan["inputGroups"] or ()
-        rows = [_row(number, found) for number, group in enumerate(groups) for found in group["slices"] or ()]
+        rows = [
+            _row(number, slice_record) for number, group in enumerate(groups) for slice_record in group["slices"] or ()
+        ]
         strategy = plan["strategy"] or {}
         columns = (strategy.get("strategyParams") or {}).get(SORT_PARAMETER) or ""
         return cls(
@@ -168,7 +169,7 @@ def _slice_record(row: Mapping[str, Any], uri: Callable[[str], str]) -> dict[str
 
 
 def _row(number: int, record: Mapping[str, Any]) -> dict[str, Any]:
-    """A slice of a plan. Of paths, which are those of the folder where the table lay then, only the names count."""
+    """Return a slice of a plan. Paths start with the base path at the time of the plan, so only names are used."""
     base = record["dataFilePath"]
     return {
         "group": number,

@@ -1,4 +1,4 @@
-"""Carrying out clusterings, from the plan on the timeline to the commit. Who does the work is given."""
+"""Execution of clusterings, from the plan in the timeline to the commit, by a given runner."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ _SORTED_IN_MEMORY = 256 * 1024 * 1024
 
 
 class ClusteringRunner(Protocol):
-    """Does the work of clusterings with some engine. ``stats_reader`` reads files where indexes are built."""
+    """Executes clusterings with an engine. ``stats_reader`` reads files to build indexes."""
 
     @property
     def stats_reader(self) -> FileStatsReader: ...
 
     def check(self, config: TableConfig, job: ClusteringJob) -> None:
-        """Refuse what the engine cannot do, before anything is touched."""
+        """Refuse jobs that the engine does not support, before anything is changed."""
         ...
 
     def run(self, job: ClusteringJob) -> pa.Table:
-        """Do the work of a job; returns the write stats."""
+        """Execute a job. Return the write stats."""
         ...
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
-        """Tell the indexes that the engine keeps where records are now; ``metadata`` is what the commit will say."""
+        """Update indexes that the engine maintains; ``metadata`` is the metadata of the commit."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringResult(WrittenFiles):
-    """What clusterings did. ``instants`` are those that were completed, oldest first; ``stats`` has one row for each
-    file that was written (WRITE_STAT_SCHEMA), ``replaced`` one for each file group that went out of view. ``reason``:
-    why there was nothing to be done, if that was looked at."""
+    """Result of clusterings. ``instants`` are the completed ones, oldest first; ``stats`` has one row per written file
+    (WRITE_STAT_SCHEMA), ``replaced`` one per replaced file group. ``reason``: why there was nothing to do, if
+    determined."""
 
     instants: tuple[str, ...] = ()
     stats: pa.Table = field(default_factory=WRITE_STAT_SCHEMA.empty_table)
@@ -76,11 +76,11 @@ class ClusteringResult(WrittenFiles):
 
     @property
     def num_replaced(self) -> int:
-        """File groups that went out of view."""
+        """Number of replaced file groups."""
         return int(self.replaced.num_rows)
 
     def and_(self, other: ClusteringResult) -> ClusteringResult:
-        """Both."""
+        """Return the combination of both results."""
         return ClusteringResult(
             (*self.instants, *other.instants),
             pa.concat_tables([self.stats, other.stats]),
@@ -105,16 +105,16 @@ def run_pending(
     leave_others: bool = False,
     asked_for: bool = False,
 ) -> ClusteringResult:
-    """Carry out the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: plans that somebody
-    else is carrying out, or has carried out, are left alone. ``asked_for``: the user has named the instant, and knows
-    that no other program is carrying it out.
+    """Execute the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: skip plans that
+    another process is executing or has executed. ``asked_for``: the user has requested the instant, knowing that no
+    other program executes it.
 
     Raises:
-        InstantNotFoundError: no such plan is pending.
-        ConflictError: a file group was changed meanwhile, or another process took this attempt for dead.
-        BusyError: somebody else is carrying out a plan.
-        TransactionError: a restore is pending, or files of a plan are gone.
-        SetupError: it needs Spark.
+        InstantNotFoundError: No such plan is pending.
+        ConflictError: A file group was changed concurrently, or another process considered this attempt dead.
+        BusyError: Another process is executing a plan.
+        TransactionError: A restore is pending, or files of a plan no longer exist.
+        SetupError: Spark is required.
     """
     plans = pending_plans(client.active_timeline())
     if instant is not None:
@@ -128,7 +128,7 @@ def run_pending(
         except BusyError as busy:
             if not leave_others:
                 raise
-            _log.warning("a plan is left pending: %s", busy)
+            _log.warning("a plan remains pending: %s", busy)
     return result
 
 
@@ -140,8 +140,8 @@ def run_all(
     only_if_due: bool = False,
     leave_others: bool = False,
 ) -> ClusteringResult:
-    """Carry out the pending plans or, if there are none, make a plan and carry it out: otherwise what has just been
-    clustered would be so again. Raises what `run_pending` and `schedule` do."""
+    """Execute the pending plans or, if there are none, make a plan and execute it, because a plan after pending ones
+    would cluster the same files again. Raises the errors of `run_pending` and `schedule`."""
     done = run_pending(client, opts, runner, leave_others=leave_others)
     if done:
         return done
@@ -154,21 +154,21 @@ def run_all(
 def run_plan(
     client: TableMetaClient, plan: ClusteringPlan, opts: Options, runner: ClusteringRunner, *, asked_for: bool = False
 ) -> ClusteringResult:
-    """Carry out one plan of the timeline. The result is empty when somebody else has done it. An error leaves the plan
-    to be tried again. ``asked_for`` and errors as of `run_pending`."""
+    """Execute one plan of the timeline. The result is empty if another process has executed it. After an error the plan
+    can be retried. ``asked_for`` and errors as of `run_pending`."""
     assert plan.instant is not None
     pinned = PinnedTable.of(client)
     check_clusterable(pinned, opts, plan.strategy, plan.sort_columns)
     job = ClusteringJob.of(pinned, plan, opts)
     runner.check(client.config, job)
-    found = PlannedTransaction.take_up(
+    taken = PlannedTransaction.take_up(
         *(client, plan.action, plan.instant, OPERATION, opts, job.work.context.attempt, runner.stats_reader),
         asked_for=asked_for,
     )
-    if found is None:
+    if taken is None:
         return ClusteringResult()
-    with found as tx:
-        # what was written before the plan was taken up is clustered along, what is written later is a conflict
+    with taken as tx:
+        # Rows written before the plan was taken over are included; later ones are a conflict.
         job = ClusteringJob.of(PinnedTable.of(client), plan, opts, attempt=job.work.attempt)
         tx.to_inflight()
         done = job.metadata(runner.run(job))
@@ -178,45 +178,47 @@ def run_plan(
         raise outcome.error()
     try:
         job.mark_buckets(outcome.instant.requested)
-    except Exception as failure:  # the next write makes the marks
-        _log.warning("the buckets of %s are not marked: %s", outcome.instant, failure)
+    except Exception as failure:  # The next write creates the marker files.
+        _log.warning("the marker files of the buckets of %s were not created: %s", outcome.instant, failure)
     stats = done.stats.select(WRITE_STAT_SCHEMA.names)
     return ClusteringResult((outcome.instant.requested,), stats, job.replaced)
 
 
 def cluster_one(job: ClusteringJob, number: int, task: TaskId) -> bytes:
-    """Rewrite one unit of a job; returns its write stats, packed."""
+    """Rewrite one unit of a job. Return its encoded write stats."""
     return encode_stats(job.work.run(number, task))
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadRunner:
-    """Does the work with threads of this process. Keeps no index with as many records as the table."""
+    """Executes the work on threads of this process. Does not maintain indexes with one record per row."""
 
     progress: Progress | None = None
 
     @property
     def stats_reader(self) -> FileStatsReader:
-        """Reads files by threads, too."""
+        """Reader of files on threads."""
         return LOCAL
 
     def check(self, config: TableConfig, job: ClusteringJob) -> None:
-        """Refuse tables with a record index, and more rows than can be sorted in memory.
+        """Refuse tables with a record index, and inputs too large to sort in memory.
 
         Raises:
-            SetupError: it needs Spark.
+            SetupError: Spark is required.
         """
         if RECORD_INDEX in config.metadata_partitions:
-            raise SetupError("to cluster a table with a record index, which has to follow, takes Spark: pass spark=…")
+            raise SetupError(
+                "clustering a table with a record index, which must be updated, requires Spark: pass spark=…"
+            )
         largest = max((unit.size for unit in job.units), default=0)
         if job.work.order and largest > _SORTED_IN_MEMORY:
             raise SetupError(
-                f"to sort {largest:,} bytes of files takes Spark: pass spark=…, or lower "
+                f"sorting {largest:,} bytes of files requires Spark: pass spark=…, or reduce "
                 "hoodie.clustering.plan.strategy.max.bytes.per.group for the next plan"
             )
 
     def run(self, job: ClusteringJob) -> pa.Table:
-        """Rewrite all units; returns the write stats."""
+        """Rewrite all units. Return the write stats."""
         failed = threading.Event()
 
         def work(number: int) -> bytes:
@@ -237,6 +239,6 @@ class ThreadRunner:
         return decode_stats(stats)
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
-        """Nothing is kept by itself."""
+        """Return None, because no indexes are maintained."""
         del client, tx, metadata
         return None

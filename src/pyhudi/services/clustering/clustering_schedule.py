@@ -1,4 +1,4 @@
-"""Planning clusterings, and putting the plans on the timeline for whoever runs them."""
+"""Planning and scheduling of clusterings."""
 
 from __future__ import annotations
 
@@ -35,34 +35,33 @@ _PLANNED_AS = (Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 
 def pending_plans(active: ActiveTimeline) -> list[ClusteringPlan]:
-    """The plans of pending clusterings, oldest first. Version 6 knows no action of their own.
+    """Return the plans of pending clusterings, oldest first. Version 6 has no separate action for them.
 
     Raises:
-        CorruptInstantError: a plan cannot be read.
+        CorruptInstantError: A plan cannot be parsed.
     """
     planned = active.timeline.pending().of_actions(*_PLANNED_AS)
     return read_plans(active, (i for i in planned if is_clustering(active, i)), ClusteringPlan.decode)
 
 
 def make_plan(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
-    """What would be planned now; nothing is written. The plan is empty when there is nothing to do, with
-    ``only_if_due`` also when it is too early.
+    """Return the plan of a clustering now, without writing anything. It is empty if there is nothing to do, with
+    ``only_if_due`` also if it is not due.
 
     Raises:
-        UnsupportedTableError: the table is not clustered here.
-        ConfigError: options are wrong, or a column to sort by is not there.
+        UnsupportedTableError: The table is not supported.
+        ConfigError: Options are invalid, or a sort column does not exist.
     """
     return _planner(client, opts, only_if_due=only_if_due)(client.active_timeline())
 
 
 def schedule(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
-    """Make a plan, as `make_plan` does, and put it on the timeline unless it is empty. The table's lock is held
-    meanwhile.
+    """Make a plan, as `make_plan`, and add it to the timeline unless it is empty, under the lock of the table.
 
     Raises:
-        UnsupportedTableError, ConfigError: as `make_plan`.
-        LockError: the table's lock could not be taken.
-        TransactionError: a restore is pending.
+        UnsupportedTableError, ConfigError: As `make_plan`.
+        LockError: The lock of the table could not be acquired.
+        TransactionError: A restore is pending.
     """
     client = client.reload()
     client.config.check_writable()
@@ -83,14 +82,15 @@ def schedule(client: TableMetaClient, opts: Options, *, only_if_due: bool = Fals
 
 
 def commits_since_clustering(timeline: Timeline) -> int:
-    """Completed commits since the last clustering or other replacement of file groups, pending ones too."""
+    """Return the number of completed commits since the last clustering or other replacement of file groups, including
+    pending ones."""
     last = max((i.requested for i in timeline.of_actions(*_PLANNED_AS)), default="")
     return sum(i.requested > last for i in timeline.writes().completed())
 
 
 def clustering_due(timeline: Timeline, opts: Options) -> Due:
-    """Whether a clustering is to be planned: inline after `hoodie.clustering.inline.max.commits` commits, planned for
-    others after `hoodie.clustering.async.max.commits`."""
+    """Return whether a clustering is to be planned: inline after `hoodie.clustering.inline.max.commits` commits,
+    asynchronously after `hoodie.clustering.async.max.commits`."""
     inline = opts.get_typed(options.CLUSTERING_INLINE)
     option = options.CLUSTERING_INLINE_MAX_COMMITS if inline else options.CLUSTERING_ASYNC_MAX_COMMITS
     least, count = opts.get_typed(option), commits_since_clustering(timeline)
@@ -100,7 +100,7 @@ def clustering_due(timeline: Timeline, opts: Options) -> Due:
 def _planner(
     client: TableMetaClient, opts: Options, *, only_if_due: bool
 ) -> Callable[[ActiveTimeline], ClusteringPlan]:
-    """What makes a plan from a timeline; options are looked at before the lock is taken."""
+    """Return a function that makes a plan from a timeline; options are validated before the lock is acquired."""
     strategy = PlanStrategy.of(opts, max_file_size(opts, client.config.base_file_format))
     columns = opts.get_typed(options.CLUSTERING_SORT_COLUMNS)
 
@@ -118,28 +118,28 @@ def _planner(
             inputs, outputs = strategy.groups(_free(active, slices))
         else:
             busy = [i for i in active.timeline.pending().writes() if i.action not in _PLANNED_AS]
-            if busy:  # it may have opened buckets that nobody sees yet
-                return ClusteringPlan(reason=f"buckets are not split or merged while a write is under way: {busy[0]}")
+            if busy:  # It may have created buckets that are not visible yet.
+                return ClusteringPlan(reason=f"buckets are not split or merged during a write: {busy[0]}")
             completed = [instant.requested for instant in active.timeline.completed()]
             known = load_metadata(client.storage, known_partitions(client.storage), completed)
             inputs, outputs, extra = strategy.resized(_free_partitions(active, slices), known)
-        reason = f"{'due' if due else 'asked for; by itself not due yet'}: {due.reason}"
+        reason = f"{'due' if due else 'requested; not due yet'}: {due.reason}"
         if not outputs:
-            reason = f"no file groups are left to be clustered; {reason}"
+            reason = f"there are no file groups to cluster; {reason}"
         return ClusteringPlan(inputs, outputs, strategy.execution, columns, reason=reason, extra=extra)
 
     return plan
 
 
 def _free_partitions(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
-    """The slices that no other plan works on, of partitions in which no file groups are about to be clustered: buckets
-    are split and merged one time after the other."""
+    """Return the slices that are in no other plan, in partitions without pending clustering, because buckets are split
+    and merged one plan at a time."""
     partitions = pc.unique(pending_clustering_groups(active)["partition"])
     return _free(active, slices.filter(pc.invert(pc.is_in(slices["partition"], partitions))))
 
 
 def _free(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
-    """The slices that no other plan works on."""
+    """Return the slices that are in no other plan."""
     plans = [*pending_compactions(active, Action.COMPACTION), *pending_compactions(active, Action.LOG_COMPACTION)]
     taken = [plan.operations.select(GROUP_SCHEMA.names) for plan in plans]
     taken.append(pending_clustering_groups(active).select(GROUP_SCHEMA.names))

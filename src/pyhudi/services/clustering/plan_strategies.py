@@ -1,5 +1,5 @@
-"""Which partitions and file slices a clustering takes on, and how they are grouped: the plan strategies of Apache Hudi,
-over Arrow tables of file slices."""
+"""Plan strategies of clustering: selection and grouping of partitions and file slices as in Apache Hudi, on Arrow
+tables of file slices."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _RUN_PACKAGE = "org.apache.hudi.client.clustering.run.strategy."
 _SINGLE_FILE_PLAN, _SINGLE_FILE_RUN = "SparkSingleFileSortPlanStrategy", "SparkSingleFileSortExecutionStrategy"
 _COPY_PLAN, _COPY_RUN = "SparkStreamCopyClusteringPlanStrategy", "SparkBinaryCopyClusteringExecutionStrategy"
 _STREAM_COPY_RUN = "SparkStreamCopyClusteringExecutionStrategy"
-"""What Apache Hudi lets such plans be carried out by. By default it does not compare the schemas of files then, but in
-its own plans; so plans that are made here name the other one, which does."""
+"""Class with which Apache Hudi executes plans for copying. By default it compares the schemas of files only for its own
+plan strategies, so pyhudi's plans name the strategy that always does."""
 _COPY_RUNS = frozenset((_COPY_RUN, _STREAM_COPY_RUN))
 _PLANS = {
     "SparkSizeBasedClusteringPlanStrategy": None,
@@ -39,7 +39,7 @@ _PLANS = {
     _COPY_PLAN: None,
     PLAN_STRATEGY: None,
 }
-"""Plan strategies, and the partition filter that some bring along."""
+"""Plan strategies, with the partition filter that some imply."""
 _RUNS = frozenset(
     {
         "SparkSortAndSizeExecutionStrategy",
@@ -54,7 +54,7 @@ _RUNS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PartitionFilter:
-    """Which partitions are looked at: those that are named (all if none are), then by pattern, then by ``mode``."""
+    """Partition filter: listed partitions (all if none are listed), then by pattern, then by ``mode``."""
 
     mode: PartitionFilterMode = PartitionFilterMode.NONE
     named: tuple[str, ...] = ()
@@ -66,26 +66,26 @@ class PartitionFilter:
     hour: int = 0
 
     def apply(self, partitions: Sequence[str]) -> list[str]:
-        """The partitions that are clustered, in the order in which they are."""
-        found = [path for path in sorted(partitions) if not self.named or path in self.named]
+        """Return the partitions to cluster, in order."""
+        selected = [path for path in sorted(partitions) if not self.named or path in self.named]
         if self.pattern is not None and not self.named:
-            found = [path for path in found if self.pattern.fullmatch(path)]
+            selected = [path for path in selected if self.pattern.fullmatch(path)]
         match self.mode:
             case PartitionFilterMode.RECENT_DAYS:
-                last = sorted(found, reverse=True)[self.skipped :]
+                last = sorted(selected, reverse=True)[self.skipped :]
                 return last[: self.lookback] if self.lookback else last
             case PartitionFilterMode.SELECTED_PARTITIONS:
-                return [path for path in found if self.begin <= path <= self.end]
+                return [path for path in selected if self.begin <= path <= self.end]
             case PartitionFilterMode.DAY_ROLLING:
-                return sorted(found, reverse=True)[self.hour :: 24]
+                return sorted(selected, reverse=True)[self.hour :: 24]
             case _:
-                return found
+                return selected
 
 
 @dataclass(frozen=True, slots=True)
 class PlanStrategy:
-    """How file slices become groups. Sizes are bytes; ``new_file_size`` is what a slice without a base file is taken to
-    need. ``execution`` is the class that carries the plan out."""
+    """Grouping of file slices. Sizes are in bytes; ``new_file_size`` is the assumed size for a slice without a base
+    file. ``execution`` is the class that executes the plan."""
 
     partitions: PartitionFilter
     execution: str
@@ -97,14 +97,14 @@ class PlanStrategy:
     leftovers: bool
     new_file_size: int
     resizing: ResizingRules | None = None
-    """Rules by which buckets of consistent hashing are split and merged, if that is what is planned."""
+    """Rules for splitting and merging consistent hashing buckets, if this is planned."""
 
     @classmethod
     def of(cls, opts: Options, new_file_size: int, now: datetime | None = None) -> PlanStrategy:
-        """From the options.
+        """Create the strategy from the options.
 
         Raises:
-            ConfigError: a strategy is unknown, or lacks an option.
+            ConfigError: A strategy is unknown, or lacks an option.
         """
         plan = _plan_name(opts)
         if plan not in _PLANS:
@@ -119,14 +119,14 @@ class PlanStrategy:
             execution = _RUN_PACKAGE + EXECUTION_STRATEGY
         if is_resizing(execution) != is_resizing(plan):
             raise ConfigError(
-                f"{options.CLUSTERING_PLAN_STRATEGY.key}={plan} and {options.CLUSTERING_EXECUTION_STRATEGY.key}="
-                f"{execution} do not go together: buckets are split and merged by {PLAN_STRATEGY} with "
-                f"{EXECUTION_STRATEGY}"
+                f"{options.CLUSTERING_PLAN_STRATEGY.key}={plan} and "
+                f"{options.CLUSTERING_EXECUTION_STRATEGY.key}={execution} cannot be combined: splitting and "
+                f"merging buckets requires {PLAN_STRATEGY} with {EXECUTION_STRATEGY}"
             )
         if is_single_file(execution) and not single:
             raise ConfigError(
-                f"{options.CLUSTERING_EXECUTION_STRATEGY.key}={execution} rewrites files one by one, for which the "
-                f"plan must be made by {options.CLUSTERING_PLAN_STRATEGY.key}={_PLAN_PACKAGE}{_SINGLE_FILE_PLAN}"
+                f"{options.CLUSTERING_EXECUTION_STRATEGY.key}={execution} rewrites files individually, which "
+                f"requires {options.CLUSTERING_PLAN_STRATEGY.key}={_PLAN_PACKAGE}{_SINGLE_FILE_PLAN}"
             )
         return cls(
             _partition_filter(opts, _PLANS[plan], now or datetime.now()),
@@ -142,7 +142,7 @@ class PlanStrategy:
         )
 
     def groups(self, slices: pa.Table) -> tuple[pa.Table, tuple[int, ...]]:
-        """The groups of a plan (`INPUT_SCHEMA`), and the files that are expected to come of each.
+        """Return the groups of a plan (`INPUT_SCHEMA`), and the expected number of output files of each.
 
         ``slices`` has :data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`.
         """
@@ -153,13 +153,13 @@ class PlanStrategy:
         for partition in self.partitions.apply(pc.unique(slices["partition"]).to_pylist()):
             if len(outputs) >= self.max_groups:
                 break
-            here = slices.filter(pc.equal(slices["partition"], partition)).combine_chunks()
-            sizes = pc.fill_null(here["base_size"], self.new_file_size).to_numpy()
+            in_partition = slices.filter(pc.equal(slices["partition"], partition)).combine_chunks()
+            sizes = pc.fill_null(in_partition["base_size"], self.new_file_size).to_numpy()
             order = np.argsort(-sizes, kind="stable")
             sizes = sizes[order]
             cuts = self._cuts(sizes)[: self.max_groups - len(outputs)]
             for begin, end in cuts:
-                chosen = here.take(pa.array(order[begin:end]))
+                chosen = in_partition.take(pa.array(order[begin:end]))
                 parts.append(_inputs(chosen, len(outputs), self.new_file_size))
                 outputs.append(1 if self.single_files else max(1, -(-int(sizes[begin:end].sum()) // self.target_bytes)))
         return (pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()), tuple(outputs)
@@ -167,15 +167,15 @@ class PlanStrategy:
     def resized(
         self, slices: pa.Table, known: Mapping[str, HashingMetadata]
     ) -> tuple[pa.Table, tuple[int, ...], tuple[Mapping[str, str], ...]]:
-        """The groups of a plan that splits and merges buckets, as of `ResizingRules.groups`; ``known`` are the buckets
-        of each partition."""
+        """Return the groups of a plan that splits and merges buckets, as of `ResizingRules.groups`; ``known`` are the
+        buckets of each partition."""
         assert self.resizing is not None
         chosen = self.partitions.apply(pc.unique(slices["partition"]).to_pylist())
         slices = slices.filter(pc.is_in(slices["partition"], pa.array(chosen, pa.string())))
         return self.resizing.groups(slices, known, lambda rows, number: _inputs(rows, number, self.new_file_size))
 
     def _cuts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
-        """Where groups begin and end in slices of these sizes, the largest first."""
+        """Return the boundaries of groups in slices of these sizes, the largest first."""
         if self.single_files:
             return [(n, n + 1) for n in range(len(sizes))]
         ends = np.cumsum(sizes)
@@ -191,10 +191,10 @@ class PlanStrategy:
 
 
 def is_single_file(execution: str) -> bool:
-    """Whether an execution strategy rewrites every file by itself.
+    """Return True if an execution strategy rewrites every file individually.
 
     Raises:
-        ConfigError: the strategy is unknown.
+        ConfigError: The strategy is unknown.
     """
     name = execution.removeprefix(_RUN_PACKAGE)
     if name not in _RUNS:
@@ -203,7 +203,7 @@ def is_single_file(execution: str) -> bool:
 
 
 def _plan_name(opts: Options) -> str:
-    """The plan strategy, without package; with consistent hashing it is the one for that unless another is named."""
+    """Return the plan strategy, without package; the default depends on whether the table has consistent hashing."""
     consistent = (
         opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
         and opts.get_typed(options.BUCKET_ENGINE) is BucketEngine.CONSISTENT_HASHING
@@ -214,7 +214,7 @@ def _plan_name(opts: Options) -> str:
 
 
 def is_copying(execution: str) -> bool:
-    """Whether an execution strategy copies row groups of files as they are, where that can be."""
+    """Return True if an execution strategy copies row groups without decoding where possible."""
     return execution.removeprefix(_RUN_PACKAGE) in _COPY_RUNS
 
 
@@ -225,7 +225,7 @@ def _partition_filter(opts: Options, brought: PartitionFilterMode | None, now: d
     )
     if mode is PartitionFilterMode.SELECTED_PARTITIONS and (begin is None or end is None):
         raise ConfigError(
-            f"{mode} needs {options.CLUSTERING_BEGIN_PARTITION.key} and {options.CLUSTERING_END_PARTITION.key}"
+            f"{mode} requires {options.CLUSTERING_BEGIN_PARTITION.key} and {options.CLUSTERING_END_PARTITION.key}"
         )
     text, pattern = opts.get_typed(options.CLUSTERING_PARTITION_REGEX), None
     if text:

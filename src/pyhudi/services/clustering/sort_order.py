@@ -1,4 +1,4 @@
-"""The order in which a clustering lays rows out: by columns one after the other, or along a curve through them."""
+"""Order of clustered rows: lexicographic by columns, or along a space-filling curve."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SEED = 1_000_003
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """How rows are sorted; false: they are not. ``columns`` are top-level names or dotted paths into structs,
-    ``sample_size`` says how many rows are looked at to lay a curve."""
+    """Sort order of rows; false without columns. ``columns`` are top-level names or dotted paths into structs,
+    ``sample_size`` is the number of rows sampled to construct a curve."""
 
     columns: tuple[str, ...] = ()
     layout: LayoutStrategy = LayoutStrategy.LINEAR
@@ -29,11 +29,11 @@ class RowOrder:
 
     @classmethod
     def of(cls, schema: pa.Schema, columns: Sequence[str], opts: Options) -> RowOrder:
-        """By columns of a table's own, as `hoodie.layout.optimize.strategy` wants it. A curve needs several columns:
-        along one it is the order of the column.
+        """Create the order by columns of a table, with the layout of `hoodie.layout.optimize.strategy`. A curve
+        requires several columns: for a single one it equals the order of the column.
 
         Raises:
-            ConfigError: a column is not there, or has no order.
+            ConfigError: A column does not exist, or has no order.
         """
         for name in columns:
             _check_column(schema, name)
@@ -47,16 +47,16 @@ class RowOrder:
 
     @property
     def is_curve(self) -> bool:
-        """Whether rows are sorted by their places on a curve."""
+        """True if rows are sorted by their positions on a curve."""
         return self.layout is not LayoutStrategy.LINEAR
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The top-level columns that have the values."""
+        """Top-level columns with the values."""
         return tuple(dict.fromkeys(name.split(".")[0] for name in self.columns))
 
     def sorted(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows in order; all are held in memory."""
+        """Return the rows in order; all are held in memory."""
         table = pa.Table.from_batches(batches, schema)
         if not table.num_rows:
             return
@@ -72,12 +72,12 @@ class RowOrder:
             yield from table.take(indices.slice(start, _PIECE_ROWS)).combine_chunks().to_batches()
 
     def values(self, rows: pa.Table | pa.RecordBatch) -> pa.Table:
-        """The values that rows are sorted by, as columns ``0``, ``1``, …"""
-        found = [_value(rows, name) for name in self.columns]
-        return pa.table(found, names=[str(n) for n in range(len(found))])
+        """Return the values by which rows are sorted, as columns ``0``, ``1``, …"""
+        columns = [_value(rows, name) for name in self.columns]
+        return pa.table(columns, names=[str(n) for n in range(len(columns))])
 
     def sample(self, batches: Iterator[pa.RecordBatch], most: int) -> pa.Table | None:
-        """Up to about ``most`` of the rows' `values`, chosen at random and evenly; None without rows."""
+        """Return approximately ``most`` of the rows' `values`, sampled uniformly; None without rows."""
         parts = [self.values(batch) for batch in batches if batch.num_rows]
         if not parts:
             return None
@@ -88,12 +88,12 @@ class RowOrder:
         return joined.take(pa.array(np.sort(chosen)))
 
     def bounds(self, sample: pa.Table) -> tuple[pa.Array, ...]:
-        """Where the ranges of the columns begin, by a sample of `values`."""
+        """Return the range boundaries of the columns, from a sample of `values`."""
         bits = bits_per_column(len(self.columns))
         return tuple(bounds(column, bits) for column in sample.columns)
 
     def places(self, values: pa.Table, lower: Sequence[pa.Array]) -> pa.Array:
-        """Where rows with these `values` stand on the curve (int64)."""
+        """Return the positions on the curve (int64) of rows with these `values`."""
         return places([column.combine_chunks() for column in values.columns], lower, self.layout)
 
 
@@ -101,23 +101,23 @@ def _check_column(schema: pa.Schema, name: str) -> None:
     parts = [name] if name in schema.names else name.split(".")
     field: pa.Field | None = None
     for part in parts:
-        found = schema if field is None else field.type
+        current = schema if field is None else field.type
         if field is not None and not pa.types.is_struct(field.type):
-            found = pa.schema([])
-        at = found.get_field_index(part)
+            current = pa.schema([])
+        at = current.get_field_index(part)
         if at < 0:
             near = next((n for n in schema.names if n.lower() == name.lower()), None)
             hint = f"; did you mean {near!r} (names are compared with their case)?" if near else ""
             raise ConfigError(
-                f"there is no column {name!r} to sort by ({options.CLUSTERING_SORT_COLUMNS.key}); the columns are: "
-                f"{', '.join(schema.names)}{hint}"
+                f"the sort column {name!r} does not exist ({options.CLUSTERING_SORT_COLUMNS.key}); the columns "
+                f"are: {', '.join(schema.names)}{hint}"
             )
-        field = found.field(at)
+        field = current.field(at)
     assert field is not None
     if pa.types.is_nested(field.type):
         raise ConfigError(
-            f"the column {name!r} to sort by ({options.CLUSTERING_SORT_COLUMNS.key}) is of type {field.type}, which "
-            "has no order; name a column inside of it"
+            f"the sort column {name!r} ({options.CLUSTERING_SORT_COLUMNS.key}) has type {field.type}, which has "
+            "no order; use a nested field"
         )
 
 

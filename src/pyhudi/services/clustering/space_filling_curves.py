@@ -1,8 +1,8 @@
-"""Places of rows along space-filling curves: z-order and Hilbert curves through the values of several columns.
+"""Positions of rows along space-filling curves: z-order and Hilbert curves through the values of several columns.
 
-Every column is cut into as many ranges as a sample says hold about equally many rows, so that neither skew nor common
-prefixes of texts matter. A row's coordinates are the numbers of its ranges; its place on the curve is computed of the
-coordinates' bits, for all rows of a batch at a time.
+Every column is divided into ranges with about equally many rows of a sample, so that neither skew nor common prefixes
+of texts matter. The coordinates of a row are the numbers of its ranges; its position on the curve is computed from the
+bits of the coordinates, for all rows of a batch at once.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import pyarrow.compute as pc
 from pyhudi.config.enums import LayoutStrategy
 
 _MOST_BITS = 12
-"""Ranges of a column, as a power of two: 4,096, more than any plan has files."""
+"""Number of ranges of a column, as a power of two: 4,096, more than the files of any plan."""
 _PLACE_BITS = 62
 
 Coordinates = npt.NDArray[np.int64]
 
 
 def bits_per_column(columns: int) -> int:
-    """Bits of each coordinate, so that a place fits into a signed 64-bit integer."""
+    """Return the bits of each coordinate, so that a position fits into a signed 64-bit integer."""
     return max(1, min(_MOST_BITS, _PLACE_BITS // max(1, columns)))
 
 
 def bounds(sample: pa.Array | pa.ChunkedArray, bits: int) -> pa.Array:
-    """The least values of all ranges of a column but the first, sorted, of a sample of its values: up to
-    ``2**bits - 1``, fewer where there are fewer values. Nulls and NaNs are in the first range."""
+    """Return the minimum values of all ranges of a column except the first, sorted, from a sample of its values: up to
+    ``2**bits - 1``, fewer if there are fewer values. Nulls and NaNs are in the first range."""
     values = _ordered(pc.drop_null(sample))
     if not len(values):
         return values
@@ -41,16 +41,16 @@ def bounds(sample: pa.Array | pa.ChunkedArray, bits: int) -> pa.Array:
 
 
 def ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
-    """The number of the range of each value, given `bounds`; 0 for nulls and NaNs."""
+    """Return the range number of each value, given `bounds`; 0 for nulls and NaNs."""
     found = np.zeros(len(values), dtype=np.int64)
     valid = _is_ordered(values).to_numpy(zero_copy_only=False)
     if not len(lower) or not valid.any():
         return found
     kept = values.filter(pa.array(valid))
-    # bounds and values are put in order together: what stands before a value tells its range, for every type alike
+    # Bounds and values are sorted together: the number of bounds before a value is its range, for every type alike.
     both = pa.concat_arrays([lower, kept.cast(lower.type)])
     is_bound = np.arange(len(both)) < len(lower)
-    order = pc.sort_indices(both).to_numpy()  # stable: a bound comes before its equals
+    order = pc.sort_indices(both).to_numpy()  # Stable: a bound precedes equal values.
     passed = np.cumsum(is_bound[order])
     numbers = np.empty(len(both), dtype=np.int64)
     numbers[order] = passed
@@ -59,18 +59,20 @@ def ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
 
 
 def places(columns: Sequence[pa.Array], lower: Sequence[pa.Array], layout: LayoutStrategy) -> pa.Array:
-    """Where rows with these values stand on the curve (int64); ``lower`` are the `bounds` of each column."""
+    """Return the positions on the curve (int64) of rows with these values; ``lower`` are the `bounds` of each
+    column."""
     bits = bits_per_column(len(columns))
-    found = [ranges(values, known) for values, known in zip(columns, lower, strict=True)]
-    # the topmost ranges would be the only ones that are used where there are few of them: spread them over all bits
+    coordinates = [ranges(values, known) for values, known in zip(columns, lower, strict=True)]
+    # With few ranges only the lowest bits would be used, so spread them over all bits.
     spread = [
-        coordinate << (bits - max(1, len(known).bit_length())) for coordinate, known in zip(found, lower, strict=True)
+        coordinate << (bits - max(1, len(known).bit_length()))
+        for coordinate, known in zip(coordinates, lower, strict=True)
     ]
     return pa.array(hilbert(spread, bits) if layout is LayoutStrategy.HILBERT else interleaved(spread, bits))
 
 
 def interleaved(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
-    """The bits of coordinates in turns, the first coordinate's first: places on a z-order curve."""
+    """Interleave the bits of coordinates, starting with the first coordinate: positions on a z-order curve."""
     place = np.zeros(len(coordinates[0]), dtype=np.int64)
     for bit in reversed(range(bits)):
         for coordinate in coordinates:
@@ -79,10 +81,10 @@ def interleaved(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
 
 
 def hilbert(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
-    """Places on a Hilbert curve, whose neighbours are neighbours in every column.
+    """Return positions on a Hilbert curve, whose adjacent positions are adjacent in every column.
 
-    After J. Skilling, Programming the Hilbert curve (2004): the coordinates are turned into the transposed place by
-    undoing rotations from the highest bit down, then Gray-coded.
+    After J. Skilling, Programming the Hilbert curve (2004): the coordinates are transformed into the transposed
+    position by undoing rotations from the highest bit down, then Gray-coded.
     """
     axes = [np.array(coordinate, dtype=np.int64) for coordinate in coordinates]
     first = axes[0]

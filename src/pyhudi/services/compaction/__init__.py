@@ -1,3 +1,5 @@
-"""Compaction and log compaction. Takes triggers, a strategy and file slices and gives a plan on the timeline; runs a
-pending plan, one task for each file slice, and commits it.
+"""Compaction and log compaction.
+
+Takes triggers, a strategy and file slices and adds a plan to the timeline; executes a pending plan, one task per file
+slice, and commits it.
 """

@@ -1,4 +1,4 @@
-"""Input of the tasks of a compaction: made once from a plan and the table, sent to every task, never changed."""
+"""Input of the tasks of a compaction: created once from a plan and the table, sent to every task, immutable."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompactionJob:
-    """One compaction, as its tasks see it: how slices are read, how files are written, and the slices, the largest
-    first, each packed, because every task gets all of them and looks at one. ``logs`` is set for log compactions.
-    ``attempt`` goes into the names of files: all attempts at a plan bear its instant, and tasks of two of them may well
-    have equal numbers. ``version`` says in commit metadata of which version of the table's schema the files are."""
+    """A compaction as seen by its tasks: settings for reading slices and writing files, and the slices, the largest
+    first, each pickled, because every task gets all of them and uses one. ``logs`` is set for log compactions.
+    ``attempt`` is part of file names, because all attempts at a plan have its instant, and their tasks may have the
+    same numbers. ``version`` is the schema version of the files for commit metadata."""
 
     reading: SliceContext
     context: WriteContext
@@ -55,14 +55,14 @@ class CompactionJob:
     def of(
         cls, table: PinnedTable, plan: CompactionPlan, opts: Options, *, attempt: int | None = None
     ) -> CompactionJob:
-        """The job that carries out a plan on a table as it is now; ``attempt`` is a number at random unless given.
+        """Create the job that executes a plan on the current table; ``attempt`` is a random number by default.
 
         Raises:
-            UnsupportedTableError: the table has no columns yet, or merges by a merger that is not registered.
-            ConfigError: options of the files are wrong.
+            UnsupportedTableError: The table has no columns yet, or its merger is not registered.
+            ConfigError: Options of the files are invalid.
         """
         assert plan.instant is not None
-        # the options may be those of the write before it
+        # The options may be those of the preceding write.
         opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
         stored, own = stored_columns(table, "compact", plan.instant)
         names = column_names(table, stored, plan.instant or None)
@@ -89,11 +89,11 @@ class CompactionJob:
 
     @property
     def operation(self) -> str:
-        """The operation as commit metadata names it."""
+        """Operation in commit metadata."""
         return operation_type(is_log=self.logs is not None)
 
     def run(self, number: int, task: TaskId) -> list[Stat]:
-        """Compact one slice; returns the stats of the files."""
+        """Compact one slice. Return the stats of the files."""
         one: FileSlice = pickle.loads(self.slices[number])
         task = replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
         if self.logs is not None:
@@ -102,45 +102,46 @@ class CompactionJob:
 
 
 def check_runnable(table: PinnedTable, opts: Options, *, is_log: bool) -> None:
-    """Refuse what `CompactionJob.of` would refuse of any plan, before there is one.
+    """Refuse jobs that `CompactionJob.of` would refuse for any plan, before there is one.
 
     Raises:
-        UnsupportedTableError, ConfigError: as there.
+        UnsupportedTableError, ConfigError: As `CompactionJob.of`.
     """
     CompactionJob.of(table, CompactionPlan(is_log=is_log, instant=""), opts)
 
 
 def operation_type(*, is_log: bool) -> str:
-    """The operation of compactions and log compactions as commit metadata names it."""
+    """Return the operation of compactions or log compactions in commit metadata."""
     return "LOG_COMPACT" if is_log else "COMPACT"
 
 
 def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tuple[pa.Schema, pa.Schema]:
-    """The columns that files store, with and without meta columns; ``purpose`` is the verb for what is done with them.
+    """Return the columns that files store, with and without meta columns; ``purpose`` is a verb for messages.
 
-    Files are of the schema that was in force at the ``instant`` in their names, where the table keeps a history of its
-    schemas; else they have the columns that the table has now.
+    Files have the schema that applied at the ``instant`` in their names, if the table has a schema history; otherwise
+    the current columns of the table.
 
     Raises:
-        UnsupportedTableError: the table has no columns yet.
+        UnsupportedTableError: The table has no columns yet.
     """
-    found = table_schema(table)
-    if found is not None and found.has_history and instant:
-        found = table_schema(table, instant)
-    if found is None:
+    current = table_schema(table)
+    if current is not None and current.has_history and instant:
+        current = table_schema(table, instant)
+    if current is None:
         raise UnsupportedTableError(
             f"the table at {table.storage.root} has no schema yet, so there is nothing to {purpose}"
         )
     config = table.config
     dropped = {f.name for f in config.partition_fields} if config.drop_partition_columns else set()
-    stored = pa.schema([f for f in found.schema if f.name not in dropped])
+    stored = pa.schema([f for f in current.schema if f.name not in dropped])
     return stored, remove_meta_columns(stored)
 
 
 def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:
-    """The slices of a plan with the sizes of their files, the largest first, so that the last task is a short one.
+    """Return the slices of a plan with the sizes of their files, the largest first, so that the last task is a short
+    one.
 
-    File groups that were replaced since are left out: nobody sees them any more, and the cleaner may have their files.
+    File groups that were replaced since are omitted: they are invisible, and the cleaner may have deleted their files.
     """
     if table.config.version < 8:
         files, by_slice = _all_logs(table, plan)
@@ -148,7 +149,7 @@ def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:
         files, by_slice = list_files(table.storage, plan.partitions)[0], {}
     gone = _replaced(table)
     size_of = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
-    found = []
+    slices = []
     for row in plan.operations.to_pylist():
         if (row["partition"], row["file_id"]) in gone:
             continue
@@ -157,18 +158,18 @@ def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:
         sizes = tuple(size_of.get(path, 0) for path in logs)
         total = sum(sizes) + (size_of.get(base, 0) if base is not None else 0)
         one = FileSlice(row["partition"], row["file_id"], row["base_instant"], base, logs, sizes)
-        found.append((total, one))
-    return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
+        slices.append((total, one))
+    return tuple(one for _, one in sorted(slices, key=lambda pair: -pair[0]))
 
 
 def _replaced(table: PinnedTable) -> frozenset[tuple[str, str]]:
-    """Partition and id of the file groups that are out of view."""
-    found = replaced_groups(table.active, table.active.timeline)
-    return frozenset(zip(found["partition"].to_pylist(), found["file_id"].to_pylist(), strict=True))
+    """Return partition and id of the replaced file groups."""
+    groups = replaced_groups(table.active, table.active.timeline)
+    return frozenset(zip(groups["partition"].to_pylist(), groups["file_id"].to_pylist(), strict=True))
 
 
 def _all_logs(table: PinnedTable, plan: CompactionPlan) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[str, ...]]]:
-    """All log files that the slices of a plan have by now. In version 6 a write that began before the plan was made
+    """Return all current log files of the slices of a plan. In version 6 a write that began before the plan was made
     still adds to them, and so does the rollback of a failed one."""
     view = FileSystemView.load(table, partitions=plan.partitions)
     slices = view.all_slices().select(["partition", "file_id", "base_instant", "log_paths"])

@@ -1,4 +1,4 @@
-"""Operations of compactions: one for each file slice, as rows of an Arrow table."""
+"""Operations of compactions: one per file slice, as rows of an Arrow table."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ OPERATION_SCHEMA = pa.schema(
         ("write_mb", pa.int64()),
     ]
 )
-"""One row for each file slice: names of its base file (null: it has none) and of its log files, in the order in which
-they are merged, without folders; the bytes of the logs; whole megabytes (2^20) to be read and, as far as can be
-foretold, written."""
+"""One row per file slice: names of its base file (null: none) and of its log files in merge order, without folders;
+total bytes of the logs; megabytes (2^20) to read and, as estimated, to write."""
 
 
 def operations_of(slices: pa.Table, excluded: pa.Table, max_file_size: int) -> pa.Table:
-    """The operations that compact all slices with log files, less those of the ``excluded`` file groups.
+    """Return the operations that compact all slices with log files, except those of the ``excluded`` file groups.
 
     ``slices`` has :data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`, ``excluded`` the columns partition and
-    file_id. The base file of a slice that has none is expected to get ``max_file_size`` bytes, as Apache Hudi does.
+    file_id. The base file of a slice without one is assumed to get ``max_file_size`` bytes, as in Apache Hudi.
     """
     slices = slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
     if excluded.num_rows and slices.num_rows:
@@ -60,7 +59,7 @@ def operations_of(slices: pa.Table, excluded: pa.Table, max_file_size: int) -> p
 
 
 def operation_paths(row: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
-    """The paths of an operation's base file and log files, relative to the table's root."""
+    """Return the paths of an operation's base file and log files, relative to the root of the table."""
     folder, base = row["partition"], row["base_file"]
     logs = tuple(join_path(folder, name) for name in row["log_files"])
     return (None if base is None else join_path(folder, base)), logs
@@ -71,7 +70,7 @@ def _names(paths: pa.ChunkedArray) -> pa.Array:
 
 
 def list_names(lists: pa.ChunkedArray) -> pa.Array:
-    """The names of files in lists of paths."""
+    """Return the names of files in lists of paths."""
     flat = lists.combine_chunks()
     counts = pc.list_value_length(flat).to_numpy()
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
@@ -79,7 +78,7 @@ def list_names(lists: pa.ChunkedArray) -> pa.Array:
 
 
 def list_sums(lists: pa.ChunkedArray) -> pa.Array:
-    """The sum (int64) of each of the lists of sizes; 0 of an empty one."""
+    """Return the sum (int64) of each list of sizes; 0 for an empty one."""
     flat = lists.combine_chunks()
     sums = np.bincount(pc.list_parent_indices(flat), pc.list_flatten(flat), minlength=len(flat))
     return pa.array(sums.astype(np.int64))

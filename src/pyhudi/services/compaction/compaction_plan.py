@@ -1,4 +1,4 @@
-"""Compaction plans: what a compaction or log compaction is going to do, as a value, as bytes, and for people."""
+"""Plans of compactions and log compactions, as objects, as bytes, and as text."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """The file slices that a compaction, or with ``is_log`` a log compaction, works on.
+    """File slices of a compaction or, with ``is_log``, a log compaction.
 
     ``operations`` has :data:`pyhudi.services.compaction.compaction_operations.OPERATION_SCHEMA`. ``instant`` is None
-    while the plan is not on the timeline, ``state`` how far it has come there. ``reason`` says why it is due, or is
-    not. ``missing`` are partitions in which something was left for the next plan.
+    while the plan is not in the timeline, ``state`` is its state there. ``reason`` explains why it is due or not.
+    ``missing`` are partitions with slices left for the next plan.
     """
 
     operations: pa.Table = field(default_factory=OPERATION_SCHEMA.empty_table)
@@ -39,14 +39,14 @@ class CompactionPlan:
 
     @property
     def action(self) -> str:
-        """The action of the timeline."""
+        """Action in the timeline."""
         return Action.LOG_COMPACTION if self.is_log else Action.COMPACTION
 
     @property
     def partitions(self) -> list[str]:
-        """The partitions in which file slices are compacted, sorted."""
-        found: list[str] = pc.unique(self.operations["partition"]).to_pylist()
-        return sorted(found)
+        """Partitions with compacted file slices, sorted."""
+        paths: list[str] = pc.unique(self.operations["partition"]).to_pylist()
+        return sorted(paths)
 
     @property
     def num_log_files(self) -> int:
@@ -55,15 +55,15 @@ class CompactionPlan:
 
     @property
     def log_bytes(self) -> int:
-        """Size of these log files, in bytes."""
+        """Total size of these log files in bytes."""
         return int(pc.sum(self.operations["log_bytes"]).as_py() or 0)
 
     def scheduled(self, instant: str) -> CompactionPlan:
-        """Return the same plan, on the timeline."""
+        """Return the same plan with its instant in the timeline."""
         return replace(self, instant=instant, state=State.REQUESTED)
 
     def encode(self, version: int) -> bytes:
-        """The requested file of the timeline, for a table of that version."""
+        """Return the content of the requested file for a table of that version."""
         strategy = {"compactorClassName": _LOG_COMPACTOR, "strategyParams": {}, "version": 1}
         record = plan_record(
             self.operations.to_pylist(),
@@ -76,10 +76,10 @@ class CompactionPlan:
 
     @classmethod
     def decode(cls, action: str, instant: str, state: State, data: bytes) -> CompactionPlan:
-        """A plan from the timeline.
+        """Parse a plan from the timeline.
 
         Raises:
-            FormatError: the bytes are no whole plan.
+            FormatError: The bytes are not a complete plan.
         """
         record = decode_record(action, State.REQUESTED, data)
         rows = [operation_row(operation) for operation in record["operations"] or ()]
@@ -91,7 +91,7 @@ class CompactionPlan:
             missing=tuple(record.get("missingSchedulePartitions") or ()),
         )
 
-    # --- showing -----------------------------------------------------------------------------------------------------
+    # --- display -----------------------------------------------------------------------------------------------------
 
     def _title(self) -> str:
         kind = "log compaction" if self.is_log else "compaction"

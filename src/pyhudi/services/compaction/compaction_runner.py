@@ -40,13 +40,13 @@ PROGRESS = "compact file slices"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
 
 Runner = Callable[[CompactionJob], pa.Table]
-"""Does the work of a job; returns the write stats."""
+"""Executes the work of a job. Returns the write stats."""
 
 
 @runtime_checkable
 class IndexMaintainer(Protocol):
-    """A `Runner` that does with its engine what the metadata table takes, too: it brings those indexes up to date that
-    need one, and ``stats_reader`` reads files where others are built."""
+    """A `Runner` whose engine also updates the metadata table: it updates the indexes that require an engine, and
+    ``stats_reader`` reads files to build others."""
 
     @property
     def stats_reader(self) -> FileStatsReader:
@@ -56,14 +56,15 @@ class IndexMaintainer(Protocol):
     def index_delta(
         self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata
     ) -> IndexDelta:
-        """Write what a compaction at ``instant`` has done to the indexes; ``metadata`` is what its commit will say."""
+        """Write the changes of a compaction at ``instant`` to the indexes; ``metadata`` is the metadata of its
+        commit."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult(WrittenFiles):
-    """Result of compactions. ``instants`` are those that were completed, oldest first; ``stats`` has one row for each
-    file that was written (WRITE_STAT_SCHEMA). ``reason``: why there was nothing to be done, if that was looked at."""
+    """Result of compactions. ``instants`` are the completed ones, oldest first; ``stats`` has one row per written file
+    (WRITE_STAT_SCHEMA). ``reason``: why there was nothing to do, if determined."""
 
     instants: tuple[str, ...] = ()
     stats: pa.Table = field(default_factory=WRITE_STAT_SCHEMA.empty_table)
@@ -79,7 +80,7 @@ class CompactionResult(WrittenFiles):
         return total(self.stats, "totalLogFilesCompacted")
 
     def and_(self, other: CompactionResult) -> CompactionResult:
-        """Return the sum of both."""
+        """Return the combination of both results."""
         return CompactionResult(
             (*self.instants, *other.instants), pa.concat_tables([self.stats, other.stats]), self.is_log
         )
@@ -105,15 +106,15 @@ def run_pending(
     leave_others: bool = False,
     asked_for: bool = False,
 ) -> CompactionResult:
-    """Carry out the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: plans that somebody
-    else is carrying out, or has carried out, are left alone. ``asked_for``: the user has named the instant, and knows
-    that no other program is carrying it out.
+    """Execute the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: skip plans that
+    another process is executing or has executed. ``asked_for``: the user has requested the instant, knowing that no
+    other program executes it.
 
     Raises:
-        InstantNotFoundError: no such plan is pending.
-        ConflictError: another process took this attempt for dead.
-        BusyError: somebody else is carrying out a plan.
-        TransactionError: a restore is pending.
+        InstantNotFoundError: No such plan is pending.
+        ConflictError: Another process considered this attempt dead.
+        BusyError: Another process is executing a plan.
+        TransactionError: A restore is pending.
     """
     check_compactable(client.config)
     action = Action.LOG_COMPACTION if is_log else Action.COMPACTION
@@ -129,38 +130,38 @@ def run_pending(
         except BusyError as busy:
             if not leave_others:
                 raise
-            _log.warning("a plan is left pending: %s", busy)
+            _log.warning("a plan remains pending: %s", busy)
     return result
 
 
 def run_plan(
     client: TableMetaClient, plan: CompactionPlan, opts: Options, runner: Runner, *, asked_for: bool = False
 ) -> CompactionResult:
-    """Carry out one plan of the timeline. The result is empty when that is not to be done any more: somebody else has
-    done it, or it is a log compaction that failed before or that a compaction has overtaken. An error leaves the plan
-    of a compaction to be tried again. ``asked_for`` as of `run_pending`.
+    """Execute one plan of the timeline. The result is empty if it is no longer to be executed: another process has
+    executed it, or it is a log compaction that failed before or that a later compaction includes. After an error the
+    plan of a compaction can be retried. ``asked_for`` as of `run_pending`.
 
     Raises:
-        ConflictError: another process took this attempt for dead.
-        BusyError: somebody else is carrying out the plan.
-        TransactionError: a restore is pending.
+        ConflictError: Another process considered this attempt dead.
+        BusyError: Another process is executing the plan.
+        TransactionError: A restore is pending.
     """
     assert plan.instant is not None
     nothing = CompactionResult(is_log=plan.is_log)
-    job = CompactionJob.of(PinnedTable.of(client), plan, opts)  # refuses what cannot be done before anything is touched
+    job = CompactionJob.of(PinnedTable.of(client), plan, opts)  # Refuse unsupported jobs before anything is changed.
     operation = operation_type(is_log=plan.is_log)
     keeper = runner if isinstance(runner, IndexMaintainer) else None
     stats_reader = LOCAL if keeper is None else keeper.stats_reader
-    found = PlannedTransaction.take_up(
+    taken = PlannedTransaction.take_up(
         *(client, plan.action, plan.instant, operation, opts, job.context.attempt, stats_reader), asked_for=asked_for
     )
-    if found is None:
+    if taken is None:
         return nothing
-    with found as tx:
+    with taken as tx:
         if plan.is_log and tx.is_overtaken(plan.operations.select(["partition", "file_id"])):
             tx.abort()
             return nothing
-        if client.config.version < 8:  # which blocks of its logs count may have changed since
+        if client.config.version < 8:  # The valid blocks of its logs may have changed since.
             job = CompactionJob.of(PinnedTable.of(client), plan, opts, attempt=job.attempt)
         tx.to_inflight()
         stats = runner(job)
@@ -175,12 +176,12 @@ def run_plan(
 
 
 def compact_one(job: CompactionJob, number: int, task: TaskId) -> bytes:
-    """Compact one slice of a job; returns its write stats, packed."""
+    """Compact one slice of a job. Return its encoded write stats."""
     return encode_stats(job.run(number, task))
 
 
 def run_in_threads(job: CompactionJob, *, progress: Progress | None = None) -> pa.Table:
-    """Run a job on threads of this process; returns the write stats."""
+    """Execute a job on threads of this process. Return the write stats."""
     failed = threading.Event()
     total = len(job.slices)
 

@@ -1,4 +1,4 @@
-"""Planning compactions and log compactions, and putting the plans on the timeline for whoever runs them."""
+"""Planning and scheduling of compactions and log compactions."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 def pending_plans(active: ActiveTimeline, action: str) -> list[CompactionPlan]:
-    """The plans of pending compactions or log compactions, oldest first.
+    """Return the plans of pending compactions or log compactions, oldest first.
 
     Raises:
-        CorruptInstantError: a plan cannot be read.
+        CorruptInstantError: A plan cannot be parsed.
     """
     return read_plans(active, active.timeline.pending().of_actions(action), CompactionPlan.decode)
 
@@ -45,12 +45,12 @@ def pending_plans(active: ActiveTimeline, action: str) -> list[CompactionPlan]:
 def make_plan(
     client: TableMetaClient, opts: Options, *, is_log: bool = False, only_if_due: bool = False
 ) -> CompactionPlan:
-    """Make a plan without writing it. The plan is empty when there is nothing to do, with ``only_if_due`` also when the
-    trigger says that it is too early.
+    """Make a plan without writing it. It is empty if there is nothing to do, with ``only_if_due`` also if it is not
+    due.
 
     Raises:
-        UnsupportedTableError: the table is no merge-on-read table.
-        ConfigError: the strategy cannot be had, or does not fit the table's partitions.
+        UnsupportedTableError: The table is not a merge-on-read table.
+        ConfigError: The strategy is unknown, or does not match the partitions of the table.
     """
     check_compactable(client.config)
     active = client.active_timeline()
@@ -61,18 +61,18 @@ def make_plan(
 def schedule(
     client: TableMetaClient, opts: Options, *, is_log: bool = False, only_if_due: bool = False, to_run: bool = False
 ) -> CompactionPlan:
-    """Make a plan, as `make_plan` does, and put it on the timeline unless it is empty.
+    """Make a plan, as `make_plan`, and add it to the timeline unless it is empty.
 
-    Another process may carry it out, with mergers or by a release that this one does not have. If it is ``to_run`` in
-    this one, what cannot be run here is refused before there is a plan.
+    Another process, with other mergers or of another release, may execute it. If it is ``to_run`` by this one,
+    unsupported jobs are refused before there is a plan.
 
-    The table's lock is held meanwhile: what has completed before the plan's instant is in the plan, what completes
-    later belongs to the slices that the compaction opens.
+    The lock of the table is held: writes completed before the plan's instant are part of the plan, later ones belong to
+    the slices that the compaction opens.
 
     Raises:
-        UnsupportedTableError: as `make_plan`; ``to_run``: as `CompactionJob.of`.
-        LockError: the table's lock could not be taken.
-        TransactionError: a restore is pending.
+        UnsupportedTableError: As `make_plan`; ``to_run``: as `CompactionJob.of`.
+        LockError: The lock of the table could not be acquired.
+        TransactionError: A restore is pending.
     """
     check_compactable(client.config)
     client = client.reload()
@@ -97,18 +97,18 @@ def schedule(
 
 
 def check_compactable(config: TableConfig) -> None:
-    """Refuse tables that have no log files."""
+    """Refuse tables without log files."""
     if config.table_type is not TableType.MERGE_ON_READ:
         raise UnsupportedTableError(
-            f"the table {config.name!r} is of type {config.table_type}, which has no log files to compact; compaction "
-            f"is for tables of type {TableType.MERGE_ON_READ}"
+            f"the table {config.name!r} has type {config.table_type}, which has no log files to compact; "
+            f"compaction requires the type {TableType.MERGE_ON_READ}"
         )
 
 
 def _planner(
     client: TableMetaClient, opts: Options, *, is_log: bool, only_if_due: bool
 ) -> Callable[[ActiveTimeline, str], CompactionPlan]:
-    """Return a function that makes a plan from a timeline; options are checked before the lock is taken."""
+    """Return a function that makes a plan from a timeline; options are validated before the lock is acquired."""
     strategies, limits = named_strategies(opts), Limits.of(opts)
 
     def plan(active: ActiveTimeline, now: str) -> CompactionPlan:
@@ -119,12 +119,12 @@ def _planner(
             return CompactionPlan(is_log=is_log, reason=blocked)
         if only_if_due and not due:
             return CompactionPlan(is_log=is_log, reason=f"not due: {due.reason}")
-        found = _candidates(client, active, opts, is_log=is_log)
-        if not found.num_rows:
-            reason = f"no log files are left to merge; {reason}"
+        candidates = _candidates(client, active, opts, is_log=is_log)
+        if not candidates.num_rows:
+            reason = f"there are no log files to merge; {reason}"
         if is_log:
-            return CompactionPlan(found, is_log=True, reason=reason)
-        chosen = choose(strategies, found, limits)
+            return CompactionPlan(candidates, is_log=True, reason=reason)
+        chosen = choose(strategies, candidates, limits)
         missing = chosen.left_out if limits.names_left_out else ()
         return CompactionPlan(chosen.operations, reason=reason, missing=missing)
 
@@ -132,38 +132,40 @@ def _planner(
 
 
 def _why(due: Due, active: ActiveTimeline, action: str) -> str:
-    """Reason for a plan at this time, and the plans that exist already: these are carried out before it."""
-    why = f"due: {due.reason}" if due else f"asked for; by itself not due yet: {due.reason}"
+    """Return the reason for a plan at this time, and the existing plans, which are executed before it."""
+    why = f"due: {due.reason}" if due else f"requested; not due yet: {due.reason}"
     planned = [instant.requested for instant in active.timeline.pending().of_actions(action)]
-    return f"{why}; planned before, and pending: {', '.join(planned)}" if planned else why
+    return f"{why}; earlier pending plans: {', '.join(planned)}" if planned else why
 
 
 def _candidates(client: TableMetaClient, active: ActiveTimeline, opts: Options, *, is_log: bool) -> pa.Table:
-    """All slices that can be compacted, as OPERATION_SCHEMA: those that no other plan works on."""
+    """Return all slices that can be compacted, as OPERATION_SCHEMA: those that are in no other plan."""
     plans = pending_plans(active, Action.COMPACTION)
     if is_log:
         plans += pending_plans(active, Action.LOG_COMPACTION)
     taken = [plan.operations.select(["partition", "file_id"]) for plan in plans]
     taken.append(pending_clustering_groups(active).select(["partition", "file_id"]))
     table = PinnedTable(client.storage, client.config, active)
-    found = operations_of(
+    operations = operations_of(
         FileSystemView.load(table).latest_slices(),
         pa.concat_tables([table.cast(GROUP_SCHEMA) for table in taken]),
         max_file_size(opts, client.config.base_file_format),
     )
-    if is_log and found.num_rows:
+    if is_log and operations.num_rows:
         least = opts.get_typed(options.LOG_COMPACTION_BLOCKS_THRESHOLD)
-        found = log_compaction_candidates(table, found, least)
-    return found
+        operations = log_compaction_candidates(table, operations, least)
+    return operations
 
 
 def _blocked_by(config: TableConfig, active: ActiveTimeline, opts: Options) -> str | None:
-    """Reason why nothing can be planned. In version 6 the name of a log file tells its slice, so a write that has begun
-    goes to slices that the compaction would end; where several may write at a time, writers check that themselves."""
+    """Return the reason why nothing can be planned. In version 6 log files belong to slices by name, so a running write
+    adds to slices that the compaction would close; with concurrent writers, the writers check this themselves."""
     if config.version >= 8 or failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
         return None
     services = (Action.COMPACTION, Action.LOG_COMPACTION)
     first = next((i for i in active.timeline.pending().writes() if i.action not in services), None)
     if first is None:
         return None
-    return f"{first} is under way, and in a table of version {config.version} nothing can be planned beside a write"
+    return (
+        f"{first} is pending, and compactions of a table of version {config.version} cannot be planned during a write"
+    )

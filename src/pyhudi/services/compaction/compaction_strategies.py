@@ -1,7 +1,7 @@
-"""Selection of the file slices of a compaction: the strategies of Apache Hudi, over Arrow tables of operations.
+"""Selection of the file slices of a compaction: Apache Hudi's strategies, on Arrow tables of operations.
 
-A strategy first chooses partitions, then puts the operations found there in order and leaves some out. It also tells
-the partitions where it left something, which go into the plan. The rules are those of Apache Hudi 1.2.0.
+A strategy first selects partitions, then orders and limits their operations. It also returns the partitions with
+remaining operations, which are recorded in the plan. The rules are those of Apache Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _DAY = re.compile(r"(\d+)[/-](\d+)[/-](\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits for strategies. ``target_mb`` bounds reading and writing of one compaction, thresholds are per file slice,
-    ``days`` counts back from ``today``. ``names_left_out``: plans name the partitions in which something is left."""
+    """Limits of strategies. ``target_mb`` limits reading and writing of one compaction, thresholds are per file slice,
+    ``days`` are counted back from ``today``. ``names_left_out``: plans list the partitions with remaining
+    operations."""
 
     target_mb: int
     log_bytes: int
@@ -39,7 +40,7 @@ class Limits:
 
     @classmethod
     def of(cls, opts: Options, today: date | None = None) -> Limits:
-        """Return the limits from `hoodie.compaction.…`."""
+        """Create the limits from `hoodie.compaction.…`."""
         return cls(
             opts.get_typed(options.COMPACTION_TARGET_IO),
             opts.get_typed(options.COMPACTION_LOG_SIZE_THRESHOLD),
@@ -52,13 +53,13 @@ class Limits:
 
     @property
     def earliest(self) -> date:
-        """The first of the days that count as recent."""
+        """First of the days that are considered recent."""
         return self.today - timedelta(days=self.days)
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Operations in the order in which they are planned, and the partitions of those that were left out for now."""
+    """Operations in planned order, and the partitions with remaining operations."""
 
     operations: pa.Table
     left_out: tuple[str, ...] = ()
@@ -66,7 +67,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Strategy: the partitions, then the operations, and their order."""
+    """A strategy: selection of partitions, and selection and order of operations."""
 
     name: str
     partitions: Callable[[Sequence[str], Limits], Sequence[str]]
@@ -74,29 +75,29 @@ class Strategy:
 
 
 def named_strategies(opts: Options) -> tuple[Strategy, ...]:
-    """The strategies that `hoodie.compaction.strategy` names, with or without package.
+    """Return the strategies in `hoodie.compaction.strategy`, with or without package.
 
     Raises:
-        InvalidOptionError: there is no such strategy, or it lacks an option.
+        InvalidOptionError: A strategy is unknown, or lacks an option.
     """
     option = options.COMPACTION_STRATEGY
-    found = []
+    strategies = []
     for given in split_names(opts.get_typed(option)):
         name = given.removeprefix(_PACKAGE)
         if name not in STRATEGIES:
             raise InvalidOptionError(option.key, given, ", ".join(sorted(STRATEGIES)))
         if name.startswith("PartitionRegex"):
             _check_regex(opts.get_typed(options.COMPACTION_PARTITION_REGEX), name)
-        found.append(STRATEGIES[name])
-    return tuple(found)
+        strategies.append(STRATEGIES[name])
+    return tuple(strategies)
 
 
 def choose(strategies: Sequence[Strategy], operations: pa.Table, limits: Limits) -> Chosen:
-    """Apply the strategies, one after the other, to the operations: first to their partitions, in whose order the
-    operations then come.
+    """Apply the strategies one after the other: first to the partitions, which determine the order of the operations,
+    then to the operations.
 
     Raises:
-        ConfigError: a strategy goes by days and a partition's path is no day.
+        ConfigError: A day-based strategy is used, and a partition's path is not a day.
     """
     left_out: list[str] = []
     paths: Sequence[str] = sorted(pc.unique(operations["partition"]).to_pylist())
@@ -138,23 +139,23 @@ def _matching(paths: Sequence[str], limits: Limits) -> Sequence[str]:
 
 
 def _day(path: str) -> date:
-    """The day that a partition's path tells, as ``2026/11/21`` or ``2026-11-21``, column names in it or not."""
-    found = _DAY.match(re.sub(r"(^|/)[^/]*?=", r"\1", path))
+    """Return the day in a partition's path, as ``2026/11/21`` or ``2026-11-21``, with or without column names."""
+    match = _DAY.match(re.sub(r"(^|/)[^/]*?=", r"\1", path))
     try:
-        if found is not None:
-            return date(*(int(part) for part in found.groups()))
+        if match is not None:
+            return date(*(int(part) for part in match.groups()))
     except ValueError:
         pass
     raise ConfigError(
-        f"the partition {path!r} is no day: compaction strategies by day need paths like 2026/11/21; choose another "
-        f"one by {options.COMPACTION_STRATEGY.key}"
+        f"the partition {path!r} is not a day: day-based compaction strategies require paths like 2026/11/21; "
+        f"choose another strategy in {options.COMPACTION_STRATEGY.key}"
     )
 
 
 def _check_regex(text: str | None, name: str) -> re.Pattern[str]:
     key = options.COMPACTION_PARTITION_REGEX.key
     if not text:
-        raise ConfigError(f"{name} needs the option {key!r}: a regular expression for partition paths")
+        raise ConfigError(f"{name} requires the option {key!r}: a regular expression for partition paths")
     try:
         return re.compile(text)
     except re.error as e:
@@ -169,7 +170,7 @@ def _everything(operations: pa.Table, _: Limits) -> Chosen:
 
 
 def _within_target(operations: pa.Table, limits: Limits) -> Chosen:
-    """Operations up to the target, the one that passes it included."""
+    """Return operations up to the target, including the one that exceeds it."""
     io = pc.add(operations["read_mb"], operations["write_mb"]).to_numpy()
     before = np.cumsum(io) - io
     fits = pa.array(before < limits.target_mb)
@@ -186,7 +187,7 @@ def _most_log_files(operations: pa.Table, limits: Limits) -> Chosen:
 
 
 def _largest(operations: pa.Table, measure: pa.ChunkedArray, threshold: int, limits: Limits) -> Chosen:
-    """Operations that reach the threshold, the largest first, within the target."""
+    """Return operations that reach the threshold, the largest first, up to the target."""
     numbers = measure.to_numpy()
     enough = numbers >= threshold
     below = operations.filter(pa.array(~enough))["partition"].to_pylist()
@@ -214,4 +215,4 @@ STRATEGIES = {
         Strategy("PartitionRegexBasedCompactionStrategy", _matching, _everything),
     )
 }
-"""Every strategy of Apache Hudi 1.2, by its class name without package."""
+"""All strategies of Apache Hudi 1.2, by class name without package."""

@@ -14,20 +14,20 @@ from pyhudi.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class DeltaCommits:
-    """Number of delta commits since a point of the timeline, and the instant of that point."""
+    """Number of delta commits since an instant, and that instant."""
 
     count: int
     since: str
 
     def seconds_until(self, now: str) -> int:
-        """Whole seconds from ``since`` to ``now``, fractions cut off at both ends."""
+        """Return the seconds from ``since`` to ``now``, both truncated to seconds."""
         begin, end = (parse_instant(text).replace(microsecond=0) for text in (self.since, now))
         return int((end - begin).total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Decision whether a service is due, with the reason in words."""
+    """Whether a service is due, with the reason."""
 
     is_due: bool
     reason: str
@@ -37,24 +37,25 @@ class Due:
 
 
 def since_compaction(timeline: Timeline) -> DeltaCommits | None:
-    """Completed delta commits since the last completed compaction, or since the first delta commit; None without any
-    delta commit in a table that was never compacted.
+    """Return the completed delta commits since the last completed compaction, or since the first delta commit; None for
+    a table without delta commits that was never compacted.
 
-    From table version 8 on those count that completed after the compaction was planned, before it those that were
-    requested later.
+    From table version 8 on these are the ones completed after the compaction was planned, before it those requested
+    later.
     """
     deltas = [i for i in timeline if i.action == Action.DELTA_COMMIT]
     last = _last(i for i in timeline if i.action == Action.COMMIT and i.is_completed)
     if last is not None:
-        found = [i for i in deltas if i.is_completed and i.order_time > last.requested]
-        return DeltaCommits(len(found), last.requested)
+        later = [i for i in deltas if i.is_completed and i.order_time > last.requested]
+        return DeltaCommits(len(later), last.requested)
     if not deltas:
         return None
     return DeltaCommits(sum(i.is_completed for i in deltas), deltas[0].requested)
 
 
 def since_request(timeline: Timeline) -> DeltaCommits | None:
-    """Delta commits, pending ones too, since the last compaction was planned, whether it has been run or not."""
+    """Return the delta commits, including pending ones, since the last compaction was planned, whether it was executed
+    or not."""
     deltas = [i for i in timeline if i.action == Action.DELTA_COMMIT]
     compactions = (i for i in timeline if i.action == Action.COMPACTION or (i.action == Action.COMMIT))
     last = _last(i for i in compactions if i.is_completed or i.action == Action.COMPACTION)
@@ -64,7 +65,7 @@ def since_request(timeline: Timeline) -> DeltaCommits | None:
 
 
 def since_log_compaction(active: ActiveTimeline) -> int:
-    """Delta commits since the last log compaction was planned; 0 while that one is pending."""
+    """Return the number of delta commits since the last log compaction was planned; 0 while it is pending."""
     deltas = [i for i in active.timeline if i.family == Action.DELTA_COMMIT]
     last = _last(i for i in deltas if is_log_compaction(active, i))
     if last is None:
@@ -75,7 +76,7 @@ def since_log_compaction(active: ActiveTimeline) -> int:
 
 
 def is_log_compaction(active: ActiveTimeline, instant: Instant) -> bool:
-    """Return True if a delta commit is a log compaction: such were planned."""
+    """Return True if a delta commit is a log compaction, which has a plan."""
     if instant.action == Action.LOG_COMPACTION:
         return True
     planned = active.in_state(instant, State.REQUESTED)
@@ -83,7 +84,7 @@ def is_log_compaction(active: ActiveTimeline, instant: Instant) -> bool:
 
 
 def compaction_due(timeline: Timeline, now: str, opts: Options) -> Due:
-    """Decide if a compaction is to be planned at the instant ``now``, by
+    """Return whether a compaction is to be planned at the instant ``now``, by
     `hoodie.compact.inline.trigger.strategy`."""
     trigger = opts.get_typed(options.COMPACT_TRIGGER)
     after_request = trigger is CompactionTrigger.NUM_COMMITS_AFTER_LAST_REQUEST
@@ -107,8 +108,8 @@ def compaction_due(timeline: Timeline, now: str, opts: Options) -> Due:
 
 
 def log_compaction_due(active: ActiveTimeline, opts: Options) -> Due:
-    """Decide if a log compaction is to be planned: `hoodie.log.compaction.blocks.threshold` delta commits since the
-    last compaction and since the last log compaction."""
+    """Return whether a log compaction is to be planned: `hoodie.log.compaction.blocks.threshold` delta commits since
+    the last compaction and since the last log compaction."""
     commits = since_compaction(active.timeline)
     if commits is None:
         return Due(False, "there are no delta commits")

@@ -1,4 +1,4 @@
-"""File slices worth a log compaction: those with many log blocks, by the blocks' headers."""
+"""Selection of file slices for log compaction: those with many log blocks, determined from block headers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SCAN_THREADS = 8
 
 
 def log_compaction_candidates(table: PinnedTable, operations: pa.Table, least: int) -> pa.Table:
-    """Return the operations whose slices have at least the given number of log files, or blocks that count.
+    """Return the operations whose slices have at least the given number of log files, or of valid blocks.
 
-    Slices with partial updates are left out: what such a block does not say is to be looked up in the base file, and a
-    block of whole records would say that it is null.
+    Slices with partial updates are omitted: columns missing in such a block are taken from the base file, whereas a
+    block of whole records would set them to null.
 
     Raises:
-        FormatError: a log file is damaged.
+        FormatError: A log file is corrupt.
     """
     view = block_view(table)
 

@@ -1,3 +1,5 @@
-"""Index builds and drops. Takes the name and options of an index and gives partitions of the metadata table, built
-under the table's lock or while writers go on.
+"""Index builds and drops.
+
+Takes the name and options of an index and builds partitions of the metadata table, under the lock of the table or
+concurrently with writers.
 """

@@ -1,9 +1,9 @@
-"""Execution of index plans: builds of the completed data, while writers go on and maintain the indexes.
+"""Execution of index plans: builds from completed data, concurrent with writers that maintain the indexes.
 
-The table's lock is held twice, for moments: to announce the partitions, with their file groups, and to publish them.
-What is completed in between is told to the partitions by the writes themselves; if one has not, as it knew nothing of
-them, they are begun anew. Whoever takes up a plan first undoes
-what an earlier attempt left; an attempt that fails undoes itself, and leaves the plan.
+The lock of the table is held twice, for short times: to announce the partitions, after creating their file groups, and
+to publish them. In between, writes themselves update the partitions; if a write has not, because it did not know them,
+the build starts again. Each attempt first removes leftovers of an earlier one; a failed attempt is undone, and the plan
+remains.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.heartbeat import Heartbeat
 
 _TRIES = 3
-"""Number of times that base files are written while writers go on; the last time excludes other writers."""
+"""Number of attempts to write base files concurrently with writers; the last one excludes other writers."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,20 +59,19 @@ def run_index(
     stats_reader: FileStatsReader = LOCAL,
     progress: Progress | None = None,
 ) -> IndexResult:
-    """Carry out the pending plans of indexes, oldest first, or only the one of ``instant``; ``preparer`` is asked for
-    what is needed for indexes that an engine builds, ``stats_reader`` reads files for the others. With ``dry_run``
-    nothing is done.
+    """Execute the pending index plans, oldest first, or only the one of ``instant``. ``preparer`` prepares indexes that
+    require an engine, ``stats_reader`` reads files for the others. With ``dry_run`` nothing is done.
 
     Raises:
-        InstantNotFoundError: no such plan is pending.
-        ConflictError: another process took this attempt for dead, or a write could not keep the index.
-        BusyError: somebody else is carrying out a plan.
-        UnsupportedTableError: a plan names an index that is not built here, or that the table cannot have.
-        ConfigError: what an index needs is not there.
-        TransactionError: a restore is pending.
+        InstantNotFoundError: No such plan is pending.
+        ConflictError: Another process considered this attempt dead, or a write could not maintain the index.
+        BusyError: Another process is executing a plan.
+        UnsupportedTableError: A plan contains an index that pyhudi or the table does not support.
+        ConfigError: A prerequisite of an index is missing.
+        TransactionError: A restore is pending.
     """
     if not is_enabled(opts):
-        raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
     plans = pending_index_plans(client.active_timeline())
     if instant is not None:
         plans = [plan for plan in plans if plan.instant == instant]
@@ -85,12 +84,12 @@ def run_index(
     built: list[str] = []
     for plan in plans:
         built += _Attempt(client, opts, plan, preparer, stats_reader, progress).run()
-    return IndexResult(tuple(built), "" if built else "the table has what was planned")
+    return IndexResult(tuple(built), "" if built else "the table has the planned indexes")
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A plan that was taken up: what is to be written, and who hears what writes tell meanwhile."""
+    """A plan being executed: the partitions to write, and the detector of missed updates."""
 
     prepared: list[Prepared]
     missed_updates: MissedUpdateDetector
@@ -98,10 +97,10 @@ class _Begun:
     progress: Progress | None = None
 
     def verify(self, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
-        """Check that the table can still have what was built.
+        """Check that the table still supports the built indexes.
 
         Raises:
-            UnsupportedTableError: it cannot.
+            UnsupportedTableError: It does not.
         """
         for one in self.prepared:
             if one.verify is not None:
@@ -109,7 +108,7 @@ class _Begun:
 
 
 class _Attempt:
-    """Attempt at running a plan."""
+    """Attempt at executing a plan."""
 
     def __init__(
         self,
@@ -134,11 +133,11 @@ class _Attempt:
         self._opts = opts
 
     def run(self) -> Sequence[str]:
-        """Build the partitions of the plan; returns those that were built."""
+        """Build the partitions of the plan. Return those that were built."""
         try:
             return self._build()
         except BaseException:
-            with contextlib.suppress(Exception):  # what went wrong first is what the caller has to know
+            with contextlib.suppress(Exception):  # The first error is the one to report.
                 self._give_up()
             raise
         finally:
@@ -153,7 +152,7 @@ class _Attempt:
                 return ()
             stats = _written(begun)
             data = self._client.active_timeline()
-            if stats is not None:  # what is known before needs no look while others wait
+            if stats is not None:  # Checked before other processes have to wait.
                 begun.missed_updates.missed(data, metadata_timeline(self._storage, self._client.config.version))
                 begun.verify(stats, data)
             with lock_table(self._client, self._opts, self._stats_reader) as table:
@@ -170,13 +169,13 @@ class _Attempt:
                         begun.verify(stats, table.data)
                     return self._publish(table, begun, stats)
                 begun = self._begin(table, anew=True)
-                if begun is not None and not left:  # nobody writes now, so nothing can be missed
+                if begun is not None and not left:  # Nobody writes now, so nothing can be missed.
                     table = replace(table, config=TableConfig.load(table.storage))
                     return self._publish(table, begun, [stat for one in begun.prepared for stat in one.write()])
         return ()
 
     def _begin(self, table: LockedTable, *, anew: bool = False) -> _Begun | None:
-        """Announce the partitions; None if there is nothing to be done any more."""
+        """Announce the partitions; return None if there is nothing to do any more."""
         storage, data, mine = table.storage, table.data, self._heartbeat is not None
         entry = data.timeline.find(self._instant, Action.INDEXING)
         if entry is None or entry.is_completed:
@@ -212,7 +211,7 @@ class _Attempt:
         return _Begun(prepared, missed, entry, self._progress)
 
     def _renew(self, table: LockedTable, instant: str) -> Instant:
-        """Replace the plan on the timeline by one of a new instant; returns that."""
+        """Replace the plan in the timeline by one with a new instant. Return it."""
         content = replace(self._plan, instant=instant).encode(table.config.version)
         entry = table.data.create_requested(Action.INDEXING, instant, content)
         table.data.delete_pending(self._instant, Action.INDEXING)
@@ -238,10 +237,10 @@ class _Attempt:
         return partitions
 
     def _check(self, table: LockedTable, begun: _Begun) -> None:
-        """Check that the table can still have the indexes.
+        """Check that the table still supports the indexes.
 
         Raises:
-            ConfigError, UnsupportedTableError: it cannot, by what others have done meanwhile.
+            ConfigError, UnsupportedTableError: It does not, because of concurrent changes.
         """
         built = {one.partition for one in begun.prepared}
         for request in self._requests:
@@ -253,12 +252,12 @@ class _Attempt:
         gone = sorted(partitions - set(table.config.metadata_partitions_inflight))
         if gone:
             raise ConflictError(
-                f"{', '.join(gone)} went out of the metadata table while being built, by a write that could not keep "
-                "it up to date, or that built the metadata table anew; run the plan again"
+                f"{', '.join(gone)} was removed from the metadata table during its build, by a write that could "
+                "not maintain it, or that rebuilt the metadata table; run the plan again"
             )
 
     def _give_up(self) -> None:
-        """Revert to the plan as it was before."""
+        """Revert to the state before the attempt."""
         with lock_table(self._client, self._opts, self._stats_reader) as table:
             entry = table.data.timeline.find(self._instant, Action.INDEXING)
             if entry is None or entry.is_completed or not self._claim.is_mine():
@@ -273,14 +272,14 @@ class _Attempt:
         entry = table.data.timeline.find(self._instant, Action.INDEXING)
         if entry is None or entry.state is not State.INFLIGHT or not self._claim.is_mine():
             raise ConflictError(
-                f"the indexing {self._instant} is not this attempt's any more: another process took it for dead, or "
-                "dropped the index. With several processes at work set "
+                f"the indexing {self._instant} no longer belongs to this attempt: another process considered it "
+                "dead, or dropped the index. With several processes set "
                 "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
             )
 
 
 def _written(begun: _Begun) -> list[Mapping[str, Any]] | None:
-    """Write the base files; returns their write stats. None: files of the table were cleaned away meanwhile."""
+    """Write the base files. Return their write stats; None if files of the table were cleaned in the meantime."""
     try:
         stats: list[Mapping[str, Any]] = []
         for number, one in enumerate(begun.prepared):
@@ -289,5 +288,5 @@ def _written(begun: _Begun) -> list[Mapping[str, Any]] | None:
         report_progress(begun.progress, PROGRESS, len(begun.prepared), len(begun.prepared))
         return stats
     except NotFoundError as gone:
-        _log.info("the index is begun anew: %s", gone)
+        _log.info("the index build starts again: %s", gone)
         return None

@@ -1,4 +1,4 @@
-"""Updates by writes of metadata partitions that are being built at the same time."""
+"""Updates of metadata partitions by writes that run concurrently with their builds."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LEAVING_KEYS = ("COMPACT", "LOG_COMPACT")
 
 
 class MissedUpdateDetector:
-    """Detector of writes that did not update partitions after those were announced; ``seen`` is the table's timeline of
-    that moment.
+    """Detector of writes that did not update partitions after their announcement; ``seen`` is the timeline of the table
+    at that time.
 
-    Writers of pyhudi say which partitions they have told all, though it may be nothing. Others may look at the table's
-    properties once, before they begin, so one that was under way at that moment has to have told whatever its files
-    say. Of later ones those are suspected that had something to tell, and have not, to any but the built-in indexes of
-    keys, to which many a write has nothing to tell: Apache Hudi keeps secondary and expression indexes only once they
-    are declared.
+    Writers of pyhudi record the partitions that they have updated completely, even without changes. Others may read the
+    table's properties only once, at their start, so a write that was running at that time must have updated the
+    partitions regardless of its files. Later writes that should have updated partitions and have not are considered
+    missed, except for the built-in indexes of keys, which many writes do not affect: Apache Hudi maintains secondary
+    and expression indexes only once they are declared.
     """
 
     def __init__(self, seen: Timeline, partitions: Collection[str]) -> None:
@@ -40,8 +40,8 @@ class MissedUpdateDetector:
         self._partitions = frozenset(partitions)
 
     def missed(self, data: ActiveTimeline, own: ActiveTimeline) -> bool:
-        """Return True if a completed write has left something out; ``own`` is the metadata table's timeline. Looks at
-        each write once."""
+        """Return True if a completed write has missed an update; ``own`` is the metadata table's timeline. Each write
+        is examined once."""
         for instant in data.timeline.completed().writes():
             if instant.requested in self._settled:
                 continue
@@ -59,10 +59,10 @@ class MissedUpdateDetector:
 
 
 def _concerned(partitions: Collection[str], metadata: CommitMetadata) -> set[str]:
-    """Partitions, of some, that a write may have to update."""
+    """Return those of the partitions that a write may have to update."""
     names = split_paths(metadata.stats["path"].drop_null())[1]
     base = BASE in pc.unique(parse_names(names)["kind"]).to_pylist()
-    found = set()
+    affected = set()
     for partition in partitions:
         if partition == RECORD_INDEX or is_secondary(partition):
             concerned = metadata.operation not in _LEAVING_KEYS
@@ -71,31 +71,31 @@ def _concerned(partitions: Collection[str], metadata: CommitMetadata) -> set[str
         else:
             concerned = base if partition == BLOOM_FILTERS else True
         if concerned:
-            found.add(partition)
-    return found
+            affected.add(partition)
+    return affected
 
 
 def was_written_since(own: ActiveTimeline, instant: str, partitions: Sequence[str]) -> bool:
-    """Return True if writes have told one of the partitions something since an indexing instant. That went with what an
-    earlier attempt has built; what is built under a later instant is not expected to have it."""
+    """Return True if writes have updated one of the partitions since an indexing instant. These updates are lost with
+    the files of an earlier attempt; a build with a later instant is not expected to include them."""
     later = [i.requested for i in own.timeline.completed().writes() if i.order_time > instant]
     return any(partitions_written(own, requested) & set(partitions) for requested in later if requested != instant)
 
 
 def partitions_written(own: ActiveTimeline, instant: str) -> set[str]:
-    """The partitions of the metadata table that a write has told something."""
-    found = _delta_of(own, instant)
-    return set() if found is None else set(found.stats["partitionPath"].to_pylist())
+    """Return the partitions of the metadata table that a write has updated."""
+    delta = _delta_of(own, instant)
+    return set() if delta is None else set(delta.stats["partitionPath"].to_pylist())
 
 
 def partitions_acknowledged(own: ActiveTimeline, instant: str) -> set[str]:
-    """The partitions that a write says it has told all, though there may have been nothing."""
-    found = _delta_of(own, instant)
-    return set() if found is None else set(found.extra.get(ACKNOWLEDGED_KEY, "").split(",")) - {""}
+    """Return the partitions that a write has recorded as completely updated, even without changes."""
+    delta = _delta_of(own, instant)
+    return set() if delta is None else set(delta.extra.get(ACKNOWLEDGED_KEY, "").split(",")) - {""}
 
 
 def _delta_of(own: ActiveTimeline, instant: str) -> CommitMetadata | None:
-    found = own.timeline.find(instant, Action.DELTA_COMMIT)
-    if found is None or not found.is_completed or not own.read(found):
+    delta_commit = own.timeline.find(instant, Action.DELTA_COMMIT)
+    if delta_commit is None or not delta_commit.is_completed or not own.read(delta_commit):
         return None
-    return own.commit_metadata(found)
+    return own.commit_metadata(delta_commit)

@@ -1,7 +1,7 @@
-"""Builds and drops indexes of the metadata table outside of any write, under the table's lock.
+"""Builds and drops of indexes of the metadata table, independent of writes, under the lock of the table.
 
-Nobody commits meanwhile, so an index that is built of what the timeline has completed is whole when it is declared. A
-write that is pending then keeps the index up to date when it commits, or takes it out of use if it cannot.
+Nobody commits in the meantime, so an index built from the completed instants is complete when it is declared. A pending
+write then updates the index when it commits, or removes it if it cannot.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 PROGRESS = "build indexes"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
 Builder = Callable[["LockedTable", IndexRequest], "TableConfig"]
-"""Builds the record index, a secondary index or an expression index by an engine; returns the table's configuration. A
-record index is declared then, the others are not."""
+"""Builds the record index, a secondary index or an expression index with an engine. Returns the table's configuration.
+A record index is declared then, the others are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class IndexResult:
 
 @dataclass(frozen=True, slots=True)
 class LockedTable:
-    """A table whose lock is held: its configuration and timeline as they are now. ``completion`` gives a new time,
-    ``stats_reader`` reads the table's files."""
+    """A table whose lock is held: its current configuration and timeline. ``completion`` returns a new time,
+    ``stats_reader`` reads the files of the table."""
 
     storage: Storage
     config: TableConfig
@@ -73,18 +73,18 @@ class LockedTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's columns; none before its first write."""
-        found = table_schema(PinnedTable(self.storage, self.config, self.data))
-        return pa.schema([]) if found is None else found.schema
+        """Return the table's columns; none before its first write."""
+        columns = table_schema(PinnedTable(self.storage, self.config, self.data))
+        return pa.schema([]) if columns is None else columns.schema
 
 
 @contextmanager
 def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsReader = LOCAL) -> Iterator[LockedTable]:
-    """Hold the table's lock.
+    """Hold the lock of the table.
 
     Raises:
-        LockError: it could not be taken.
-        TransactionError: a restore is pending.
+        LockError: The lock could not be acquired.
+        TransactionError: A restore is pending.
     """
     storage = client.storage
     lock = make_lock_provider(storage, opts)
@@ -106,21 +106,20 @@ def build_index(
     stats_reader: FileStatsReader = LOCAL,
     progress: Progress | None = None,
 ) -> IndexResult:
-    """Build an index; ``builder`` is asked for those that an engine builds, ``stats_reader`` reads files for the
-    others.
+    """Build an index; ``builder`` builds those that require an engine, ``stats_reader`` reads files for the others.
 
     Raises:
-        ConfigError: there is such an index, or what was asked for makes no sense.
-        UnsupportedTableError: the table cannot have it.
+        ConfigError: The index exists, or the request is invalid.
+        UnsupportedTableError: The table does not support it.
     """
     if not is_enabled(opts):
-        raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
     with lock_table(client, opts.merged(wanted_options(request, opts)), stats_reader) as table:
         taken = existing_index(table, request.partition)
         if taken is not None:
             if if_not_exists:
                 return IndexResult(reason=taken)
-            raise ConfigError(f"{taken}; drop it first, or say if_not_exists=True")
+            raise ConfigError(f"{taken}; drop it first, or pass if_not_exists=True")
         request.check(table.storage, table.config, table.schema)
         if dry_run:
             return IndexResult((request.partition,))
@@ -131,13 +130,13 @@ def build_index(
 
 
 def existing_index(table: LockedTable, partition: str) -> str | None:
-    """Return the reason why an index cannot be made (it exists, or it is planned); None if there is none."""
+    """Return the reason why an index cannot be created (it exists, or is planned); None if there is none."""
     if partition in table.config.metadata_partitions:
-        return f"the table has the index {partition} already"
+        return f"the index {partition} exists"
     plan = next((p for p in pending_index_plans(table.data) if partition in p.partitions), None)
     if plan is None:
         return None
-    return f"the index {partition} is planned already, by the indexing {plan.instant}, which run_index carries out"
+    return f"the index {partition} is planned by the indexing {plan.instant}, which run_index executes"
 
 
 def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -> Sequence[str]:
@@ -147,22 +146,24 @@ def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -
         assert builder is not None
         at = replace(table, config=config)
         if request.kind == SECONDARY and RECORD_INDEX not in config.metadata_partitions:
-            request.check(storage, config, table.schema)  # it went along with a metadata table that was broken
+            request.check(storage, config, table.schema)  # It was removed together with a corrupt metadata table.
         config = builder(at, request)
     definition = request.definition(config.version)
     if definition is not None:
         config = declare_partitions(storage, config, [request.partition], {request.partition: definition})
     if request.partition not in config.metadata_partitions:
-        raise UnsupportedTableError(f"{request.kind} cannot be kept of this table: no columns are known of it yet")
+        raise UnsupportedTableError(
+            f"{request.kind} cannot be built for this table, because its columns are not known yet"
+        )
     return sorted(set(config.metadata_partitions) - set(before.metadata_partitions))
 
 
 def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: bool, dry_run: bool) -> IndexResult:
-    """Take an index out of use, and delete it; or its plan, and what is built of it. Secondary indexes go out of use
-    with the record index; their definitions stay, so that they can be dropped, too, or built again.
+    """Remove and delete an index, or its plan with the files built so far. Secondary indexes are removed with the
+    record index; their definitions are kept, so that they can be dropped or rebuilt.
 
     Raises:
-        ConfigError: there is no such index, or a planned one needs it.
+        ConfigError: The index does not exist, or a planned one requires it.
     """
     with lock_table(client, opts) as table:
         planned = [partition for plan in pending_index_plans(table.data) for partition in plan.partitions]
@@ -174,14 +175,14 @@ def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: 
             raise ConfigError(f"the table has no index {name!r}; it has {known}")
         needing = [p for p in table.config.metadata_partitions if is_secondary(p)] if RECORD_INDEX in gone else []
         if not dry_run:
-            cancel_index_plans(table.data, gone)  # first, so that who builds it finds that it is over
+            cancel_index_plans(table.data, gone)  # First, so that its builder detects it.
             _drop(table, gone, needing)
         return IndexResult((*gone, *needing))
 
 
 def _drop(table: LockedTable, partitions: Sequence[str], needing: Sequence[str]) -> None:
     config = table.config
-    if needing:  # first, as nothing would say where their record keys are
+    if needing:  # First, because they cannot be used without the record index.
         config = drop_partitions(table.storage, config, needing, keep_definitions=True)
         warn(
             f"without record_index, {', '.join(needing)} cannot be used; drop it as well, or create both again",

@@ -1,4 +1,4 @@
-"""Preparation of partitions of the metadata table that are built while writers go on."""
+"""Preparation of partitions of the metadata table that are built concurrently with writers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A partition that is going to be built of what a table holds at one moment.
+    """A partition to be built from the content of a table at one point in time.
 
-    ``groups`` are the ids of its file groups; ``definition`` says what it indexes, if that is not said already.
-    ``write`` writes the base files, which takes long, and returns their write stats. ``verify`` looks, with these and a
-    later timeline of the table, whether the table can still have the index after the writes since, and raises
+    ``groups`` are the ids of its file groups; ``definition`` is its index definition, unless it is stored already.
+    ``write`` writes the base files, which takes long, and returns their write stats. ``verify`` checks, given these and
+    a later timeline of the table, whether the table still supports the index after later writes, and raises
     UnsupportedTableError if not.
     """
 
@@ -39,35 +39,37 @@ class Prepared:
 
 
 Preparer = Callable[["LockedTable", "IndexRequest", str], Prepared]
-"""Prepares an index with as many records as the table has, for an instant; reads no data."""
+"""Prepares an index with as many records as the table, for an instant, without reading data."""
 
 
 def prepare(
     table: LockedTable, requests: Sequence[IndexRequest], instant: str, preparer: Preparer | None
 ) -> list[Prepared]:
-    """Prepare the indexes that are asked for, of what the timeline of the locked table has completed.
+    """Prepare the requested indexes from the completed instants in the timeline of the locked table.
 
     Raises:
-        UnsupportedTableError: the table cannot have one of them.
+        UnsupportedTableError: The table does not support one of them.
     """
     storage, config = table.storage, table.config
     own = [request.partition for request in requests if not request.needs_spark]
-    found = []
+    prepared = []
     if own:
         columns = columns_to_index(table.metadata_context(), config)
         if not columns.names and {COLUMN_STATS, PARTITION_STATS} & set(own):
-            raise UnsupportedTableError(f"{own[0]} cannot be kept of this table: no columns are known of it yet")
+            raise UnsupportedTableError(
+                f"{own[0]} cannot be built for this table, because its columns are not known yet"
+            )
         first = InitialBuild(table.stats_reader, storage, config, columns, table_contents(storage, config, table.data))
     for request in requests:
         partition = request.partition
         if request.needs_spark:
             assert preparer is not None
-            found.append(preparer(table, request, instant))
+            prepared.append(preparer(table, request, instant))
             continue
         ids = file_group_ids(partition, group_count(partition, table.opts))
         definition = None
         if partition == COLUMN_STATS and config.version >= 8:
             definition = column_stats_definition(columns.names, config.version)
         groups = InitialFileGroups(GroupFiles(storage, partition, instant, config.version), ids)
-        found.append(Prepared(partition, ids, definition, partial(first.write, groups)))
-    return found
+        prepared.append(Prepared(partition, ids, definition, partial(first.write, groups)))
+    return prepared

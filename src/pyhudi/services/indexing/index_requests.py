@@ -1,8 +1,8 @@
-"""Indexes of the metadata table by name: what a request means, and whether the table can have it.
+"""Index requests: interpretation of names and options, and checks whether the table supports the index.
 
 Names are those of Apache Hudi's ``CREATE INDEX`` and ``DROP INDEX``: ``column_stats``, ``partition_stats``,
-``bloom_filters`` and ``record_index`` for those of which a table has one, a name of one's choice for secondary indexes
-and for expression indexes, which are statistics or bloom filters of the values of a function.
+``bloom_filters`` and ``record_index`` for indexes that exist once per table, and a user-defined name for secondary
+indexes and for expression indexes, which are statistics or bloom filters of function values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 BUILT_IN = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
-"""Indexes of which a table has at most one."""
+"""Indexes that exist at most once per table."""
 _COLUMNS_KEY = options.METADATA_COLUMN_STATS_COLUMNS.key
 _KINDS = (SECONDARY, *BUILT_IN)
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
@@ -43,8 +43,8 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """An index that is to be built: its partition of the metadata table, its type, and the columns it is of (none for
-    those that a table has one of); an ``expression`` index is ``given`` by options."""
+    """An index to build: its partition of the metadata table, its type, and its columns (none for indexes that exist
+    once per table); an ``expression`` index was ``given`` by options."""
 
     partition: str
     kind: str
@@ -59,16 +59,16 @@ class IndexRequest:
         """Parse the arguments of ``build_index``.
 
         Raises:
-            ConfigError: they mean nothing.
-            UnsupportedTableError: they mean an index that is not built here.
+            ConfigError: The arguments are invalid.
+            UnsupportedTableError: The index is not supported.
         """
         kind = (using or (name if name in BUILT_IN else SECONDARY)).lower()
         if kind not in _KINDS:
-            raise ConfigError(f"there is no index type {using!r}; there are {', '.join(_KINDS)}")
+            raise ConfigError(f"unknown index type {using!r}; there are {', '.join(_KINDS)}")
         if name is not None and using is None and name not in BUILT_IN and not columns and not index_options:
             raise ConfigError(
-                f"{name!r} is no index of a whole table, which are {', '.join(BUILT_IN)}; for an index of a column "
-                "say which column"
+                f"{name!r} is not an index of a whole table ({', '.join(BUILT_IN)}); for an index on a column "
+                "pass the column"
             )
         if EXPR in index_options or (kind in KINDS and columns):
             return cls._of_expression(name, columns, kind, index_options)
@@ -76,7 +76,9 @@ class IndexRequest:
             raise ConfigError(f"an index of type {kind} has no options {', '.join(sorted(index_options))}")
         if kind != SECONDARY:
             if name is not None and name != kind:
-                raise ConfigError(f"an index of type {kind} is called {kind}, not {name!r}: a table has one of them")
+                raise ConfigError(
+                    f"an index of type {kind} must be named {kind}, not {name!r}, because there is one per table"
+                )
             return cls(kind, kind)
         return cls(partition_of(_named(name, columns, "a secondary index")), kind, tuple(columns))
 
@@ -85,35 +87,36 @@ class IndexRequest:
         cls, name: str | None, columns: Sequence[str], kind: str, index_options: Mapping[str, str]
     ) -> IndexRequest:
         if kind not in KINDS:
-            raise ConfigError(f"an expression index is one of {' or '.join(KINDS)}; say which by using=, not {kind!r}")
+            raise ConfigError(f"an expression index has the type {' or '.join(KINDS)}; pass it as using=, not {kind!r}")
         partition = expression_index_definition.partition_of(_named(name, columns, "an expression index"))
         if EXPR not in index_options:
             raise ConfigError(
-                f"{kind} of a column is an expression index, which needs index_options={{'{EXPR}': function}}; {kind} "
-                "without columns keeps those of the table"
+                f"{kind} of a column is an expression index, which requires index_options={{'{EXPR}': function}}; "
+                f"{kind} without columns is the index of the table"
             )
         given = {name: str(value) for name, value in index_options.items()}
         given[EXPR] = given[EXPR].lower()
-        found = ExpressionIndex.of(partition, kind, columns[0], given)
-        if found.expression.function == expression_index_definition.IDENTITY and kind == COLUMN_STATS:
-            raise ConfigError(f"{kind} of a column itself are those of the table: add it to {_COLUMNS_KEY}")
-        return cls(partition, kind, tuple(columns), found, tuple(given.items()))
+        index = ExpressionIndex.of(partition, kind, columns[0], given)
+        if index.expression.function == expression_index_definition.IDENTITY and kind == COLUMN_STATS:
+            raise ConfigError(f"{kind} of a column itself is part of the index of the table: add it to {_COLUMNS_KEY}")
+        return cls(partition, kind, tuple(columns), index, tuple(given.items()))
 
     def check(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
-        """Check that the table can have the index.
+        """Check that the table supports the index.
 
         Raises:
-            UnsupportedTableError: it cannot.
-            ConfigError: a column is unknown, or what the index needs is not there.
+            UnsupportedTableError: It does not.
+            ConfigError: A column is unknown, or a prerequisite of the index is missing.
         """
         if self.expression is not None:
             _check_expression(self.expression, config, schema)
             return
         if self.kind == PARTITION_STATS and not config.is_partitioned:
-            raise UnsupportedTableError("partition_stats are kept of partitioned tables only; this one has none")
+            raise UnsupportedTableError("partition_stats require a partitioned table")
         if self.kind in (PARTITION_STATS, SECONDARY) and config.version < 8:
             raise UnsupportedTableError(
-                f"tables of version {config.version} have no {self.kind}; upgrade the table to version 8 or later"
+                f"tables of version {config.version} do not support {self.kind}; upgrade the table to version 8 "
+                "or later"
             )
         if self.kind == SECONDARY:
             self._check_secondary(storage, config, schema)
@@ -121,36 +124,37 @@ class IndexRequest:
     def _check_secondary(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
         (column,) = self.columns
         if column not in schema.names:
-            raise ConfigError(f"there is no column {column!r} to be indexed; the table has {', '.join(schema.names)}")
+            raise ConfigError(f"the column {column!r} to index does not exist; the table has {', '.join(schema.names)}")
         kind = schema.field(column).type
         if not can_be_indexed(kind):
             raise UnsupportedTableError(
-                f"column {column!r} is of type {kind}; secondary indexes are built of texts, whole numbers, dates and "
-                "timestamps"
+                f"column {column!r} has type {kind}; secondary indexes support texts, integers, dates and timestamps"
             )
         if config.drop_partition_columns and column in {field.name for field in config.partition_fields}:
-            raise UnsupportedTableError(f"column {column!r} is not in the files, only in partition paths")
+            raise UnsupportedTableError(f"column {column!r} is not stored in files, only in partition paths")
         if RECORD_INDEX not in config.metadata_partitions:
             raise ConfigError(
-                "a secondary index tells record keys, and needs the record index to find them: build that first, by "
-                f"build_index('record_index') or CREATE INDEX record_index ON … ({', '.join(config.record_keys)})"
+                "a secondary index returns record keys, and requires the record index to find them: build that first, "
+                f"by build_index('record_index') or CREATE INDEX record_index ON … ({', '.join(config.record_keys)})"
             )
         definition = load_definitions(storage, config).get(RECORD_INDEX, {})
         if str((definition.get("indexOptions") or {}).get("isPartitioned", "false")).lower() == "true":
-            raise UnsupportedTableError("a secondary index needs a global record index; this table's is partitioned")
+            raise UnsupportedTableError(
+                "a secondary index requires a global record index, but the one of this table is partitioned"
+            )
 
     @property
     def secondary(self) -> SecondaryIndex:
-        """The secondary index that is asked for."""
+        """Return the requested secondary index."""
         return SecondaryIndex(self.partition, self.columns[0])
 
     @property
     def needs_spark(self) -> bool:
-        """True if its records are as many as the table's, or of values that Spark computes."""
+        """True if it has as many records as the table, or values computed by Spark."""
         return self.kind in (SECONDARY, RECORD_INDEX) or self.expression is not None
 
     def definition(self, version: int) -> dict[str, Any] | None:
-        """Return its definition in a table of that version, where it is not declared by its builder."""
+        """Return its definition in a table of that version, if its builder does not declare it."""
         if self.expression is not None:
             return expression_definition(self.expression, dict(self.given), version)
         return secondary_definition(self.partition, self.columns[0], version) if self.kind == SECONDARY else None
@@ -158,10 +162,10 @@ class IndexRequest:
 
 def _named(name: str | None, columns: Sequence[str], what: str) -> str:
     if not name or not set(name) <= _LETTERS:
-        raise ConfigError(f"{what} needs a name of letters, digits and underscores, not {name!r}")
+        raise ConfigError(f"{what} requires a name of letters, digits and underscores, not {name!r}")
     if len(columns) != 1:
         given = ", ".join(columns) or "none"
-        raise ConfigError(f"{what} is of one column; index {name!r} was given {given}")
+        raise ConfigError(f"{what} has exactly one column, but index {name!r} has {given}")
     return name
 
 
@@ -169,89 +173,93 @@ def _check_expression(index: ExpressionIndex, config: TableConfig, schema: pa.Sc
     column = index.expression.column
     if config.version < 8:
         raise UnsupportedTableError(
-            f"tables of version {config.version} have no expression indexes; upgrade the table to version 8 or later"
+            f"tables of version {config.version} do not support expression indexes; upgrade the table to version "
+            "8 or later"
         )
     if column not in schema.names:
-        raise ConfigError(f"there is no column {column!r} to be indexed; the table has {', '.join(schema.names)}")
+        raise ConfigError(f"the column {column!r} to index does not exist; the table has {', '.join(schema.names)}")
     if not expression_index_definition.can_be_indexed(index, schema.field(column).type, config.version):
         raise UnsupportedTableError(
-            f"column {column!r} is of type {schema.field(column).type}: {index.expression} has no {index.kind}"
+            f"column {column!r} has type {schema.field(column).type}: {index.expression} does not support {index.kind}"
         )
     if not expression_index_definition.can_be_kept(index, config):
         raise UnsupportedTableError(
-            f"{index.expression} cannot be told from files: column {column!r} is not in them, or a merger makes values "
-            "that are in none"
+            f"{index.expression} cannot be computed from files: column {column!r} is not stored in them, or a "
+            "merger computes new values"
         )
     if index.kind == BLOOM_FILTERS and config.table_type is TableType.MERGE_ON_READ:
         raise UnsupportedTableError(
-            "Apache Hudi cannot write to merge-on-read tables with bloom filters of an expression, so none are built"
+            "Apache Hudi cannot write to merge-on-read tables with bloom filters of an expression, so pyhudi does "
+            "not build them"
         )
 
 
 def request_of(storage: Storage, config: TableConfig, partition: str) -> IndexRequest:
-    """The index that a partition of the metadata table is, by its definition if a table may have several of its type.
+    """Return the index of a partition of the metadata table, using its definition if a table may have several of its
+    type.
 
     Raises:
-        UnsupportedTableError: it is none that is built here, or it has no definition.
+        UnsupportedTableError: The index is not supported, or has no definition.
     """
     if partition in BUILT_IN:
         return IndexRequest(partition, partition)
     definition = load_definitions(storage, config).get(partition)
     if definition is None and (is_secondary(partition) or expression_index_definition.is_expression(partition)):
         raise UnsupportedTableError(
-            f"the index {partition} is planned, but nothing says of what it is (there is no definition of it in the "
-            "file of index definitions); drop it, and plan it again"
+            f"the index {partition} is planned, but the file of index definitions has no definition of it; drop "
+            "it, and plan it again"
         )
     definition = definition or {}
     secondary = secondary_of(partition, definition, config.version) if is_secondary(partition) else None
     if secondary is not None:
         return IndexRequest(partition, SECONDARY, (secondary.column,))
-    found = expression_index_definition.expression_of(partition, definition, config.version)
-    if found is not None and expression_index_definition.is_expression(partition):
+    expression = expression_index_definition.expression_of(partition, definition, config.version)
+    if expression is not None and expression_index_definition.is_expression(partition):
         given = tuple((definition.get("indexOptions") or {}).items())
-        return IndexRequest(partition, found.kind, (found.expression.column,), found, given)
+        return IndexRequest(partition, expression.kind, (expression.expression.column,), expression, given)
     raise UnsupportedTableError(
-        f"the index {partition} is of a form that is not built here; Apache Hudi can carry out its plan, or drop the "
-        "index"
+        f"the definition of the index {partition} is not supported; Apache Hudi can execute its plan, or drop the index"
     )
 
 
 def indexes_of(storage: Storage, config: TableConfig) -> list[str]:
-    """The partitions of the metadata table that are indexes, also those that are defined but not in use."""
+    """Return the partitions of the metadata table that are indexes, including those that are defined but not in use."""
     definitions = load_definitions(storage, config) if config.version >= 8 else {}
     known = {*config.metadata_partitions, *config.metadata_partitions_inflight, *definitions}
     return sorted(known - {FILES})
 
 
 def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned: Sequence[str] = ()) -> list[str]:
-    """The partitions of the metadata table that go with the index of that name; none if there is no such index, and
-    none ``planned``.
+    """Return the partitions of the metadata table to drop with the index of that name; none if there is no such index,
+    and none ``planned``.
 
     Raises:
-        ConfigError: a planned index needs it.
+        ConfigError: A planned index requires it.
     """
     known = sorted({*indexes_of(storage, config), *planned})
-    found = [p for p in (name, partition_of(name), expression_index_definition.partition_of(name)) if p in known][:1]
-    if found == [COLUMN_STATS] and PARTITION_STATS in known:
-        found.append(PARTITION_STATS)  # made of the same numbers, and built again with them
+    partitions = [p for p in (name, partition_of(name), expression_index_definition.partition_of(name)) if p in known][
+        :1
+    ]
+    if partitions == [COLUMN_STATS] and PARTITION_STATS in known:
+        partitions.append(PARTITION_STATS)  # Built from the same statistics, and rebuilt with them.
     needing = [p for p in sorted(planned) if is_secondary(p)]
-    if found == [RECORD_INDEX] and needing:
-        raise ConfigError(f"record_index is needed by {', '.join(needing)}, which is planned; drop that first")
-    return found
+    if partitions == [RECORD_INDEX] and needing:
+        raise ConfigError(f"record_index is required by {', '.join(needing)}, which is planned; drop that first")
+    return partitions
 
 
 def wanted_options(request: IndexRequest, opts: Options) -> dict[str, str]:
-    """Options by which a write would build this index of those of which a table has one, and no other. A record index
-    is global unless ``opts`` ask for one that knows keys by partition."""
+    """Return the options with which a write would build this index, which exists once per table, and no other. A record
+    index is global unless ``opts`` request a partitioned one."""
     column, partition = (
         option.key for option in (options.METADATA_COLUMN_STATS_ENABLE, options.METADATA_PARTITION_STATS_ENABLE)
     )
     records = {options.METADATA_GLOBAL_RECORD_INDEX_ENABLE.key: "true"}
-    asked = {
+    enabling = {
         COLUMN_STATS: {column: "true"},
         PARTITION_STATS: {column: "true", partition: "true"},
         BLOOM_FILTERS: {options.METADATA_BLOOM_ENABLE.key: "true"},
         RECORD_INDEX: {} if opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE) else records,
     }
-    mine = {} if request.expression is not None else asked.get(request.kind, {})
+    mine = {} if request.expression is not None else enabling.get(request.kind, {})
     return {column: "false", partition: "false", **mine}

@@ -1,4 +1,4 @@
-"""Planning an index that is built while writers go on: the indexing action, put on the timeline for whoever runs it."""
+"""Scheduling of an index build that runs concurrently with writers, by the indexing action."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ def schedule_index(
     dry_run: bool,
     stats_reader: FileStatsReader = LOCAL,
 ) -> IndexPlan:
-    """Put the plan of an index on the timeline; nothing is built, and nobody keeps the index up to date, before that is
-    run. A metadata table that is missing, or broken, is built at once; ``stats_reader`` reads files for it.
+    """Add the plan of an index to the timeline. Nothing is built, and nobody maintains the index, before the plan is
+    executed. A missing or corrupt metadata table is built immediately; ``stats_reader`` reads files for it.
 
     Raises:
-        ConfigError: there is such an index, it is planned already, or what was asked for makes no sense.
-        UnsupportedTableError: the table cannot have it.
+        ConfigError: The index exists or is planned, or the request is invalid.
+        UnsupportedTableError: The table does not support it.
     """
     if not is_enabled(opts):
-        raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
     with lock_table(client, opts, stats_reader) as table:
         taken = existing_index(table, request.partition)
         if taken is not None:
             if if_not_exists:
                 return IndexPlan(reason=taken)
-            raise ConfigError(f"{taken}; drop it first, or say if_not_exists=True")
+            raise ConfigError(f"{taken}; drop it first, or pass if_not_exists=True")
         request.check(table.storage, table.config, table.schema)
         upto = last_contiguous_write(table.data)
         if upto is None:
-            return IndexPlan(reason="the table has no completed write yet, so there is nothing to index")
+            return IndexPlan(reason="the table has no completed write, so there is nothing to index")
         if dry_run:
             return IndexPlan(_partitions(table, request), upto)
-        asked = replace(table, opts=opts.merged(wanted_options(request, opts)))
-        config = build_enabled_partitions(asked.metadata_context(), table.config, only_if_none=True)
+        table_with_options = replace(table, opts=opts.merged(wanted_options(request, opts)))
+        config = build_enabled_partitions(table_with_options.metadata_context(), table.config, only_if_none=True)
         if request.partition in config.metadata_partitions:
-            return IndexPlan(reason="the table had no metadata table; it has one now, with this index")
+            return IndexPlan(reason="the table had no metadata table; it was built now, including this index")
         definition = request.definition(config.version)
-        if definition is not None:  # first, because a plan alone does not say of what such an index is
+        if definition is not None:  # First, because the plan itself does not contain the indexed columns.
             config = define_indexes(table.storage, config, {request.partition: definition})
         now = replace(table, config=config)
         plan = IndexPlan(_partitions(now, request), upto)
@@ -65,7 +65,7 @@ def schedule_index(
 
 
 def _partitions(table: LockedTable, request: IndexRequest) -> tuple[str, ...]:
-    """Partitions to build: statistics of partitions are made along with those of files."""
+    """Return the partitions to build: partition statistics are built together with column statistics."""
     if request.kind == PARTITION_STATS and COLUMN_STATS not in table.config.metadata_partitions:
         return (COLUMN_STATS, PARTITION_STATS)
     return (request.partition,)

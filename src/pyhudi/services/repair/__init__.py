@@ -1,2 +1,4 @@
-"""Repairs of what a table has lost beside its rows. Takes the table, says what is amiss, and mends it unless it is a
-dry run; gives an Arrow table of findings."""
+"""Repairs of table metadata.
+
+Takes the table, detects problems, and repairs them unless it is a dry run; returns an Arrow table of findings.
+"""

@@ -1,4 +1,5 @@
-"""Pending cleans whose plans cannot be read: every later clean, which goes on with them first, fails on them."""
+"""Repair of pending cleans with unreadable plans, which make every later clean fail, because cleans continue pending
+ones first."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
 
 CLEAN_FILES_SCHEMA = pa.schema([("instant", pa.string()), ("file", pa.string()), ("is_repaired", pa.bool_())])
-"""One row for each timeline file of a pending clean without a plan: its path below the table's root, and whether it
-was deleted now."""
+"""One row per timeline file of a pending clean without a plan: its path relative to the root of the table, and whether
+it was deleted by this call."""
 
 
 def repair_clean_files(client: TableMetaClient, opts: Options, *, dry_run: bool = True) -> pa.Table:
-    """Find the pending cleans whose plans cannot be read, and delete their timeline files. What they have not deleted
-    is planned anew by the next clean.
+    """Find the pending cleans with unreadable plans, and delete their timeline files. The next clean plans the
+    remaining files again.
 
     Args:
         client: The table.
@@ -35,27 +36,27 @@ def repair_clean_files(client: TableMetaClient, opts: Options, *, dry_run: bool 
         The files (`CLEAN_FILES_SCHEMA`), oldest first.
 
     Raises:
-        BusyError: Somebody is at work on the table.
-        LockError: The table's lock could not be taken.
+        BusyError: A write or service is running on the table.
+        LockError: The lock of the table could not be acquired.
     """
     if dry_run:
         return _table(_damaged(client.active_timeline()), client, is_repaired=False)
     with make_lock_provider(client.storage, opts):
         active = client.active_timeline()
         refuse_in_use(active, opts)
-        found = _damaged(active)
-        for instant in found:
+        damaged = _damaged(active)
+        for instant in damaged:
             active.delete(instant)
-        return _table(found, client, is_repaired=True)
+        return _table(damaged, client, is_repaired=True)
 
 
 def _damaged(active: ActiveTimeline) -> list[Instant]:
-    """The pending files of cleans without a plan; of each instant in the order in which they must vanish."""
-    found: list[Instant] = []
+    """Return the pending files of cleans without a plan, those of each instant in the required order of deletion."""
+    files: list[Instant] = []
     for instant in active.timeline.pending().of_actions(Action.CLEAN):
         if not _has_plan(active, instant):
-            found.extend(sorted(active.states(instant), key=lambda one: one.state is not State.INFLIGHT))
-    return found
+            files.extend(sorted(active.states(instant), key=lambda one: one.state is not State.INFLIGHT))
+    return files
 
 
 def _has_plan(active: ActiveTimeline, instant: Instant) -> bool:

@@ -1,4 +1,4 @@
-"""Record keys that a partition has more than once: which rows stay, and which tables can be mended."""
+"""Duplicate record keys within a partition: which rows are kept, and which tables are supported."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
 
 DUPLICATES_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("keys", pa.int64())])
-"""One row for each file group with duplicates: how many record keys it has that the partition has more than once."""
+"""One row per file group with duplicates: the number of its record keys that occur more than once in the partition."""
 
 
 class DedupeType(Enum):
-    """How duplicates came about, which tells the row that stays; the values are Apache Hudi's names."""
+    """Cause of duplicates, which determines the row to keep; the values are Apache Hudi's names."""
 
     INSERT = "insert_type"
-    """By inserts that were never updated: the row of the last commit stays. Two of one commit are an error."""
+    """Inserts that were never updated: the row of the last commit is kept. Two rows of one commit are an error."""
     UPDATE = "update_type"
-    """All were updated, together: one of them stays."""
+    """All rows were updated together: one of them is kept."""
     UPSERT = "upsert_type"
-    """Some were updated: one of those that were written last stays."""
+    """Some rows were updated: one of the most recent ones is kept."""
 
     @classmethod
     def of(cls, text: str) -> DedupeType:
-        """The type of a name, with or without its ending.
+        """Return the type with a name, with or without its suffix.
 
         Raises:
-            QueryError: There is none of that name.
+            QueryError: There is no such type.
         """
-        found = text.lower()
+        name = text.lower()
         for one in cls:
-            if found in (one.value, one.value.removesuffix("_type")):
+            if name in (one.value, one.value.removesuffix("_type")):
                 return one
-        raise QueryError(f"there is no dedupe type {text!r}; there are {', '.join(one.value for one in cls)}")
+        raise QueryError(f"unknown dedupe type {text!r}; there are {', '.join(one.value for one in cls)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """Duplicates of a partition, and what was done about them.
+    """Duplicates of a partition, and their removal.
 
-    ``groups`` are the file groups that have them (`DUPLICATES_SCHEMA`), ``num_keys`` the keys that are there more than
-    once, ``num_surplus`` the rows that are too many, ``instant`` the write that took them out (None: there was none).
+    ``groups`` are the file groups that contain them (`DUPLICATES_SCHEMA`), ``num_keys`` is the number of duplicate
+    keys, ``num_surplus`` the number of surplus rows, ``instant`` the write that removed them (None: none).
     """
 
     partition: str
@@ -67,7 +67,7 @@ class Deduplication:
     def __repr__(self) -> str:
         if not self.num_keys:
             return f"Deduplication(no duplicates in partition {self.partition!r})"
-        done = "not taken out" if self.instant is None else f"taken out by {self.instant}"
+        done = "not taken out" if self.instant is None else f"removed by {self.instant}"
         return (
             f"Deduplication({self.num_keys:,} keys are in partition {self.partition!r} more than once; "
             f"{self.num_surplus:,} surplus rows in {self.groups.num_rows:,} file groups, {done})"
@@ -75,30 +75,30 @@ class Deduplication:
 
 
 def check_deduplicable(table: PinnedTable) -> None:
-    """Refuse tables whose duplicates cannot be told or taken out.
+    """Refuse tables whose duplicates cannot be detected or removed.
 
     Raises:
-        UnsupportedTableError: the table keeps no record keys, or has buckets of consistent hashing.
+        UnsupportedTableError: The table stores no record keys, or has consistent hashing buckets.
     """
     table.config.check_writable()
     if not table.config.populate_meta_fields:
         raise UnsupportedTableError(
-            f"the table {table.config.name!r} keeps no record keys (hoodie.populate.meta.fields=false), so its rows "
-            "have no duplicates"
+            f"the table {table.config.name!r} stores no record keys (hoodie.populate.meta.fields=false), so its "
+            "rows have no duplicates"
         )
     if known_partitions(table.storage):
         raise UnsupportedTableError(
-            f"the table {table.config.name!r} has buckets of consistent hashing, whose file groups are not replaced "
-            "one by one; write the rows that are to stay by insert_overwrite_table"
+            f"the table {table.config.name!r} has consistent hashing buckets, whose file groups cannot be "
+            "replaced individually; write the rows to keep with insert_overwrite_table"
         )
     stored_columns(table, "deduplicate", None)
 
 
 def refuse_planned(table: PinnedTable, groups: pa.Table, opts: Options) -> None:
-    """Refuse to rewrite file groups (partition, file_id) while others are at work.
+    """Refuse to rewrite file groups (partition, file_id) during other writes or services.
 
     Raises:
-        BusyError: a write or a service is alive, or has planned to rewrite one of them.
+        BusyError: A write or a service is running, or has planned to rewrite one of them.
     """
     refuse_in_use(table.active, opts)
     mine = groups.select(["partition", "file_id"])
@@ -108,4 +108,4 @@ def refuse_planned(table: PinnedTable, groups: pa.Table, opts: Options) -> None:
     ):
         both = common_group(planned, mine)
         if both is not None:
-            raise BusyError(f"a pending plan is going to rewrite {both}; carry it out first: services.{cure}()")
+            raise BusyError(f"a pending plan is going to rewrite {both}; execute it first: services.{cure}()")

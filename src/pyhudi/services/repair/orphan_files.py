@@ -1,8 +1,9 @@
-"""Data files that no write of the timeline knows: left by writers that died, and whose rollback is long forgotten.
+"""Orphan files: data files that belong to no write of the timeline, left by killed writers whose rollback has been
+archived.
 
-While such a file's instant is younger than the start of the active timeline, no reader takes it for the table's. Later
-every reader would. Deletions are a clean on the timeline, so that the metadata table follows, and whoever cleans
-next goes on with one that was cut off.
+While such a file's instant is later than the start of the active timeline, readers ignore it. Afterwards every reader
+would include it. Deletions are a clean in the timeline, so that the metadata table is updated, and the next clean
+continues an interrupted one.
 """
 
 from __future__ import annotations
@@ -46,50 +47,50 @@ ORPHAN_SCHEMA = pa.schema(
         ("is_deleted", pa.bool_()),
     ]
 )
-"""One row for each file: its path below the table's root, the instant in its name, bytes, and whether it was deleted
-now."""
+"""One row per file: its path relative to the root of the table, the instant in its name, bytes, and whether it was
+deleted by this call."""
 _SLICE = ("partition", "file_id", "instant")
 _UNDOING = (Action.ROLLBACK, Action.RESTORE)
 
 
 def find_orphan_files(table: PinnedTable, partitions: Sequence[str] | None = None) -> pa.Table:
-    """Find the data files that no write knows.
+    """Find the data files that belong to no write.
 
-    That is a base file or a file of change data whose write has completed without naming it, and any data file of an
-    instant that neither the active timeline nor the history has, although they have an older one. A log file counts
-    only if no write names any log file of its slice, as rollbacks append to those. Files of pending instants, of
-    savepoints, and from before the first instant that is known, are nobody's orphans.
+    These are base files and change data files whose write has completed without recording them, and data files of an
+    instant that neither the active nor the archived timeline has, although they have an older one. A log file is an
+    orphan only if no write records any log file of its slice, because rollbacks append to those. Files of pending
+    instants, of savepoints, and from before the first known instant are no orphans.
 
     Args:
-        table: The table; its timeline is loaded anew, after the files are listed.
+        table: The table; its timeline is loaded again after the files are listed.
         partitions: Only in these partitions; None for all.
 
     Returns:
         The files (`ORPHAN_SCHEMA`), sorted by path.
 
     Raises:
-        CorruptInstantError: The timeline cannot be read, so that nothing is known for certain.
+        CorruptInstantError: The timeline cannot be read, so nothing is certain.
     """
-    # a file is written after its instant is announced, and archived instants are in the history first
+    # A file is written after its instant is created, and instants are archived before they are removed.
     files, _ = list_files(table.storage, partitions, (BASE, LOG, CDC))
     active = table.active.reload()
     history = read_history(table.storage, table.config.layout)
-    first, known, told = _instants(active, history)
+    first, known, recorded = _instants(active, history)
     named = _named(files["path"], active, history)
     logs = pc.equal(files["kind"], LOG)
     slices = pc.binary_join_element_wise(*(files[name] for name in _SLICE), "\x00")
     kept = pc.is_in(slices, value_set=slices.filter(pc.and_(logs, named)).combine_chunks())
     younger = pc.greater(files["instant"], pa.scalar(first))
     forgotten = pc.and_(pc.invert(pc.is_in(files["instant"], value_set=known)), younger)
-    unnamed = pc.and_(pc.is_in(files["instant"], value_set=told), pc.invert(logs))
+    unnamed = pc.and_(pc.is_in(files["instant"], value_set=recorded), pc.invert(logs))
     lost = pc.and_(pc.or_(forgotten, unnamed), pc.invert(pc.or_(named, pc.and_(logs, kept))))
-    found = files.filter(lost)
-    names = pc.replace_substring_regex(found["path"], r"^.*/", "")
+    orphans = files.filter(lost)
+    names = pc.replace_substring_regex(orphans["path"], r"^.*/", "")
     for saved in read_savepoints(active).values():
         keep = pc.invert(pc.is_in(names, value_set=saved))
-        found, names = found.filter(keep), names.filter(keep)
-    found = found.append_column("is_deleted", pa.repeat(pa.scalar(False), found.num_rows))
-    return found.select(ORPHAN_SCHEMA.names).cast(ORPHAN_SCHEMA).sort_by("path")
+        orphans, names = orphans.filter(keep), names.filter(keep)
+    orphans = orphans.append_column("is_deleted", pa.repeat(pa.scalar(False), orphans.num_rows))
+    return orphans.select(ORPHAN_SCHEMA.names).cast(ORPHAN_SCHEMA).sort_by("path")
 
 
 def delete_orphan_files(
@@ -101,15 +102,15 @@ def delete_orphan_files(
     dry_run: bool = True,
     stats_reader: FileStatsReader = LOCAL,
 ) -> pa.Table:
-    """Find the data files that no write knows, and delete them. A deletion that was cut off is gone on with.
+    """Find and delete the data files that belong to no write, continuing an interrupted deletion.
 
     Args:
         client: The table.
         opts: Options of cleaning, locks and heartbeats.
         partitions: Only in these partitions; None for all.
-        paths: Only these files, by their paths below the table's root; None for all.
+        paths: Only these files, by their paths relative to the root of the table; None for all.
         dry_run: Delete nothing.
-        stats_reader: Reads files where the metadata table has to be built anew.
+        stats_reader: Reads files if the metadata table has to be rebuilt.
 
     Returns:
         The files (`ORPHAN_SCHEMA`), sorted by path.
@@ -118,25 +119,25 @@ def delete_orphan_files(
         QueryError: One of ``paths`` is not such a file.
         BusyError: A write is pending, or a planned service is going to read such a file.
         CorruptInstantError: The timeline cannot be read.
-        LockError: The table's lock could not be taken.
+        LockError: The lock of the table could not be acquired.
     """
     table = PinnedTable.of(client)
     if dry_run:
         return _chosen(find_orphan_files(table, partitions), paths)
     table.config.check_writable()
-    found = ORPHAN_SCHEMA.empty_table()
+    orphans = ORPHAN_SCHEMA.empty_table()
 
     def plan(now: PinnedTable) -> CleanPlan:
-        nonlocal found
-        found = _chosen(find_orphan_files(now, partitions), paths)
-        if found.num_rows:
-            _refuse_pending(now.active, found, opts)
-        columns = [found["partition"], pc.replace_substring_regex(found["path"], r"^.*/", ""), found["size"]]
+        nonlocal orphans
+        orphans = _chosen(find_orphan_files(now, partitions), paths)
+        if orphans.num_rows:
+            _refuse_pending(now.active, orphans, opts)
+        columns = [orphans["partition"], pc.replace_substring_regex(orphans["path"], r"^.*/", ""), orphans["size"]]
         return CleanPlan(pa.Table.from_arrays(columns, schema=EXPIRED_SCHEMA), orphans=True)
 
     Cleaner(client, opts, stats_reader).delete_orphans(plan)
-    deleted = pa.repeat(pa.scalar(True), found.num_rows)
-    return found.set_column(found.schema.get_field_index("is_deleted"), "is_deleted", deleted)
+    deleted = pa.repeat(pa.scalar(True), orphans.num_rows)
+    return orphans.set_column(orphans.schema.get_field_index("is_deleted"), "is_deleted", deleted)
 
 
 def _chosen(found: pa.Table, paths: Sequence[str] | None) -> pa.Table:
@@ -145,49 +146,49 @@ def _chosen(found: pa.Table, paths: Sequence[str] | None) -> pa.Table:
     others = sorted(set(paths) - set(found["path"].to_pylist()))
     if others:
         raise QueryError(
-            f"{others[0]!r} is no file that the timeline does not know, so it is not deleted behind its back; roll the "
-            "write back that has made it, or restore the table"
+            f"{others[0]!r} is not an orphan file, so it is not deleted; roll back the write that created it, or "
+            "restore the table"
         )
     return found.filter(pc.is_in(found["path"], value_set=pa.array(paths, pa.string())))
 
 
 def _instants(active: ActiveTimeline, history: pa.Table) -> tuple[str, pa.Array, pa.Array]:
-    """The first instant that is known, all that are, and the completed writes, whose files are known."""
+    """Return the first known instant, all known ones, and the completed writes, whose files are recorded."""
     entries = list(active.timeline)
     archived = history["requested"].to_pylist()
     known = {*archived, *(one.requested for one in entries)}
     writes = pc.is_in(history["action"], value_set=pa.array(sorted(WRITE_ACTIONS)))
     is_told = pc.and_(writes, pc.is_valid(history["metadata"]))
-    told = set(history["requested"].filter(is_told).to_pylist())
-    told |= {one.requested for one in entries if one.is_completed and one.is_write}
-    told -= {one.requested for one in entries if not one.is_completed}
-    return min(known, default="9"), pa.array(sorted(known), pa.string()), pa.array(sorted(told), pa.string())
+    recorded = set(history["requested"].filter(is_told).to_pylist())
+    recorded |= {one.requested for one in entries if one.is_completed and one.is_write}
+    recorded -= {one.requested for one in entries if not one.is_completed}
+    return min(known, default="9"), pa.array(sorted(known), pa.string()), pa.array(sorted(recorded), pa.string())
 
 
 def _named(paths: pa.ChunkedArray, active: ActiveTimeline, history: pa.Table) -> pa.Array:
-    """Whether a completed write, or a rollback, names each file."""
+    """Return a mask of the files that are recorded by a completed write, or a rollback."""
     listed = paths.combine_chunks().cast(pa.string())
-    found = pa.repeat(pa.scalar(False), len(listed))
+    named = pa.repeat(pa.scalar(False), len(listed))
     if not len(listed):
-        return found
+        return named
     for instant in active.timeline.completed():
         if instant.is_write:
-            found = pc.or_(found, pc.is_in(listed, value_set=active.commit_metadata(instant).named_files()))
+            named = pc.or_(named, pc.is_in(listed, value_set=active.commit_metadata(instant).named_files()))
         elif instant.action in _UNDOING:
-            found = pc.or_(found, pc.is_in(listed, value_set=_appended(active.completed_record(instant))))
+            named = pc.or_(named, pc.is_in(listed, value_set=_appended(active.completed_record(instant))))
     for action, data in zip(history["action"].to_pylist(), history["metadata"], strict=True):
         if not data.is_valid:
             continue
         if action in WRITE_ACTIONS:
-            found = pc.or_(found, pc.is_in(listed, value_set=decode_commit(data.as_py()).named_files()))
+            named = pc.or_(named, pc.is_in(listed, value_set=decode_commit(data.as_py()).named_files()))
         elif action in _UNDOING:
             record = decode_record(action, State.COMPLETED, data.as_py())
-            found = pc.or_(found, pc.is_in(listed, value_set=_appended(record)))
-    return found
+            named = pc.or_(named, pc.is_in(listed, value_set=_appended(record)))
+    return named
 
 
 def _appended(record: Mapping[str, Any]) -> pa.Array:
-    """Paths of the log files that a rollback, or those of a restore, have written to."""
+    """Return paths of the log files that a rollback, or those of a restore, have written to."""
     restored = record.get("hoodieRestoreMetadata")
     rollbacks = [record] if restored is None else [one for several in restored.values() for one in several]
     names = [
@@ -200,20 +201,20 @@ def _appended(record: Mapping[str, Any]) -> pa.Array:
 
 
 def _refuse_pending(active: ActiveTimeline, found: pa.Table, opts: Options) -> None:
-    """Refuse to delete while somebody may read the files, or is writing.
+    """Refuse to delete while another process may read the files, or is writing.
 
     Raises:
-        BusyError: names the instant.
+        BusyError: The message has the instant.
     """
     refuse_in_use(active, opts)
     services = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
     for instant in active.timeline.pending():
         if instant.action in WRITE_ACTIONS and instant.action not in services:
-            raise BusyError(f"{instant} is pending, and may build on these files; wait for it, or roll it back")
+            raise BusyError(f"{instant} is pending, and may use these files; wait for it, or roll it back")
     for planned in (pending_compaction_groups(active), pending_clustering_groups(active)):
         hit = found.filter(in_groups(found, planned.select(["partition", "file_id"]))) if planned.num_rows else planned
         if hit.num_rows:
             raise BusyError(
                 f"a pending plan is going to read file group {hit['file_id'][0].as_py()!r} of partition "
-                f"{hit['partition'][0].as_py()!r}; carry it out first, or roll it back"
+                f"{hit['partition'][0].as_py()!r}; execute it first, or roll it back"
             )

@@ -1,5 +1,5 @@
-"""Metadata files of partitions as base files instead of texts, for storages where queries must find nothing but base
-files below a table."""
+"""Migration of partition metadata files from text to base files, for storages where queries must find only base files
+in a table."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 MIGRATION_SCHEMA = pa.schema(
     [("partition", pa.string()), ("has_text", pa.bool_()), ("has_base", pa.bool_()), ("is_migrated", pa.bool_())]
 )
-"""One row for each partition: whether it had a metadata file of either form, and whether it has one as a base file
-now."""
+"""One row per partition: whether it had a metadata file of either form, and whether it has one as a base file now."""
 _PROPERTY = "hoodie.partition.metafile.use.base.format"
 
 
 def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_run: bool = True) -> pa.Table:
-    """Write the metadata files of all partitions as base files, have the table's properties say so, and delete the
-    texts. Killed in between, every partition has one of both, and the next call goes on.
+    """Write the metadata files of all partitions as base files, record this in the table's properties, and delete the
+    text files. After an interruption every partition has at least one form, and the next call continues.
 
     Args:
         client: The table.
@@ -44,14 +43,14 @@ def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_ru
 
     Raises:
         UnsupportedTableError: The table's base files are not Parquet.
-        CorruptTableError: A metadata file is damaged, and the active timeline has no completed write.
-        BusyError: Somebody is at work on the table.
+        CorruptTableError: A metadata file is corrupt, and the active timeline has no completed write.
+        BusyError: A write or service is running on the table.
     """
     storage, config = client.storage, client.config
     if config.base_file_format is not FileFormat.PARQUET:
         raise UnsupportedTableError(
-            f"metadata files of partitions are written as texts or Parquet files, and the base files of table "
-            f"{config.name!r} are {config.base_file_format}; leave the texts"
+            "metadata files of partitions can be text or Parquet files, but the base files of table "
+            f"{config.name!r} are {config.base_file_format}; keep the text files"
         )
     if not dry_run:
         refuse_in_use(client.active_timeline(), opts)
@@ -73,17 +72,17 @@ def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_ru
 
 
 def _made_by(client: TableMetaClient, partition: str) -> str:
-    """The write that made a partition; the table's last one if the partition's file is damaged.
+    """Return the write that created a partition; the table's last one if the partition's file is corrupt.
 
     Raises:
-        CorruptTableError: It is damaged, and the active timeline has no completed write.
+        CorruptTableError: It is corrupt, and the active timeline has no completed write.
     """
     last = client.active_timeline().timeline.completed().writes().last
     try:
-        found = read_partition_metadata(client.storage, partition)
+        metadata = read_partition_metadata(client.storage, partition)
     except CorruptTableError:
         if last is None:
             raise
         return last.requested
-    assert found is not None  # it was listed
-    return found.commit_time
+    assert metadata is not None  # It was listed.
+    return metadata.commit_time

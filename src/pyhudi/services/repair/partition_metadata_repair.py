@@ -1,4 +1,4 @@
-"""Partitions whose ``.hoodie_partition_metadata`` is lost: a listing of the table does not take them for partitions."""
+"""Repair of partitions without ``.hoodie_partition_metadata``, which a listing of the table does not recognise."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
 
 REPAIR_SCHEMA = pa.schema([("partition", pa.string()), ("is_present", pa.bool_()), ("is_repaired", pa.bool_())])
-"""One row for each partition that has files: whether it has its metadata file, and whether that was written now."""
+"""One row per partition with files: whether it has its metadata file, and whether it was written by this call."""
 
 
 def repair_partition_metadata(client: TableMetaClient, *, dry_run: bool = True) -> pa.Table:
     """Find the partitions without a metadata file, and write it.
 
-    Partitions are those that completed writes name and that have files still. Writers may go on meanwhile: a file that
-    one of them makes stays.
+    Partitions are those that completed writes record and that still have files. Concurrent writers are not affected: a
+    file that one of them creates is kept.
 
     Args:
         client: The table.
@@ -36,7 +36,7 @@ def repair_partition_metadata(client: TableMetaClient, *, dry_run: bool = True) 
 
     Raises:
         InstantNotFoundError: The active timeline has no completed write.
-        CorruptInstantError: A commit cannot be read.
+        CorruptInstantError: A commit cannot be parsed.
     """
     storage, config = client.storage, client.config
     active = client.active_timeline()
@@ -58,12 +58,12 @@ def repair_partition_metadata(client: TableMetaClient, *, dry_run: bool = True) 
 
 
 def _named(client: TableMetaClient, active: ActiveTimeline) -> set[str]:
-    """The partitions that completed writes have written to."""
-    found: set[str] = set()
+    """Return the partitions that completed writes have written to."""
+    partitions: set[str] = set()
     for instant in active.timeline.completed().writes():
-        found.update(pc.unique(active.commit_metadata(instant).stats["partitionPath"]).to_pylist())
+        partitions.update(pc.unique(active.commit_metadata(instant).stats["partitionPath"]).to_pylist())
     history = read_history(client.storage, client.config.layout)
     for action, data in zip(history["action"].to_pylist(), history["metadata"], strict=True):
         if action in WRITE_ACTIONS and data.is_valid:
-            found.update(pc.unique(decode_commit(data.as_py()).stats["partitionPath"]).to_pylist())
-    return found
+            partitions.update(pc.unique(decode_commit(data.as_py()).stats["partitionPath"]).to_pylist())
+    return partitions

@@ -1,4 +1,4 @@
-"""``hoodie.properties`` written anew: lost, damaged, or with values that are wrong."""
+"""Replacement of ``hoodie.properties`` that is missing, corrupt, or has wrong values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 
 PROPERTIES_SCHEMA = pa.schema([("property", pa.string()), ("old_value", pa.string()), ("new_value", pa.string())])
-"""One row for each property before or after; null where it is not there."""
+"""One row per property before or after; null if it does not exist."""
 _NEEDED = ("hoodie.table.name", "hoodie.table.type", "hoodie.table.version")
 _FIXED = ("hoodie.table.version", "hoodie.timeline.layout.version")
 
@@ -26,11 +26,11 @@ _FIXED = ("hoodie.table.version", "hoodie.timeline.layout.version")
 def repair_properties(
     storage: Storage, properties: Mapping[str, str], opts: Options, *, dry_run: bool = True
 ) -> pa.Table:
-    """Put properties in place of all that a table has. The old file may be damaged, or lost.
+    """Replace all properties of a table. The old file may be corrupt, or missing.
 
     Args:
-        storage: Where the table is.
-        properties: All properties that the table is to have; the checksum is made.
+        storage: Storage of the table.
+        properties: All properties of the table; the checksum is computed.
         opts: Options of locks and heartbeats.
         dry_run: Write nothing.
 
@@ -39,9 +39,9 @@ def repair_properties(
 
     Raises:
         NotAHudiTableError: There is no ``.hoodie`` folder.
-        ConfigError: The name, type or version is missing, or the version is another than the table's.
-        UnsupportedTableError: A table with such properties is not served.
-        BusyError: Somebody is at work on the table.
+        ConfigError: The name, type or version is missing, or the version differs from the table's.
+        UnsupportedTableError: A table with such properties is not supported.
+        BusyError: A write or service is running on the table.
     """
     wanted = {**properties}
     wanted.pop(CHECKSUM, None)
@@ -56,7 +56,7 @@ def repair_properties(
 
 
 def _before(storage: Storage) -> dict[str, str]:
-    """The properties that can be read; none of a file that cannot."""
+    """Return the current properties, empty if the file cannot be read."""
     try:
         return load_properties(storage)
     except CorruptTableError:
@@ -70,16 +70,16 @@ def _before(storage: Storage) -> dict[str, str]:
 def _checked(wanted: Mapping[str, str], before: Mapping[str, str]) -> TableConfig:
     missing = [name for name in _NEEDED if not wanted.get(name)]
     if missing:
-        raise ConfigError(f"the new properties lack {missing[0]}; they take the place of all that the table has")
+        raise ConfigError(f"the new properties lack {missing[0]}; they replace all properties of the table")
     for name in _FIXED:
         if before.get(name, wanted.get(name)) != wanted.get(name):
             raise ConfigError(
-                f"the table has {name}={before[name]}, and the new properties {wanted.get(name, 'none')}: its files "
-                "would not be understood; use upgrade or downgrade"
+                f"the table has {name}={before[name]}, but the new properties have {wanted.get(name, 'none')}, "
+                "with which its files cannot be read; use upgrade or downgrade"
             )
     config = TableConfig(MappingProxyType(dict(wanted)))
     config.check_readable()
-    _ = config.table_type, config.base_file_format, config.keygen, config.merging  # parse
+    _ = config.table_type, config.base_file_format, config.keygen, config.merging  # Parses them.
     return config
 
 

@@ -1,4 +1,4 @@
-"""Whether somebody is at work on a table that is to be repaired."""
+"""Check that no write or service is running on a table that is to be repaired."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def refuse_in_use(active: ActiveTimeline, opts: Options) -> None:
-    """Refuse to repair a table while a write or a service shows by its heartbeat that it is alive.
+    """Refuse to repair a table while the heartbeat of a write or a service is current.
 
     Raises:
-        BusyError: names the instant.
+        BusyError: The message has the instant.
     """
     for instant in active.timeline.pending():
         if instant.state is State.INFLIGHT:

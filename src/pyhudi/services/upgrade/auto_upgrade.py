@@ -1,4 +1,4 @@
-"""Upgrades by writers: whether the options of a write ask for one (ADR 19)."""
+"""Automatic upgrades by writers, according to the options of a write (ADR 19)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _log = logging.getLogger(__name__)
 
 
 def version_wanted(config: TableConfig, opts: Options) -> int | None:
-    """Return the version to which a write is to upgrade its table; None if it keeps its own.
+    """Return the version to which a write must upgrade its table; None if it keeps its version.
 
-    A write upgrades if it says so: by a later version in `hoodie.write.table.version`, or by
-    `hoodie.write.auto.upgrade=true`, which means the latest one. With `hoodie.write.auto.upgrade=false` the table keeps
-    its version whatever the other option says, as in Apache Hudi.
+    A write upgrades with a later version in `hoodie.write.table.version`, or with `hoodie.write.auto.upgrade=true`,
+    which means the latest one. With `hoodie.write.auto.upgrade=false` the table keeps its version regardless of the
+    other option, as in Apache Hudi.
     """
     named, automatic = opts.is_set(options.WRITE_TABLE_VERSION), opts.get_typed(options.AUTO_UPGRADE)
     if not named and not (opts.is_set(options.AUTO_UPGRADE) and automatic):
@@ -29,7 +29,7 @@ def version_wanted(config: TableConfig, opts: Options) -> int | None:
         return None
     if not automatic:
         _log.warning(
-            "%s=%d is ignored, as %s=false: table %r keeps version %d",
+            "%s=%d is ignored, because %s=false: table %r keeps version %d",
             options.WRITE_TABLE_VERSION.key,
             wanted,
             options.AUTO_UPGRADE.key,

@@ -1,9 +1,9 @@
-"""The metadata table on the way of its table to another version.
+"""Metadata table during a version change of its table.
 
-It is a table with a version of its own, which must be that of its table for whoever looks. So it is taken out of use
-first, by the property that declares its partitions, then gets its version, and is declared again in the very moment in
-which its table gets its own. A file tells what was taken out of use; whoever finds it after a death puts everything
-back, unless the table was written meanwhile.
+It is a table with its own version, which must always be that of its table for readers. So it is disabled first, by the
+property that declares its partitions, then its version is changed, and it is declared again in the same step in which
+the version of its table changes. A file records what was disabled; after an interruption the next process restores it,
+unless the table was written in the meantime.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 JOURNAL = ".hoodie/.aux/pyhudi_upgrade.json"
-"""What is out of use while versions change."""
+"""Record of the disabled partitions during a version change."""
 _log = logging.getLogger(__name__)
 
 
 def settle_metadata(context: MetadataWriteContext, config: TableConfig, dropped: Sequence[str]) -> TableConfig:
-    """Drop partitions of the metadata table, and compact the others; returns the table's configuration. One that
-    cannot be trusted is taken away. The lock is held, and nothing is pending on the table."""
+    """Drop partitions of the metadata table, and compact the others. Return the table's configuration.
+
+    An invalid metadata table is deleted. The lock is held, and nothing is pending in the table.
+    """
     storage = context.storage
     if FILES not in config.metadata_partitions:
         return detach_metadata_table(storage, config) if is_attached(config) else config
@@ -56,13 +58,13 @@ def settle_metadata(context: MetadataWriteContext, config: TableConfig, dropped:
     except (FormatError, MetadataTableError, NotFoundError) as failure:
         problem = str(failure)
     if problem:
-        _log.warning("the metadata table of %s is built anew: %s", storage.root, problem)
+        _log.warning("rebuilding the metadata table of %s: %s", storage.root, problem)
         return detach_metadata_table(storage, config)
     return config
 
 
 def _unsettled(storage: Storage, config: TableConfig) -> str | None:
-    """Return why the metadata table cannot change its version; None if it can."""
+    """Return the reason why the metadata table cannot change its version; None if it can."""
     active = metadata_timeline(storage, config.version)
     pending = active.timeline.pending().first
     if pending is not None:
@@ -75,7 +77,7 @@ def _unsettled(storage: Storage, config: TableConfig) -> str | None:
 
 
 def take_out_of_use(storage: Storage, config: TableConfig, active: ActiveTimeline) -> TableConfig:
-    """Take the metadata table out of use, so that it can be put back; returns the table's configuration."""
+    """Disable the metadata table, so that it can be enabled again. Return the table's configuration."""
     journal = {
         "partitions": config.properties.get(PARTITIONS, ""),
         "timeline": _fingerprint(active),
@@ -86,14 +88,14 @@ def take_out_of_use(storage: Storage, config: TableConfig, active: ActiveTimelin
 
 
 def put_back(storage: Storage, config: TableConfig, active: ActiveTimeline) -> TableConfig:
-    """Put a metadata table back into use that was taken out of it by an upgrade that died; returns the table's
-    configuration. If the table was written since, or has another version, there is nothing to put back."""
+    """Enable a metadata table that was disabled by an interrupted upgrade. Return the table's configuration. If the
+    table was written since, or has another version, nothing is enabled."""
     try:
         journal = json.loads(storage.read(JOURNAL))
     except NotFoundError:
         return config
     except ValueError:
-        journal = {}  # never whole, so nothing was taken out of use
+        journal = {}  # Incomplete, so nothing was disabled.
     if not is_attached(config) and journal.get("timeline") == _fingerprint(active):
         storage.write(PROPERTIES, journal["properties"].encode("latin-1"))
         config = config.updated(storage, set={PARTITIONS: journal["partitions"]})
@@ -102,19 +104,21 @@ def put_back(storage: Storage, config: TableConfig, active: ActiveTimeline) -> T
 
 
 def set_version(storage: Storage, to: int) -> None:
-    """Give the metadata table its version; it is out of use."""
-    found = changed_properties(parse_properties(storage.read(PROPERTIES)), to)
-    found[CHECKSUM] = table_checksum(found)
+    """Set the version of the disabled metadata table."""
+    properties = changed_properties(parse_properties(storage.read(PROPERTIES)), to)
+    properties[CHECKSUM] = table_checksum(properties)
     now = datetime.now(UTC)
     comment = f"Updated at {now.strftime('%Y-%m-%dT%H:%M:%S.%fZ')}"
-    storage.write(PROPERTIES, format_properties(found, (comment,), now))
+    storage.write(PROPERTIES, format_properties(properties, (comment,), now))
 
 
 def add_empty_commits(storage: Storage, active: ActiveTimeline, instant: str) -> None:
-    """Add delta commits without files to a metadata table that is of version 6 from now on: at ``instant``, as releases
-    of that version compact after a delta commit and name the compaction after it, which must come after earlier ones;
-    and at all that the table (``active``: its timeline) has completed and the metadata table has no delta commit of.
-    These are rollbacks, and writes from before it was built, which version 6 cannot tell from those that it missed.
+    """Add empty delta commits to a metadata table that is converted to version 6.
+
+    One is at ``instant``, because releases of that version compact after a delta commit and derive the name of the
+    compaction, which must be later than earlier ones. Others are at all completed instants of the table (``active``:
+    its timeline) without a delta commit in the metadata table: rollbacks, and writes from before it was built, which
+    version 6 cannot distinguish from missed ones.
     """
     metadata = metadata_timeline(storage, 6)
     known = {i.requested for i in metadata.timeline if i.is_write}
@@ -124,6 +128,6 @@ def add_empty_commits(storage: Storage, active: ActiveTimeline, instant: str) ->
 
 
 def _fingerprint(active: ActiveTimeline) -> str:
-    """The files of a timeline, in short."""
+    """Return a hash of the files of a timeline."""
     names = sorted(state.file_name for instant in active.timeline for state in active.states(instant))
     return f"{active.layout.version}:{zlib.crc32('/'.join(names).encode()):08x}"

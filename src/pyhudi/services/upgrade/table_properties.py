@@ -1,6 +1,6 @@
 """Properties of a table (``hoodie.properties``) after an upgrade or a downgrade; measured on Apache Hudi 1.2.0.
 
-Pure functions from properties to properties, for a table and for its metadata table alike.
+Pure functions from properties to properties, for a table and its metadata table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyhudi.table.config.new_table_properties import BOOTSTRAP_INDEX_CLASS
 
 VERSION = "hoodie.table.version"
 VERSIONS = (5, 6, 8, 9)
-"""Versions that there are tables of, oldest first; 7 is a step inside the upgrade to 8 and nothing else."""
+"""Versions that tables have, oldest first; 7 is only an intermediate step of the upgrade to 8."""
 
 _LAYOUT = "hoodie.timeline.layout.version"
 _PAYLOAD = "hoodie.compaction.payload.class"
@@ -46,7 +46,7 @@ _PACKAGE = DEFAULT_PAYLOAD.rpartition(".")[0]
 _EVENT_TIME_PAYLOAD = f"{_PACKAGE}.EventTimeAvroPayload"
 _MYSQL_PAYLOAD = f"{_PACKAGE}.debezium.MySqlDebeziumAvroPayload"
 _MODES = (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD, _EVENT_TIME_PAYLOAD)
-"""Payload classes that version 8 knows as merge modes."""
+"""Payload classes that version 8 represents as merge modes."""
 _STRATEGIES = {"COMMIT_TIME_ORDERING": COMMIT_TIME_STRATEGY, "EVENT_TIME_ORDERING": EVENT_TIME_STRATEGY}
 _NEWER_ONLY = {
     8: (_LEGACY_PAYLOAD, _PARTIAL),
@@ -68,26 +68,26 @@ def changed_properties(properties: Mapping[str, str], to: int, partition_spec: s
     """Return the properties of a table in another version.
 
     Args:
-        properties: those that it has.
-        to: the version, one of `VERSIONS`.
-        partition_spec: partition columns with their types, which tables of version 6 with a custom key generator do
-            not store.
+        properties: Current properties.
+        to: Target version, one of `VERSIONS`.
+        partition_spec: Partition columns with their types, which tables of version 6 with a custom key generator do not
+            store.
 
     Raises:
-        UnsupportedTableError: it cannot have that version; see also `pyhudi.services.upgrade.preconditions`.
+        UnsupportedTableError: The table cannot have that version; see also `pyhudi.services.upgrade.preconditions`.
     """
-    found = dict(properties)
-    while (version := int(found[VERSION])) != to:
+    changed = dict(properties)
+    while (version := int(changed[VERSION])) != to:
         at = VERSIONS.index(version)
         after = VERSIONS[at + 1] if to > version else VERSIONS[at - 1]
         step = _STEPS.get((version, after))
         if step is None:
-            raise UnsupportedTableError(f"tables of version {version} cannot be taken to version {after}")
+            raise UnsupportedTableError(f"tables of version {version} cannot be converted to version {after}")
         if step is _six_to_eight and partition_spec:
-            found[_PARTITIONS] = _typed(found, partition_spec)
-        found = step(found)
-        found[VERSION] = str(after)
-    return found
+            changed[_PARTITIONS] = _typed(changed, partition_spec)
+        changed = step(changed)
+        changed[VERSION] = str(after)
+    return changed
 
 
 def _five_to_six(found: Properties) -> Properties:
@@ -168,9 +168,7 @@ def _nine_to_eight(found: Properties) -> Properties:
 def _eight_to_six(found: Properties) -> Properties:
     if not found.get(_PAYLOAD):
         if found.get(_MODE) == "CUSTOM":
-            raise UnsupportedTableError(
-                f"merger {found.get(_STRATEGY)}: version 6 knows mergers by payload classes only"
-            )
+            raise UnsupportedTableError(f"merger {found.get(_STRATEGY)}: version 6 supports payload classes only")
         by_event = found.get(_MODE) == "EVENT_TIME_ORDERING"
         found[_PAYLOAD] = DEFAULT_PAYLOAD if by_event else OVERWRITE_PAYLOAD
     kind = found.get(_KEYGEN_TYPE)
@@ -203,7 +201,7 @@ def _keygen_type(java_class: str) -> str:
 
 
 def _typed(properties: Mapping[str, str], partition_spec: str) -> str:
-    """The partition columns with the types of the options, where the table's key generator has such."""
+    """Return the partition columns with the types in the options, if the table's key generator has types."""
     stored = properties.get(_PARTITIONS, "")
     custom = _keygen_type(properties.get(_KEYGEN_CLASS) or "SIMPLE").startswith("CUSTOM")
     names = [part.partition(":")[0].strip() for part in partition_spec.split(",")]

@@ -1,6 +1,5 @@
-"""Copies of a timeline in the layout of another table version, beside the one that counts until the table changes its
-version, and the removal of what no version needs any more.
-"""
+"""Copies of a timeline in the layout of another table version, unused until the table changes its version, and removal
+of files that no version needs any more."""
 
 from __future__ import annotations
 
@@ -27,19 +26,20 @@ _SCHEMAS = f"{META_FOLDER}/.schema"
 
 
 def table_layout(version: int) -> Layout:
-    """The timeline layout that a table gets with a version, in the folders of Apache Hudi's defaults."""
+    """Return the timeline layout of a version, with Apache Hudi's default folders."""
     return Layout.v1() if version < 8 else Layout.v2()
 
 
 def copy_timeline(
     storage: Storage, active: ActiveTimeline, target: Layout, version: int, timezone: str, *, copied: bool
 ) -> int:
-    """Copy a timeline and its archive into another layout; returns the number of files. What is there already is of an
-    attempt that died, or of an earlier version of the table, and counts for nothing. The lock is held, and nothing is
-    pending.
+    """Copy a timeline and its archive into another layout. Return the number of files.
+
+    Existing files belong to an interrupted attempt, or an earlier version of the table, and are ignored. The lock is
+    held, and nothing is pending.
 
     Raises:
-        CorruptInstantError: a file cannot be parsed.
+        CorruptInstantError: A file cannot be parsed.
     """
     remove_timeline(storage, target)
     storage.make_dirs(target.folder)
@@ -61,7 +61,7 @@ def copy_timeline(
 
 
 def copy_schema_history(storage: Storage, source: Layout, target: Layout) -> None:
-    """Copy the history of the table's schemas, whose files are named like those of the timeline."""
+    """Copy the schema history, whose files are named like those of the timeline."""
     for path, instant in _schemas(storage, source):
         name = target.file_name(
             instant.requested, instant.action, instant.state, earliest_completion(instant.requested)
@@ -70,7 +70,7 @@ def copy_schema_history(storage: Storage, source: Layout, target: Layout) -> Non
 
 
 def _schemas(storage: Storage, layout: Layout) -> list[tuple[str, Instant]]:
-    """Files of the history of schemas that are named as in a layout."""
+    """Return files of the schema history that are named as in a layout."""
     paths: list[str] = storage.list(_SCHEMAS)["path"].to_pylist()
     parsed = [(path, layout.parse(path.rpartition("/")[2])) for path in paths]
     done = [(path, i) for path, i in parsed if i is not None and i.is_completed]
@@ -78,15 +78,15 @@ def _schemas(storage: Storage, layout: Layout) -> list[tuple[str, Instant]]:
 
 
 def remove_timeline(storage: Storage, layout: Layout) -> None:
-    """Delete the instant files of a layout that is not in use, and in layout 2 its history. Archives of layout 1 stay,
-    as Apache Hudi leaves them."""
+    """Delete the instant files of an unused layout, and in layout 2 its archive. Archives of layout 1 are kept, as in
+    Apache Hudi."""
     if layout.version >= 2:
         storage.delete_tree(layout.folder)
         return
     paths: list[str] = storage.list(layout.folder)["path"].to_pylist()
-    # pending files first: without them a completed one does not look like a write that failed
-    found = [path for path in paths if layout.parse(path.rpartition("/")[2]) is not None]
-    storage.delete_many(sorted(found, key=lambda path: (not path.endswith((".requested", "inflight")), path)))
+    # Pending files first: without them a completed one does not look like a failed write.
+    instant_files = [path for path in paths if layout.parse(path.rpartition("/")[2]) is not None]
+    storage.delete_many(sorted(instant_files, key=lambda path: (not path.endswith((".requested", "inflight")), path)))
 
 
 def remove_leftovers(storage: Storage, layout: Layout) -> None:

@@ -1,9 +1,9 @@
-"""Upgrades and downgrades of tables, as Apache Hudi 1.2.0 does them, so that a death at any moment leaves the table in
-the one version or in the other.
+"""Upgrades and downgrades of tables, as in Apache Hudi 1.2.0, such that the table has either version after an
+interruption at any point.
 
-First the table is settled by services of the version that it has: failed writes are rolled back, log files compacted.
-Then, under the lock, all that the other version reads is written beside what this one reads, and one change of
-``hoodie.properties`` makes it count. What the version before has left is deleted last.
+First the table is prepared by services of its current version: failed writes are rolled back, log files compacted.
+Then, under the lock, all files that the other version reads are written in addition to the current ones, and one change
+of ``hoodie.properties`` activates them. Finally, files of the previous version are deleted.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
 
 _ATTEMPTS = 3
-"""How often writers may come in between before the table counts as busy."""
+"""Number of attempts in the presence of concurrent writers before the table is considered busy."""
 _SETTLING = {
     options.COMPACTION_STRATEGY.key: "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy"
 }
@@ -70,11 +70,12 @@ class UpgradeDowngrade:
     """Changes the version of one table.
 
     Args:
-        client: the table.
-        opts: options of locks, heartbeats, compaction and the metadata table.
-        runner: runs compactions.
-        stats_reader: reads files where the metadata table has to be built anew.
-        lossy: what the older version cannot have may go; see `pyhudi.services.upgrade.preconditions`.
+        client: The table.
+        opts: Options of locks, heartbeats, compaction and the metadata table.
+        runner: Executes compactions.
+        stats_reader: Reads files if the metadata table has to be rebuilt.
+        lossy: Features that the older version does not support may be lost; see
+            `pyhudi.services.upgrade.preconditions`.
     """
 
     def __init__(
@@ -95,10 +96,10 @@ class UpgradeDowngrade:
         self._dropped: list[str] = []
 
     def plan(self, to: int, *, downgrade: bool = False) -> UpgradePlan:
-        """Return what `run` would do now; nothing is written.
+        """Return the plan of `run` now, without writing anything.
 
         Raises:
-            As `run`, but for the lock.
+            The errors of `run`, except for the lock.
         """
         client = self._client.reload()
         config = client.config
@@ -122,15 +123,15 @@ class UpgradeDowngrade:
         )
 
     def run(self, to: int, *, downgrade: bool = False) -> UpgradeResult:
-        """Take the table to another version. A run that died is gone on with by the next one.
+        """Convert the table to another version. An interrupted run is continued by the next one.
 
         Raises:
-            ConfigError: there is no such version, or it lies in the other direction.
-            UnsupportedTableError: the version cannot have what the table has.
-            TransactionError: a plan of a table service is pending.
-            BusyError: somebody is writing.
-            CorruptInstantError: a file of the timeline cannot be parsed.
-            LockError: the table's lock could not be taken.
+            ConfigError: The version does not exist, or is in the other direction.
+            UnsupportedTableError: The version does not support a feature of the table.
+            TransactionError: A plan of a table service is pending.
+            BusyError: A write is running.
+            CorruptInstantError: A file of the timeline cannot be parsed.
+            LockError: The lock of the table could not be acquired.
         """
         config = self._client.config
         start = config.version
@@ -148,12 +149,12 @@ class UpgradeDowngrade:
             _log.info("%s", result.line())
         return result
 
-    # --- settling --------------------------------------------------------------------------------------------------
+    # --- preparation -----------------------------------------------------------------------------------------------
 
     def _check(self, config: TableConfig, active: ActiveTimeline, to: int) -> list[Instant]:
-        """Refuse what cannot be done; returns the failed writes that are to be rolled back."""
+        """Check the preconditions. Return the failed writes that are to be rolled back."""
         check_nothing_lost(self._storage, config, active, to, lossy=self._lossy)
-        # of version 5, what failed is left to writers of version 6
+        # Failed writes of version 5 are left to writers of version 6.
         rollbacks = Rollbacks(self._storage, config.version, self._generator)
         policy = failed_writes_policy(self._opts)
         if policy is FailedWritesPolicy.LAZY:
@@ -166,7 +167,7 @@ class UpgradeDowngrade:
         return failed
 
     def _settle(self, to: int) -> None:
-        """Roll back failed writes and compact log files, by services of the version that the table has."""
+        """Roll back failed writes and compact log files, with services of the table's current version."""
         with self._generator.lock:
             config = self._finish_earlier(TableConfig.load(self._storage))
             active = ActiveTimeline.load(self._storage, config.layout)
@@ -200,7 +201,7 @@ class UpgradeDowngrade:
     # --- the change ------------------------------------------------------------------------------------------------
 
     def _hop(self, to: int) -> None:
-        """Change the version once."""
+        """Change the version by one step."""
         for _ in range(_ATTEMPTS):
             with self._phases("settle"):
                 self._settle(to)
@@ -213,12 +214,12 @@ class UpgradeDowngrade:
                     self._change(config, active, to)
                     return
         raise BusyError(
-            f"the table at {self._storage.root} is written all the time, so that its version cannot be changed; stop "
-            "the writers and try again"
+            f"the table at {self._storage.root} is being written repeatedly, so its version cannot be changed; "
+            "stop the writers and try again"
         )
 
     def _finish_earlier(self, config: TableConfig) -> TableConfig:
-        """Put back what a run that died has taken out of use, and delete what it has left."""
+        """Enable what an interrupted run has disabled, and delete its leftovers."""
         active = ActiveTimeline.load(self._storage, config.layout)
         config = metadata_move.put_back(self._storage, config, active)
         remove_leftovers(self._storage, config.layout)
@@ -269,13 +270,13 @@ class UpgradeDowngrade:
             return metadata_move.settle_metadata(context, config, self._dropped)
 
     def _switch(self, config: TableConfig, to: int, partitions: str) -> TableConfig:
-        """Give the table its version: from here on it has the other one."""
+        """Set the version of the table, which activates the other version."""
         spec = self._opts.text(options.PARTITIONPATH_FIELD)
 
         def change(properties: dict[str, str]) -> None:
-            found = changed_properties(properties, to, spec)
+            changed = changed_properties(properties, to, spec)
             properties.clear()
-            properties.update(found)
+            properties.update(changed)
             if partitions:
                 properties[PARTITIONS] = partitions
             properties.pop(PARTITIONS_INFLIGHT, None)
@@ -289,14 +290,17 @@ class UpgradeDowngrade:
             metadata_move.add_empty_commits(self._storage, active, slot.take(newest(active)))
 
     def _complete_definitions(self, config: TableConfig) -> None:
-        """Say of indexes without a version that they have the first one, as later releases expect."""
+        """Add the first index version to definitions without one, as later releases expect."""
         definitions = load_definitions(self._storage, config)
-        named = {name: {**found, "version": found.get("version") or "V1"} for name, found in definitions.items()}
+        named = {
+            name: {**definition, "version": definition.get("version") or "V1"}
+            for name, definition in definitions.items()
+        }
         if named != definitions:
             store_definitions(self._storage, config, named)
 
     def _delete_auxiliary_plans(self, config: TableConfig) -> None:
-        """Delete the second copies of compaction plans that version 5 keeps."""
+        """Delete the second copies of compaction plans that version 5 stores."""
         pending: Iterable[Instant] = ActiveTimeline.load(self._storage, config.layout).timeline.pending()
         for instant in pending:
             if instant.action == Action.COMPACTION:
@@ -304,12 +308,12 @@ class UpgradeDowngrade:
 
 
 def _is_compacted(config: TableConfig, to: int) -> bool:
-    """True if log files are compacted first, as in Apache Hudi, which leaves version 5 alone on its way to 6."""
+    """Return True if log files are compacted first, as in Apache Hudi, except for the upgrade from version 5 to 6."""
     return config.table_type is TableType.MERGE_ON_READ and (config.version >= 6 or to > 6)
 
 
 def _is_cleaned(config: TableConfig, to: int) -> bool:
-    """True if all log files have to go: by their names version 6 would take them for others' slices."""
+    """Return True if all log files have to be removed: by their names version 6 would assign them to other slices."""
     return config.table_type is TableType.MERGE_ON_READ and to < 8 <= config.version
 
 

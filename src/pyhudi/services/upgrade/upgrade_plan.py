@@ -11,14 +11,14 @@ class UpgradePlan:
     """Plan of an upgrade or a downgrade of a table.
 
     Attributes:
-        version: version of the table.
-        to: version that it gets.
-        rolled_back: failed writes that are rolled back first, oldest first.
-        file_slices: file slices that are compacted first.
-        instants: instant files of the active timeline that are rewritten for the other timeline layout.
-        dropped_indexes: partitions of the metadata table that the version cannot have.
-        properties_set: table properties that are added or changed.
-        properties_removed: table properties that are taken away.
+        version: Current version of the table.
+        to: Target version.
+        rolled_back: Failed writes that are rolled back first, oldest first.
+        file_slices: Number of file slices that are compacted first.
+        instants: Number of instant files of the active timeline that are rewritten for the other timeline layout.
+        dropped_indexes: Partitions of the metadata table that the version does not support.
+        properties_set: Table properties that are added or changed.
+        properties_removed: Table properties that are removed.
     """
 
     version: int
@@ -34,7 +34,7 @@ class UpgradePlan:
         return self.version != self.to
 
     def steps(self) -> list[str]:
-        """Return what is done, a sentence for each step."""
+        """Return a description of each step."""
         if not self:
             return []
         steps = []

@@ -1,4 +1,4 @@
-"""Wrapped methods of PySpark's readers and writers. Takes their calls with what was set before, and gives pyhudi's
-answer where the format or the table is Hudi's, Spark's otherwise."""
+"""Wrappers around methods of PySpark's readers and writers. Each call is handled by pyhudi where the format or the
+table is Hudi's, and passed to Spark otherwise."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings given to a reader or writer of PySpark so far, which Spark offers no way to read back."""
+"""Settings recorded on a reader or writer of PySpark, because Spark offers no way to read them back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CallState:
 
 
 def begin_state(target: Any, maker: Any) -> None:
-    """Note where a new reader or writer came from."""
+    """Record the session or DataFrame that created a reader or writer."""
     target.__dict__[_STATE] = CallState(maker)
 
 
@@ -41,11 +41,11 @@ def call_state(target: Any) -> CallState:
 
 
 def keep_options(target: Any, options: Mapping[str, Any]) -> None:
-    """Note options in the form that Spark gives them; None leaves an option out."""
+    """Record options as Spark stores them; an option that is None is not recorded."""
     given = {key: option_text(value) for key, value in options.items() if value is not None}
     call_state(target).options.update(given)
 
 
 def option_text(value: Any) -> str:
-    """Return the value of an option as Spark's readers and writers spell it."""
+    """Return the value of an option as the text that Spark's readers and writers pass on."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -15,13 +15,13 @@ ORIGINALS: dict[tuple[type, str], Any] = {}
 
 
 def classes(names: tuple[tuple[str, str], ...]) -> list[type]:
-    found = []
+    imported = []
     for module, name in names:
         try:
-            found.append(getattr(importlib.import_module(module), name))
+            imported.append(getattr(importlib.import_module(module), name))
         except ImportError:  # Connect needs packages that classic Spark does not
             continue
-    return found
+    return imported
 
 
 def wrap(cls: type, name: str, wrapper: Callable[[Method, Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
@@ -38,7 +38,7 @@ def wrap(cls: type, name: str, wrapper: Callable[[Method, Any, tuple[Any, ...], 
 
 
 def wrap_maker(cls: type, name: str) -> None:
-    """``spark.read`` and ``df.write``: what they return remembers where it came from."""
+    """Wrap ``spark.read`` and ``df.write``, so that the objects they return record what created them."""
     original = cls.__dict__.get(name)
     if not isinstance(original, property) or (cls, name) in ORIGINALS:
         return

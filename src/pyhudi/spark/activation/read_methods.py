@@ -21,41 +21,44 @@ def set_schema(original: Method, target: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def load(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    asked = requested_table(target, args, kwargs)
-    if asked is None:
+    request = requested_table(target, args, kwargs)
+    if request is None:
         return original(target, *args, **kwargs)
-    spark, (path, options) = session_of(target), asked
+    spark, (path, options) = session_of(target), request
     return load_table(spark, path, prefixed_options(spark) | options)
 
 
 def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, str]] | None:
-    """Path and options of a table to read; None: the reader is of another format."""
+    """Return the path and the options of the table to read; None if the reader has another format."""
     path, source, schema, options = _load_arguments(*args, **kwargs)
     state = call_state(target)
     name = source if source is not None else state.format
     if name is None or name.lower() not in FORMATS:
         return None
     if schema is not None or state.has_schema:
-        raise QueryError("a Hudi table has its own columns: leave out schema(…), and select or cast what it returns")
+        raise QueryError(
+            "the columns of a Hudi table cannot be set by schema(…); leave it out, and select or cast the columns of "
+            "the result"
+        )
     keep_options(target, options)
     where = path if path is not None else state.options.get("path")
     if where is None:
-        raise QueryError("load() needs the path of the table")
+        raise QueryError("load() requires the path of the table")
     if not isinstance(where, str):
-        raise QueryError(f"load() takes one path, the table's; got {where!r}")
+        raise QueryError(f"load() takes exactly one path, the base path of the table; got {where!r}")
     return where, {k: v for k, v in state.options.items() if k != "path"}
 
 
 def filter_rows(_: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``filter`` and ``where``: Spark's own ``filter`` for both, as its ``where`` may be a call of that, which is
-    replaced, too."""
+    """``filter`` and ``where``. Both call Spark's own ``filter``, because ``where`` may call ``filter``, which is
+    wrapped as well."""
     condition = args[0] if args else kwargs["condition"]
     cls = next(c for c in type(frame).__mro__ if (c, "filter") in ORIGINALS)
     return filter_pruned(ORIGINALS[(cls, "filter")], frame, condition)
 
 
 def keep_columns(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``select`` and ``drop`` of columns by name."""
+    """``select`` and ``drop`` with column names."""
     return same_rows(frame, original(frame, *args, **kwargs), args)
 
 

@@ -17,13 +17,13 @@ _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 
 def load_stream_of(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    asked = requested_table(target, args, kwargs)
-    if asked is None:
+    request = requested_table(target, args, kwargs)
+    if request is None:
         return original(target, *args, **kwargs)
     _refuse_connect(target)
     from pyhudi.spark.streaming.source import load_stream
 
-    return load_stream(session_of(target), *asked)
+    return load_stream(session_of(target), *request)
 
 
 def set_output_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -32,7 +32,7 @@ def set_output_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs
 
 
 def partition_stream(_: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    partition_by(lambda *_: None, target, args, kwargs)  # told to Spark when the format is known
+    partition_by(lambda *_: None, target, args, kwargs)  # passed to Spark when the format is known
     return target
 
 
@@ -53,7 +53,7 @@ def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: d
         state.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
     where = path if path is not None else state.options.get("path")
     if not isinstance(where, str):
-        raise QueryError(f"start() needs the path of the table, got {where!r}")
+        raise QueryError(f"start() requires the path of the table, got {where!r}")
     return _start_sink(original, target, where)
 
 
@@ -75,8 +75,8 @@ def _start_sink(original: Method, target: Any, path: str) -> Any:
     kept = any(key.lower() == "checkpointlocation" for key in state.options)
     if not kept and not _session_of_writer(state).conf.get(_CHECKPOINTS, None):
         raise ConfigError(
-            "a stream into a Hudi table needs the option 'checkpointLocation' (or the session's setting "
-            f"{_CHECKPOINTS}): without it a restart would begin anew"
+            "a stream into a Hudi table requires the option 'checkpointLocation' (or the session setting "
+            f"{_CHECKPOINTS}); without it, a restart would process all input again"
         )
     options = {k: v for k, v in state.options.items() if k.lower() not in ("path", "checkpointlocation")}
     if state.partition_by:
@@ -86,7 +86,7 @@ def _start_sink(original: Method, target: Any, path: str) -> Any:
 
 def _session_of_writer(state: CallState) -> SparkSession:
     if state.maker is None:
-        raise QueryError("this writer was made before pyhudi was activated; take a new one from df.writeStream")
+        raise QueryError("this writer was created before pyhudi was activated; create a new one with df.writeStream")
     session: SparkSession = state.maker.sparkSession
     return session
 
@@ -94,7 +94,7 @@ def _session_of_writer(state: CallState) -> SparkSession:
 def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = kwargs.get("format", args[1] if len(args) > 1 else None) or call_state(target).format
     if name is not None and name.lower() in FORMATS:
-        raise QueryError("a stream goes into a Hudi table by its path: start(path) instead of toTable(name)")
+        raise QueryError("a stream cannot be written to a Hudi table by name; use start(path) instead of toTable(name)")
     _tell_partitions(target)
     return original(target, *args, **kwargs)
 
@@ -109,6 +109,7 @@ def _tell_partitions(target: Any) -> None:
 def _refuse_connect(target: Any) -> None:
     if is_connect(target):
         raise SetupError(
-            "streams of Hudi tables run in classic sessions only: Spark Connect does not tell which query a "
-            "micro-batch is of. Batch reads and writes work, also inside of your own foreachBatch"
+            "streams from or to Hudi tables require a classic session: Spark Connect does not expose the query "
+            "that a micro-batch belongs to. Batch reads and writes are supported, also inside your own "
+            "foreachBatch function"
         )

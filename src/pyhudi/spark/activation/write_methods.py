@@ -39,7 +39,7 @@ def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
         state.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
     where = path if path is not None else state.options.get("path")
     if not isinstance(where, str):
-        raise QueryError(f"save() needs the path of the table, got {where!r}")
+        raise QueryError(f"save() requires the path of the table, got {where!r}")
     return _write(where, state, mode or state.mode or "errorifexists")
 
 
@@ -63,7 +63,7 @@ def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwarg
 
 
 def _places(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The name of a table stands where ``save`` has the path."""
+    """Rename the table name of ``saveAsTable`` to the path of ``save``."""
     return {"path" if key == "name" else key: value for key, value in kwargs.items()}
 
 
@@ -107,5 +107,5 @@ def _write(path: str, state: CallState, mode: str) -> None:
         options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
     frame = state.maker
     if frame is None:
-        raise QueryError("this writer was made before pyhudi was activated; take a new one from df.write")
+        raise QueryError("this writer was created before pyhudi was activated; create a new one with df.write")
     write(frame, path, options, mode)

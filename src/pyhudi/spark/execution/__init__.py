@@ -1,3 +1,2 @@
-"""Tasks of Spark. Takes Arrow tables and functions and gives DataFrames whose tasks run them; places file groups on
-tasks, moves rows to Python workers and caches frames.
-"""
+"""Execution of Spark tasks. Takes Arrow tables and functions and returns DataFrames whose tasks run them; assigns file
+groups to tasks, transfers rows to Python workers and caches DataFrames."""

@@ -1,4 +1,4 @@
-"""Frames that a write evaluates more than once, kept by Spark until they are released."""
+"""DataFrames that a write evaluates more than once, cached by Spark until they are released."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ _COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 
 
 class Cached:
-    """Caches frames, all of which are given back together: by `release`, or at the end of a ``with`` block.
+    """Cached DataFrames, which are all released together: by `release`, or at the end of a ``with`` block.
 
-    Spark compresses what it caches column by column, which takes several times as long as caching does, for rows that
-    are needed once or twice: so these are not compressed. What does not fit into memory goes to disk either way.
+    The in-memory columnar compression of Spark is switched off: it takes several times as long as caching itself, for
+    rows that
+    are read once or twice only. Rows that do not fit into memory are written to disk in either case.
 
-    Nor does Spark shuffle what it caches to fewer tasks than the session's setting says, 200 of them, if there are few
-    rows.
+    The number of shuffle partitions is lowered for few rows, because Spark does not coalesce the partitions of a cached
+    DataFrame below ``spark.sql.shuffle.partitions`` (200).
     """
 
     def __init__(self) -> None:
         self._frames: list[DataFrame] = []
 
     def add(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
-        """Cache a frame. Nothing is evaluated yet. ``rows``: about how many there are."""
+        """Cache a DataFrame. Nothing is evaluated yet. ``rows`` is the approximate number of rows."""
         spark = frame.sparkSession
-        # Spark looks at the settings when `persist` is called, not when rows are cached
+        # Spark reads the settings when `persist` is called, not when the rows are cached
         with ExitStack() as stack:
             stack.enter_context(session_setting(spark, _COMPRESSED, "false"))
             if rows is not None:
@@ -50,9 +51,10 @@ class Cached:
         self.release()
 
     def release(self) -> None:
-        """Free the memory."""
+        """Release all cached DataFrames."""
         while self._frames:
             try:
                 self._frames.pop().unpersist()
-            except Exception as failure:  # what the frames were for is done, or has failed with an error of its own
-                _log.warning("cached rows were not given back: %s", failure)
+            # the work on the DataFrames is complete, or has failed with an error of its own
+            except Exception as failure:
+                _log.warning("cached rows could not be released: %s", failure)

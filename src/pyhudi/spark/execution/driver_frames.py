@@ -1,4 +1,4 @@
-"""DataFrames made of small facts of the driver, to be joined with rows, and of other DataFrames."""
+"""DataFrames made from small data on the driver, to be joined with rows, and unions of DataFrames."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAKES_ARROW = int(pyspark.__version__.split(".")[0]) >= 4
 
 
 def small_frame(spark: SparkSession, data: pa.Table) -> DataFrame:
-    """A DataFrame of a few rows, which Spark keeps as a local relation: evaluating it starts no Python worker."""
+    """Return a DataFrame of a few rows as a local relation of Spark: evaluating it starts no Python worker."""
     if _TAKES_ARROW:
         return spark.createDataFrame(data)
     with session_setting(spark, "spark.sql.execution.arrow.pyspark.enabled", "true"):
@@ -28,15 +28,17 @@ def small_frame(spark: SparkSession, data: pa.Table) -> DataFrame:
 
 
 def spread_frame(spark: SparkSession, data: pa.Table, tasks: int) -> DataFrame:
-    """The same for tasks that have much to do for each row: about as many rows for each task, neighbours together."""
+    """Return a DataFrame whose rows are spread evenly over ``tasks`` tasks, in order, for tasks with much work for each
+    row."""
     numbers = np.arange(data.num_rows) * tasks // max(1, data.num_rows)
     keys = np.array(placement_keys(tasks), np.int32)[numbers]
     return small_frame(spark, data.append_column(_TASK, pa.array(keys))).repartition(tasks, _TASK).drop(_TASK)
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:
-    """The rows of one or more parts with the same columns. Halves are joined, because Spark looks through all of a
-    union's parts whenever another one is added."""
+    """Return the union of one or more DataFrames with the same columns. They are combined pairwise in halves, because
+    Spark traverses
+        the whole plan of a union each time another DataFrame is added to it."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
@@ -44,7 +46,7 @@ def union(parts: Sequence[DataFrame]) -> DataFrame:
 
 
 def constant(value: object, field: pa.Field) -> Column:
-    """A value as a column. Optimised to the literal; but nullable, as the column is in all other ways."""
+    """Return a constant column. It is optimised to a literal, but nullable, as columns of tables are."""
     if value is not None and is_date_or_time(field.type):
-        value = str(value)  # PySpark takes times without a zone for such of the driver's
+        value = str(value)  # PySpark interprets times without a zone in the time zone of the driver
     return sf.when(sf.lit(True), sf.lit(value).cast(spark_schema(pa.schema([field])).fields[0].dataType))

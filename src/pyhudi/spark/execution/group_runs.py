@@ -1,4 +1,4 @@
-"""Rows of a task that come sorted by the number of their file group: one group after the other."""
+"""Grouping of the rows of a task that are sorted by the number of their file group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def runs(batches: Iterable[pa.RecordBatch], number: str) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Parts of batches whose rows are of one group, with its number (the column *number*)."""
+    """Yield slices of batches whose rows belong to one group, with its number (the column *number*)."""
     for batch in batches:
         groups = batch.column(number).to_numpy()
         if not len(groups):
@@ -21,6 +21,6 @@ def runs(batches: Iterable[pa.RecordBatch], number: str) -> Iterator[tuple[int, 
 
 
 def by_group(batches: Iterable[pa.RecordBatch], number: str) -> Iterator[tuple[int, pa.Table]]:
-    """Yield each group's number (the column *number*, ascending) and rows, in one chunk. Memory: one group."""
+    """Yield the number of each group (the column *number*, ascending) and its rows, in one chunk. Memory: one group."""
     for group, parts in groupby(runs(batches, number), itemgetter(0)):
         yield group, pa.Table.from_batches([part for _, part in parts]).combine_chunks()

@@ -1,4 +1,4 @@
-"""Tables as values of a binary column, for what tasks tell that has no type of Spark's."""
+"""Arrow tables as values of a binary column, for results of tasks that have no corresponding Spark type."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def packed(table: pa.Table) -> bytes:
-    """A table as bytes."""
+    """Return a table serialised to bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -14,5 +14,5 @@ def packed(table: pa.Table) -> bytes:
 
 
 def unpacked(data: bytes) -> pa.Table:
-    """Return the table that was given to `packed`."""
+    """Return the table that `packed` serialised."""
     return pa.ipc.open_stream(data).read_all()

@@ -1,8 +1,9 @@
-"""Rows on their way from Spark to a Python task, in a form that is cheap to hand over.
+"""Encoding of rows that Spark passes to Python tasks.
 
-Spark makes a Java ``BigDecimal`` of every decimal that goes into an Arrow batch, which takes longer than all other
-columns together. Decimals of up to 15 digits are exact as whole numbers in a double, so these travel as their unscaled
-integers and become decimals again in the task, where that is a matter of copying bytes.
+Spark converts each decimal that goes into an Arrow batch to a Java ``BigDecimal``, which takes longer than all other
+columns together. Decimals of up to 15 digits are represented exactly as integers in a double, so they are transferred
+as their unscaled
+integers and converted back in the task, which only copies bytes.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from pyspark.sql.types import DecimalType
 from pyhudi.spark.keys.key_text import quoted
 
 _EXACT_DIGITS = 15
-"""Number of digits up to which no two decimals have the same nearest double."""
+"""Number of digits up to which the unscaled integers of decimals are exact in a double."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacking:
-    """Inverse of the packing of rows, run in a task: columns that are unscaled integers, with their types."""
+    """Decoder of packed rows, run in a task: the columns that are unscaled integers, with their decimal types."""
 
     decimals: Mapping[str, pa.Decimal128Type]
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches as they were before."""
+        """Return the batches with the original columns."""
         for batch in batches:
             yield self._unpacked(batch) if self.decimals else batch
 
@@ -43,26 +44,26 @@ class Unpacking:
 
 
 def pack(rows: DataFrame) -> tuple[DataFrame, Unpacking]:
-    """The rows for the way, and how to unpack them."""
-    found: dict[str, pa.Decimal128Type] = {}
+    """Return the rows with packed decimals, and the decoder."""
+    decimals: dict[str, pa.Decimal128Type] = {}
     for field in rows.schema:
         kind = field.dataType
         if isinstance(kind, DecimalType) and kind.precision <= _EXACT_DIGITS:
-            found[field.name] = pa.decimal128(kind.precision, kind.scale)
-    if not found:
+            decimals[field.name] = pa.decimal128(kind.precision, kind.scale)
+    if not decimals:
         return rows, Unpacking({})
     columns = []
     for name in rows.columns:
         column = F.col(quoted([name]))
-        if name in found:
-            scale = float(10 ** found[name].scale)
+        if name in decimals:
+            scale = float(10 ** decimals[name].scale)
             column = F.rint(column.cast("double") * F.lit(scale)).cast("bigint").alias(name)
         columns.append(column)
-    return rows.select(*columns), Unpacking(found)
+    return rows.select(*columns), Unpacking(decimals)
 
 
 def decimals(unscaled: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
-    """Decimals of unscaled 64-bit integers."""
+    """Return decimals made from unscaled 64-bit integers."""
     low = np.zeros(0, dtype=np.int64)
     if len(unscaled):
         _, data = unscaled.buffers()

@@ -1,4 +1,4 @@
-"""File slices on their way to Spark's tasks: an Arrow table cut into pieces, one for each task."""
+"""Distribution of file slices to Spark tasks: an Arrow table cut into pieces, one for each task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyhudi.spark.spark_types import spark_schema
 
 _LARGEST_PIECE = 64 * 1024 * 1024
 _OPENING = 4 * 1024 * 1024
-"""Cost of opening the files of a slice, in bytes that could be read instead, as in Spark itself."""
+"""Cost of opening the files of a slice, as a number of bytes that could be read in that time, as in Spark itself."""
 _DEFAULT_PARALLELISM = 16
 _LOCAL = re.compile(r"local\[(\d+|\*)[,\]]")
 
@@ -31,18 +31,20 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class SlicePieces:
-    """Slices for tasks: the n-th piece is an Arrow stream of those for the n-th task, compressed. ``told`` name the
-    columns whose values paths tell; those of the i-th are ``value_<i>`` in it, where ``counts_<i>``."""
+    """File slices for tasks. The n-th piece is a compressed Arrow stream of the slices for the n-th task. ``told`` are
+    the columns
+    whose values are given by partition paths; the values of the i-th are in ``value_<i>``, valid where ``counts_<i>``
+    is true."""
 
     pieces: tuple[bytes, ...]
     told: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> SlicePieces:
-        """The slices of a plan, large ones first. ``whole``: their base files are read, too, not the logs alone."""
+        """Return the slices of a plan, large ones first. ``whole``: base files are read as well, not only log files."""
         slices = _with_path_values(plan)
-        found = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan, parallelism, whole=whole))
-        return cls(tuple(map(_packed, found)), tuple(plan.told))
+        pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan, parallelism, whole=whole))
+        return cls(tuple(map(_packed, pieces)), tuple(plan.told))
 
     def slices(self, number: int) -> Iterator[FileSlice]:
         """Return the slices of a piece."""
@@ -54,10 +56,11 @@ class SlicePieces:
 
 
 def piece_numbers(plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> list[np.ndarray]:
-    """Return the numbers of the slices of each piece, large slices first. ``whole``: as of `SlicePieces.of`."""
+    """Return the numbers of the slices of each piece, large slices first. ``whole`` as in `SlicePieces.of`."""
     sizes = bytes_to_read(plan, whole=whole) + _OPENING
     order = np.argsort(-sizes, kind="stable")
-    # a task costs as much as some twenty small slices: more of them than can run at a time only where there is much
+    # starting a task costs as much as reading some twenty small slices: use more tasks than can run at a time only for
+    # large inputs
     target = min(_LARGEST_PIECE, max(_OPENING, -(-int(sizes.sum()) // parallelism)))
     piece = (np.cumsum(sizes[order]) - 1) // target if len(order) else order
     cuts = np.flatnonzero(np.diff(piece, prepend=-1))
@@ -65,13 +68,14 @@ def piece_numbers(plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, wh
 
 
 def bytes_to_read(plan: ScanPlan, *, whole: bool) -> np.ndarray:
-    """Return the bytes to read of each slice. ``whole``: its base file is read, too, not the logs alone."""
+    """Return the number of bytes to read for each slice. ``whole``: its base file is read as well."""
     sizes: np.ndarray = list_sums(plan.tasks["log_sizes"]).to_numpy()
     return sizes + pc.fill_null(plan.tasks["base_size"], 0).to_numpy() if whole else sizes
 
 
 def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, schema: pa.Schema) -> DataFrame:
-    """Run ``work`` on each slice, in tasks of one slice each. It and all that it holds is pickled."""
+    """Run ``work`` on each slice, in tasks of one slice each. ``work`` is pickled with everything that it
+    references."""
 
     def task(batches: Batches) -> Iterator[pa.RecordBatch]:
         prepare_worker()
@@ -85,7 +89,7 @@ def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, sch
 
 
 def parallelism(spark: SparkSession) -> int:
-    """Estimate the number of tasks that run at a time, as far as the settings of the session tell."""
+    """Return an estimate of the number of tasks that run at a time, from the settings of the session."""
     for key in ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism"):
         value = spark.conf.get(key, None)
         if value is not None and value.isdigit():

@@ -1,8 +1,8 @@
-"""Sends file groups to the Spark tasks of our choice.
+"""Assignment of file groups to Spark tasks.
 
-Spark's ``repartition(n, column)`` puts a row on the task ``pmod(murmur3(value), n)``. For an integer column the hash is
-cheap to compute here, so for every task an integer is searched that Spark will send to just that task. Then file groups
-can be spread by size instead of by luck.
+Spark's ``repartition(n, column)`` sends a row to the task ``pmod(murmur3(value), n)``. The hash of an integer
+is cheap to compute, so for each task this module finds an integer that Spark sends to that task. File groups
+can then be distributed by size instead of by hash.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 _SEED = np.uint32(42)
 MIN_TASK_BYTES = 24 * 1024 * 1024
-"""Groups smaller than this share a task: starting a task costs more than writing little."""
+"""Groups smaller than this share a task: starting a task costs more than writing a small file."""
 
 
 def murmur3_int(values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Spark's ``hash(int)``: Murmur3 x86 32-bit of four bytes, seed 42."""
+    """Return Spark's ``hash(int)`` of each value: Murmur3 x86 32-bit of four bytes, seed 42."""
     with np.errstate(over="ignore"):
         k = values.astype(np.uint32) * np.uint32(0xCC9E2D51)
         k = _rotate(k, 15) * np.uint32(0x1B873593)
@@ -33,21 +33,21 @@ def murmur3_int(values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
 
 @lru_cache(maxsize=64)
 def placement_keys(tasks: int) -> tuple[int, ...]:
-    """Return for each of ``tasks`` tasks an integer whose hash leads Spark to it."""
+    """Return for each of ``tasks`` tasks an integer that Spark's hash partitioning sends to it."""
     keys = np.full(tasks, -1, dtype=np.int64)
     start, step = 0, max(1024, tasks * 8)
     while (keys < 0).any():
         candidates = np.arange(start, start + step, dtype=np.int32)
         targets = np.mod(murmur3_int(candidates).astype(np.int64), tasks)
-        found, first = np.unique(targets, return_index=True)
-        open_ = keys[found] < 0
-        keys[found[open_]] = candidates[first[open_]]
+        hashes, first = np.unique(targets, return_index=True)
+        open_ = keys[hashes] < 0
+        keys[hashes[open_]] = candidates[first[open_]]
         start += step
     return tuple(keys.tolist())
 
 
 def place(sizes: npt.NDArray[np.int64], max_tasks: int, *, fewest: int = 1) -> tuple[npt.NDArray[np.int32], int]:
-    """Spread groups over tasks by size in bytes; return each group's placement key and the number of tasks.
+    """Distribute groups over tasks by size in bytes; return the placement key of each group and the number of tasks.
 
     The largest groups come first, on the tasks that Spark starts first; small groups share tasks.
     """
@@ -56,7 +56,7 @@ def place(sizes: npt.NDArray[np.int64], max_tasks: int, *, fewest: int = 1) -> t
     large = sizes >= MIN_TASK_BYTES
     wanted = int(large.sum()) + -(-int(sizes[~large].sum()) // MIN_TASK_BYTES)
     tasks = max(1, fewest, min(max_tasks, wanted))
-    # a stable order, so that a plan computed twice is the same plan
+    # the order is stable, so that planning twice gives the same plan
     largest_first = np.argsort(-sizes, kind="stable")
     task_of = np.empty(len(sizes), dtype=np.int64)
     loads = [(0, task) for task in range(tasks)]

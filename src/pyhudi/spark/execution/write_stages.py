@@ -1,4 +1,4 @@
-"""Runs the write tasks of `pyhudi.write.write_tasks` as Spark stages and brings their stats back."""
+"""Execution of the write tasks of `pyhudi.write.write_tasks` as Spark stages, and collection of their write stats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def run_bulk_insert(rows: DataFrame, context: WriteContext, *, sorted_input: bool) -> pa.Table:
-    """Write rows where they are; returns the write stats of all files. Runs a Spark job."""
+    """Write rows on the tasks that they are on; return the write stats of all files. Runs a Spark job."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
         return bulk_insert_task(batches, context, task, sorted_input=sorted_input)
@@ -29,7 +29,7 @@ def run_bulk_insert(rows: DataFrame, context: WriteContext, *, sorted_input: boo
 
 
 def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
-    """Write routed rows (`pyhudi.spark.write.plans.row_routing.route`); returns the write stats of all files. Runs a
+    """Write routed rows (`pyhudi.spark.write.plans.row_routing.route`); return the write stats of all files. Runs a
     Spark job."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
@@ -39,7 +39,7 @@ def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
 
 
 def run_partition_upsert(rows: DataFrame, context: WriteContext, lookup: PartitionLookup) -> pa.Table:
-    """Write rows that are at the tasks of their partitions (`pyhudi.spark.write.plans.partition_upsert_plan`); returns
+    """Write rows that are on the tasks of their partitions (`pyhudi.spark.write.plans.partition_upsert_plan`); return
     the write stats of all files. Runs a Spark job."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
@@ -49,7 +49,7 @@ def run_partition_upsert(rows: DataFrame, context: WriteContext, lookup: Partiti
 
 
 def run_tasks(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> pa.Table:
-    """Do ``work`` in every task with the rows that are there; returns the write stats of all. Runs a Spark job."""
+    """Run ``work`` in each task on its rows; return the write stats of all tasks. Runs a Spark job."""
     packed, unpacking = pack(rows)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

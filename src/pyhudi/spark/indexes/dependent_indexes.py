@@ -1,5 +1,6 @@
-"""Changes by a commit of indexes other than the one that it keeps itself: those that need the record index, those of
-values that Spark computes, and those that are being built, or were built, meanwhile."""
+"""Updates by a commit of indexes other than the record index: secondary indexes, which require the record index;
+expression indexes, whose values
+Spark computes; and indexes that are being built, or were built, during the write."""
 
 from __future__ import annotations
 
@@ -35,12 +36,13 @@ def with_other_indexes(
     *,
     rows_stay: bool = False,
 ) -> IndexDelta:
-    """Bring other indexes up to date: expression indexes, and secondary indexes if the record index, which they need,
-    is; and, when the write is going to be committed, those that are being built or were built meanwhile. May run Spark
+    """Update expression indexes, and secondary indexes if the record index, which they require,
+    is up to date; and, before the write is committed, the indexes that are being built or were built during the write.
+    May run Spark
     jobs.
 
-    ``index`` is what was done for the record index. ``rows_stay``: records are only moved between files, of which
-    secondary indexes, which lead to keys, know nothing.
+    ``index`` is the update of the record index. ``rows_stay``: records only move between files, which does not affect
+    secondary indexes, as these refer to record keys.
     """
     before = index or IndexDelta()
 
@@ -57,7 +59,7 @@ def with_other_indexes(
         return IndexDelta(kept if only is None else kept & frozenset(only))
 
     def keys(config: TableConfig) -> IndexDelta | None:
-        """Message of the write to a record index that was begun, or built, since the write began."""
+        """Return an update of a record index whose build began or completed after the write began."""
         known = {*config.metadata_partitions, *config.metadata_partitions_inflight}
         lost = RECORD_INDEX in tx.config.metadata_partitions and RECORD_INDEX not in before.partitions
         if lost or RECORD_INDEX not in known:
@@ -65,11 +67,11 @@ def with_other_indexes(
         return catch_up_delta(spark, client, config, opts, tx.timeline, tx.instant, metadata)
 
     def late(config: TableConfig, only: Collection[str]) -> IndexDelta:
-        found = delta(config, only) if set(only) - {RECORD_INDEX} else IndexDelta()
-        return found.and_(keys(config) if RECORD_INDEX in only else None)
+        update = delta(config, only) if set(only) - {RECORD_INDEX} else IndexDelta()
+        return update.and_(keys(config) if RECORD_INDEX in only else None)
 
     now = before.and_(delta(tx.config))
     if RECORD_INDEX not in now.partitions:
-        # what can be told before others have to wait
+        # computed before the lock is taken, so that other writers do not wait for it
         now = now.and_(keys(current_config(client.storage, tx.config)))
     return replace(now, late=late)

@@ -1,4 +1,4 @@
-"""Expression indexes on Spark: built of what a table holds, and kept up to date by its writes."""
+"""Builds and updates of expression indexes on Spark."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _log = logging.getLogger(__name__)
 
 
 def build_expression_index(spark: SparkSession, table: LockedTable, index: ExpressionIndex) -> None:
-    """Build an expression index of what the table holds; it is not declared here. Runs a Spark job.
+    """Build an expression index over the current content of a table, without declaring it. Runs a Spark job.
 
     Raises:
-        ConfigError: Spark has no such function of a column of that type.
-        UnsupportedTableError: some of the values are null, and are to be in bloom filters.
+        ConfigError: Spark has no such function for a column of that type.
+        UnsupportedTableError: Some values are null and the index has bloom filters.
     """
     storage, config = table.storage, table.config
     check_expression(spark, index.expression, table.schema)
@@ -60,12 +60,12 @@ def build_expression_index(spark: SparkSession, table: LockedTable, index: Expre
 def first_records(
     spark: SparkSession, table: LockedTable, index: ExpressionIndex, live: pa.Table, columns: pa.Schema
 ) -> Records:
-    """The records that an expression index has of all files of a table (``live``), which has these columns. Runs a
+    """Return the records of an expression index for all live files (``live``) of a table with these columns. Runs a
     Spark job.
 
     Raises:
-        UnsupportedTableError: some of the values are null, and are to be in bloom filters; or the session refuses to
-            compute them.
+        UnsupportedTableError: Some values are null and the index has bloom filters, or the session fails to
+            compute some values.
     """
     newest = pc.max(live["instant"]).as_py() or ""
     with refused_values(str(index.expression)):
@@ -74,8 +74,8 @@ def first_records(
         )
     if records is None:
         raise UnsupportedTableError(
-            f"{index.expression} is null in some rows: Apache Hudi cannot keep bloom filters of such values; build "
-            "column_stats of them"
+            f"{index.expression} is null in some rows, and Apache Hudi does not support bloom filters of such "
+            "values; build a column_stats index instead"
         )
     return records
 
@@ -88,11 +88,13 @@ def expression_delta(
     metadata: CommitMetadata,
     only: Collection[str] | None = None,
 ) -> IndexDelta | None:
-    """Write what a write at ``instant`` has done to the expression indexes; None when the table has none that are kept
-    here. Runs a Spark job.
+    """Write the updates of the expression indexes for a write at ``instant``; return None if the table has no such
+    indexes that pyhudi maintains.
+    Runs a Spark job.
 
-    ``config`` is the table's as it is now, ``metadata`` what the commit is going to say. ``only``: the partitions of
-    the indexes that are asked for. Indexes whose values cannot be computed are left out, so that they are taken out of
+    ``config`` is the current configuration of the table, ``metadata`` the commit metadata to be written. ``only``:
+    index
+    partitions to update. Indexes whose values cannot be computed are omitted, so that the caller takes them out of
     use.
     """
     storage = client.storage
@@ -112,18 +114,18 @@ def expression_delta(
         found = _records(spark, storage, config, files_of_commit(metadata), indexes, columns, instant)
         kept = {name: records for name, records in zip(names, found, strict=True) if records is not None}
         stats = _written(storage, config, kept, instant)
-    except Exception as failure:  # of Spark's functions, too, which may refuse a value
-        _log.warning("%s of %s cannot be kept: %s", ", ".join(names), storage.root, failure)
+    except Exception as failure:  # also errors that Spark's own functions raise for some values
+        _log.warning("%s of %s cannot be maintained: %s", ", ".join(names), storage.root, failure)
         return None
     return IndexDelta(frozenset(kept), stats)
 
 
 def _is_overridden(spark: SparkSession, index: ExpressionIndex, storage: Storage) -> bool:
-    """True if the session would compute something else than the index is of."""
+    """Return True if the session overrides the function that the index is built on."""
     hidden = overridden_functions(spark, [index.expression.function])
     if hidden:
         _log.warning(
-            "%s of %s cannot be kept: the session has a function of its own by the name of %s",
+            "%s of %s cannot be maintained: the session defines a function named %s",
             index.partition,
             storage.root,
             ", ".join(hidden),
@@ -132,7 +134,7 @@ def _is_overridden(spark: SparkSession, index: ExpressionIndex, storage: Storage
 
 
 def _written(storage: Storage, config: TableConfig, records: Mapping[str, Records], instant: str) -> list[Stat]:
-    """Write the records of each partition of the metadata table; returns the write stats of the files."""
+    """Write the records of each partition of the metadata table; return the write stats of the files."""
     own = metadata_timeline(storage, config.version).timeline
     stats = []
     for partition, part in records.items():
@@ -152,7 +154,7 @@ def _records(
     first: bool = False,
     opts: Options | None = None,
 ) -> list[Records | None]:
-    """The records of indexes for files, index by index; None where there can be no bloom filters of its values."""
+    """Return the records of each index for the files; None for an index whose values do not allow bloom filters."""
     if not files.num_rows:
         return [Records() for _ in indexes]
     invalid_text = (opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT)

@@ -1,4 +1,4 @@
-"""Expressions of expression indexes as Spark's own functions, and their values in files."""
+"""Expressions of expression indexes as Spark functions, and their values in files."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 Batches = Iterator[pa.RecordBatch]
 _NUMBER, _DATA = "number", "data"
 _BYTES_A_ROW = 4 * 1024 * 1024
-"""Approximate bytes of the pieces in which results of tasks go to the driver."""
+"""Approximate size in bytes of the chunks in which task results are sent to the driver."""
 FILTER_TYPE = pa.struct([("type", pa.string()), ("text", pa.string())])
-"""A bloom filter: its type and its base64 text, null if some of the values are."""
+"""Bloom filter: its type and its base64 text, which is null if some of the values are null."""
 _BLOOM_DEFAULTS = {
     "filtertype": bloom_filter.DYNAMIC,
     "numentries": str(bloom_filter.DEFAULT_ENTRIES),
@@ -45,28 +45,28 @@ _BLOOM_DEFAULTS = {
 
 
 def column_of(expression: Expression) -> Column:
-    """The expression as a column of Spark."""
+    """Return the expression as a Spark column."""
     column = sf.col(quoted(expression.column.split(".")))
     return _COLUMNS[expression.function](column, *expression.arguments)
 
 
 def check_expression(spark: SparkSession, expression: Expression, columns: pa.Schema) -> None:
-    """Check that Spark can compute an expression of a table's columns.
+    """Check that Spark can compute an expression over a table's columns.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: Spark cannot compute it.
     """
     field = columns.field(expression.column)
     hidden = overridden_functions(spark, [expression.function])
     if hidden:
         raise ConfigError(
-            f"{expression} cannot be computed: the session has a function of its own by the name of {hidden[0]}; use "
+            f"cannot compute {expression}: the session defines a function of its own named {hidden[0]}; use "
             "another session (spark.newSession())"
         )
     try:
         _ = spark.createDataFrame([], spark_schema(pa.schema([field]))).select(column_of(expression)).schema
     except AnalysisException as e:
-        raise ConfigError(f"{expression} cannot be computed of a column of type {field.type}: {e}") from e
+        raise ConfigError(f"cannot compute {expression} for a column of type {field.type}: {e}") from e
 
 
 def _with_format(function: Callable[..., Column]) -> Callable[..., Column]:
@@ -110,12 +110,13 @@ def summaries(
     columns: pa.Schema,
     invalid_text: InvalidText = InvalidText.FAIL,
 ) -> pa.Table:
-    """Compute what indexes keep of each file: a column ``number``, the row of the file in ``files`` (``path`` and
-    ``kind``), and for each index one of its name: the bounds of the values (as those of one column in
-    `pyhudi.format.base_file.column_bounds.bounds_type`; ``values`` counts rows), or a bloom filter (FILTER_TYPE). Files
-    without rows are left out. Runs a Spark job, in the time zone and the other settings of its session.
+    """Compute the index entries of each file: a column ``number``, the row of the file in ``files`` (``path`` and
+    ``kind``), and one column for each index: the bounds of the values (as for a column in
+    `pyhudi.format.base_file.column_bounds.bounds_type`; ``values`` is the row count), or a bloom filter (FILTER_TYPE).
+    Files
+    without rows are omitted. Runs a Spark job, in the time zone and with the other settings of its session.
 
-    ``columns`` are the table's.
+    ``columns`` are the columns of the table.
     """
     sources = flat_schema(columns, dict.fromkeys(index.expression.column for index in indexes))
     top = pa.schema([_in_spark(columns.field(n)) for n in dict.fromkeys(n.partition(".")[0] for n in sources.names)])
@@ -137,11 +138,11 @@ def summaries(
         waiting: list[pa.Table] = []
         size = 0
         for number, rows in by_group(batches, _NUMBER):
-            found = [
+            summaries = [
                 _summary(index, kind, rows[f"e{i}"].combine_chunks())
                 for i, (index, kind) in enumerate(zip(indexes, kinds, strict=True))
             ]
-            named = dict(zip((index.partition for index in indexes), found, strict=True))
+            named = dict(zip((index.partition for index in indexes), summaries, strict=True))
             waiting.append(pa.table({_NUMBER: pa.array([number], pa.int32()), **named}))
             size += waiting[-1].nbytes
             if size >= _BYTES_A_ROW:
@@ -169,28 +170,28 @@ def _packed_row(parts: Sequence[pa.Table]) -> pa.RecordBatch:
 
 
 def _in_spark(field: pa.Field) -> pa.Field:
-    """A column with the type that Spark takes from Arrow: its times are microseconds."""
+    """Return a field with the type that Spark uses for it: its times are microseconds."""
     return field.with_type(pa.timestamp("us", field.type.tz)) if pa.types.is_timestamp(field.type) else field
 
 
 def _kept(index: ExpressionIndex, kind: pa.DataType) -> pa.DataType:
-    """The type of what an index keeps of a file."""
+    """Return the type of an index entry for a file."""
     if index.kind == BLOOM_FILTERS:
         return FILTER_TYPE
     return bounds_type(pa.schema([(_DATA, kind)])).field(0).type
 
 
 def _summary(index: ExpressionIndex, kind: pa.DataType, values: pa.Array) -> pa.Array:
-    """Entry of an index for the values of a file (one row)."""
+    """Return the index entry for the values of a file (one row)."""
     if index.kind == BLOOM_FILTERS:
         if values.null_count:
             return pa.array([{"type": None, "text": None}], FILTER_TYPE)
         options = {**_BLOOM_DEFAULTS, **dict(index.bloom)}
         texts = values.cast(pa.string())
         entries, most = int(options["numentries"]), int(options["maxentries"])
-        found = bloom_filter.BloomFilter.build(texts, entries, float(options["fpp"]), most, options["filtertype"])
+        built = bloom_filter.BloomFilter.build(texts, entries, float(options["fpp"]), most, options["filtertype"])
         return pa.StructArray.from_arrays(
-            [pa.array([found.kind]), pa.array([found.serialize()])], fields=list(FILTER_TYPE)
+            [pa.array([built.kind]), pa.array([built.serialize()])], fields=list(FILTER_TYPE)
         )
     recorder = BoundsRecorder(pa.schema([(_DATA, kind)]))
     recorder.add(pa.table([values.cast(kind)], names=[_DATA]))

@@ -1,8 +1,9 @@
-"""First builds of statistics and bloom filters on Spark: tasks read files and make the records, Spark sorts them, and
-one task for each file group of the metadata table writes them as they come.
+"""Initial builds of file statistics and bloom filters on Spark: tasks read files and create the records, Spark sorts
+them, and
+one task for each file group of the metadata table streams them to its file.
 
-The driver has the names of the files, in the end the write stats, and for statistics of partitions one row of bounds
-for each. Filters wait for their turn on the disks of the executors.
+The driver holds the file names, the write stats and, for partition statistics, one row of bounds
+for each partition. Filters are spilled to the disks of the executors.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_errors import task_errors
 
 FEW = 2_000
-"""Number of files up to which threads of the driver read them: some seconds, about what two Spark jobs take anyway."""
+"""Number of files up to which they are read by threads of the driver: this takes a few seconds, like the two Spark jobs
+would."""
 _FILES_A_TASK = 256
 _FILES_TOGETHER = 512
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -56,17 +58,18 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class SparkFileStatsReader:
-    """Reads files in Spark tasks, unless they are few (`pyhudi.metadata.writer.file_stats_reader.FileStatsReader`)."""
+    """Reader that reads files in Spark tasks, unless there are few
+    (`pyhudi.metadata.writer.file_stats_reader.FileStatsReader`)."""
 
     spark: SparkSession
 
     def statistics(
         self, records: FileRecords, files: pa.Table, groups: InitialFileGroups | None
     ) -> tuple[list[Stat], pa.Table]:
-        """Each partition of the files comes in one row."""
+        """Read the statistics of files. Each partition of the files comes in one row."""
         if files.num_rows <= FEW:
             return LOCAL.statistics(records, files, groups)
-        # neighbours go to the same task, so that it has few partitions
+        # consecutive files go to the same task, so that each task reads few partitions
         stats, bounds = self._run(files.sort_by(PARTITION), records, groups, _statistics)
         return stats, pa.concat_tables(bounds)
 
@@ -88,7 +91,7 @@ class SparkFileStatsReader:
         read: Callable[[FileRecords, _FileLocations, pa.Table], Batches],
         batch_rows: int | None = None,
     ) -> tuple[list[Stat], list[pa.Table]]:
-        """Run a job; returns the write stats, and bounds of partitions if there are any."""
+        """Run the Spark job; return the write stats, and the bounds of partitions if there are any."""
         spark = self.spark
         places = _FileLocations.of(0 if groups is None else len(groups.ids), spark)
 
@@ -119,8 +122,8 @@ class SparkFileStatsReader:
 
 @dataclass(frozen=True, slots=True)
 class _FileLocations:
-    """Destination of rows: file groups have the numbers below ``bounds``, which is that of the bounds of partitions;
-    ``keys`` are the placement keys of the tasks."""
+    """Assignment of rows to tasks: numbers below ``bounds`` are file groups, ``bounds`` itself stands for the bounds of
+    partitions; ``keys`` are the placement keys of the tasks."""
 
     bounds: int
     keys: npt.NDArray[np.int32]
@@ -134,7 +137,7 @@ class _FileLocations:
         return len(self.keys)
 
     def rows(self, numbers: npt.NDArray[np.int32], keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
-        """Rows (_ROWS) for groups with these numbers."""
+        """Return rows (_ROWS) for the groups with these numbers."""
         tasks = self.keys[numbers % self.tasks]
         return pa.RecordBatch.from_arrays(
             [pa.array(tasks), pa.array(numbers), keys, values], names=[_TASK, _GROUP, _KEY, _VALUE]
@@ -160,7 +163,7 @@ def _blooms(records: FileRecords, places: _FileLocations, files: pa.Table) -> Ba
 
 
 def _joined(entries: Iterable[tuple[pa.Array, pa.Array]]) -> bytes:
-    """Bounds of partitions, packed; those of the same partition are put together."""
+    """Return the bounds of partitions, packed; entries of the same partition are merged."""
     return packed(joined_bounds(pa.concat_tables([unpacked(one) for _, part in entries for one in part.to_pylist()])))
 
 

@@ -1,4 +1,4 @@
-"""Builds indexes on Spark: those with as many records as the table has, and those of values that Spark computes."""
+"""Index builds on Spark: indexes with as many records as the table, and indexes of values that Spark computes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def spark_builder(spark: SparkSession) -> Builder:
-    """Return the builder of indexes on that Spark session."""
+    """Return an index builder that runs on a Spark session."""
 
     def build(table: LockedTable, request: IndexRequest) -> TableConfig:
         if request.expression is not None:
@@ -52,7 +52,7 @@ def spark_builder(spark: SparkSession) -> Builder:
 
 
 def spark_preparer(spark: SparkSession) -> Preparer:
-    """Return the builder on that Spark session of indexes that are built while writers go on."""
+    """Return an index builder that runs on a Spark session while other writers commit."""
 
     def prepare(table: LockedTable, request: IndexRequest, instant: str) -> Prepared:
         storage, config, opts, data = table.storage, table.config, table.opts, table.data

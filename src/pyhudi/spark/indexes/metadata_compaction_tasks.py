@@ -18,7 +18,7 @@ _STAT = "stat"
 
 
 def compact_on_executors(spark: SparkSession, job: MetadataCompactionJob) -> list[Stat]:
-    """Merge each slice of a job in a task of its own; returns the write stats. Runs a Spark job."""
+    """Merge each slice of a job in its own task; return the write stats. Runs a Spark job."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
@@ -29,7 +29,7 @@ def compact_on_executors(spark: SparkSession, job: MetadataCompactionJob) -> lis
                 stat = json.dumps(job.run(number, attempt))
                 yield pa.RecordBatch.from_arrays([pa.array([stat], pa.string())], names=[_STAT])
 
-    # a range is cut into parts where it is made, so every file group is a task of its own without a shuffle
+    # a range is partitioned at its source, so each file group gets its own task without a shuffle
     count = len(job.slices)
     rows = spark.range(0, count, 1, numPartitions=count).mapInArrow(task, f"{_STAT} string")
     with task_errors():

@@ -1,4 +1,4 @@
-"""Secondary indexes on Spark: built of what a table holds, and kept up to date by its writes."""
+"""Builds and updates of secondary indexes on Spark."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def build_secondary_index(
     index: SecondaryIndex,
     completion: Callable[[], str],
 ) -> int:
-    """Build a secondary index of what the table holds by its timeline ``data``; returns the number of its file groups.
-    It is not declared here. The caller holds the table's lock. Runs a Spark job.
-    """
+    """Build a secondary index over the content of the table on its timeline ``data``, without declaring it; return the
+    number of its file groups. The caller
+    holds the table lock. Runs a Spark job."""
     first = InitialEntries.of(spark, storage, config, opts, data, index)
     metadata_context = MetadataWriteContext(storage, opts, data, completion)
     build_partition(
@@ -62,7 +62,7 @@ def build_secondary_index(
 
 @dataclass(frozen=True, slots=True)
 class InitialEntries:
-    """The rows of a table at one moment, and the file groups (ids) of a secondary index of them."""
+    """The rows of a table at one instant, and the file groups (ids) of a secondary index over them."""
 
     spark: SparkSession
     table: PinnedTable
@@ -81,19 +81,19 @@ class InitialEntries:
         data: ActiveTimeline,
         index: SecondaryIndex,
     ) -> InitialEntries:
-        """Load the table's files; reads no rows."""
+        """Load the file slices of the table; reads no rows."""
         table = PinnedTable(storage, config, data)
         slices = FileSystemView.load(table, data.timeline).latest_slices()
         number = group_count(sum(row_counts(storage, slices["base_path"].drop_null())), *_limits(opts))
         return cls(spark, table, opts, slices, index, file_group_ids(index.partition, number))
 
     def write(self, instant: str) -> list[dict[str, Any]]:
-        """Write the base files of the index at an instant of the metadata table; returns their write stats. Runs a
-        Spark job."""
-        found = table_schema(self.table)
-        if not self.slices.num_rows or found is None:
+        """Write the base files of the index at an instant of the metadata table; return their write stats. Runs a Spark
+        job."""
+        schema = table_schema(self.table)
+        if not self.slices.num_rows or schema is None:
             return []
-        context = _context(self.table, as_nullable(found.schema), [self.index], self.opts)
+        context = _context(self.table, as_nullable(schema.schema), [self.index], self.opts)
         changes = [GroupChange(None, FileSlice.of(row)) for row in self.slices.to_pylist()]
         groups = [[GroupSlice(file_id) for file_id in self.groups]]
         storage, version = self.table.storage, self.table.config.version
@@ -112,11 +112,13 @@ def secondary_delta(
     metadata: CommitMetadata,
     only: Collection[str] | None = None,
 ) -> IndexDelta | None:
-    """Write what a write at ``instant`` has done to the secondary indexes; None when the table has none that are kept
-    here. Runs a Spark job.
+    """Write the updates of the secondary indexes for a write; return None if the table has no such indexes that pyhudi
+    maintains.
+    Runs a Spark job.
 
-    ``timeline`` is what the write was planned on, ``metadata`` what its commit is going to say. ``only``: the
-    partitions of the indexes that are asked for.
+    ``timeline`` is the timeline that the write was planned on, ``metadata`` the commit metadata to be written.
+    ``only``: index
+    partitions to update.
     """
     table = PinnedTable.of(client)
     columns = schema_after(table, metadata)
@@ -147,7 +149,7 @@ def _context(table: PinnedTable, schema: pa.Schema, indexes: Sequence[SecondaryI
 
 
 def slice_changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> list[GroupChange]:
-    """The file groups that a write has changed, or has taken out of view."""
+    """Return the file groups that a write has changed or replaced."""
     ids = [metadata.stats["fileId"], *([] if metadata.replaced is None else [metadata.replaced["file_id"]])]
     touched = pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string())
     slices = slices.filter(pc.is_in(slices["file_id"], value_set=touched.drop_null().combine_chunks()))
@@ -163,7 +165,7 @@ def slice_changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> l
             after[group] = FileSlice(*group, instant, stat["path"])
             continue
         known = after.get(group) or before.get(group) or FileSlice(*group, instant, None)
-        if stat["path"] in known.log_paths:  # before version 8 nothing in its name tells who has written it
+        if stat["path"] in known.log_paths:  # before version 8 the file name does not identify the writer
             after[group] = known
             continue
         after[group] = replace(

@@ -1,9 +1,10 @@
-"""Entries of secondary indexes: found by comparing file slices before and after a write, and written to the file groups
+"""Entries of secondary indexes, computed by comparing file slices before and after a write, and written to the file
+groups
 of the indexes.
 
-A row that a write has changed is a row of a file slice that it has written. So the slices before and after are read,
-only the record keys and the indexed columns, and what differs is what the indexes have to learn: that holds for
-whatever the write has done, and however rows are merged.
+Each row that a write changes belongs to a file slice that it writes. The slices before and after the write are read,
+only the record keys and the indexed columns, and the differences are the index updates. This is correct for
+each operation and each merge mode.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """A file group's slice before and after a write; None: it has none."""
+    """File slice of a file group before and after a write; None if there is none."""
 
     before: FileSlice | None
     after: FileSlice | None
@@ -45,8 +46,8 @@ class GroupChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexTarget:
-    """Secondary indexes that are written: the file groups of each (``groups``), by whom and when. ``first``: base files
-    are written."""
+    """Secondary indexes to be written: the file groups of each (``groups``), and the writer and instant. ``first``:
+    base files are written."""
 
     storage: Storage
     instant: str
@@ -57,11 +58,12 @@ class IndexTarget:
 
     @property
     def starts(self) -> list[int]:
-        """The number of the first file group of each index, when those of all are counted; at last their count."""
+        """Return the number of the first file group of each index in a numbering over all indexes, and at the end the
+        total number of groups."""
         return [0, *np.cumsum([len(groups) for groups in self.groups]).tolist()]
 
     def write(self, number: int, records: Records, token: str) -> Mapping[str, Any]:
-        """Write one file group; returns the file's write stat."""
+        """Write one file group; return the write stat of the file."""
         at = int(np.searchsorted(self.starts, number, side="right")) - 1
         where, partition = self.groups[at][number - self.starts[at]], self.indexes[at].partition
         files = GroupFiles(self.storage, partition, self.instant, self.version)
@@ -71,7 +73,7 @@ class IndexTarget:
 def write_changes(
     spark: SparkSession, context: SliceContext, changes: Sequence[GroupChange], target: IndexTarget
 ) -> list[dict[str, Any]]:
-    """Update indexes with changes of file groups; returns the write stats of the files. Runs a Spark job.
+    """Update indexes with changes of file groups; return the write stats of the files. Runs a Spark job.
 
     ``context`` reads the record key and the indexed columns.
     """
@@ -95,7 +97,7 @@ def write_changes(
 def _entries(
     spark: SparkSession, context: SliceContext, changes: Sequence[GroupChange], target: IndexTarget, tasks: int
 ) -> DataFrame:
-    """The entries that are new, and those that are gone, with the file group of each. Lazy."""
+    """Return the entries that are added and removed, with the file group of each. Lazy."""
     placement = np.array(placement_keys(tasks), dtype=np.int32)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -128,8 +130,8 @@ def _placed(keys: pa.Array, at: int, gone: bool, target: IndexTarget, placement:
 
 
 def _rows(context: SliceContext, file_slice: FileSlice | None) -> pa.Table:
-    found = [] if file_slice is None else read_slice(context, file_slice)
-    return pa.Table.from_batches(found, context.output_schema)
+    batches = [] if file_slice is None else read_slice(context, file_slice)
+    return pa.Table.from_batches(batches, context.output_schema)
 
 
 def _keys(rows: pa.Table, column: str) -> pa.Array:
@@ -140,8 +142,8 @@ def _keys(rows: pa.Table, column: str) -> pa.Array:
 
 
 def _records(keys: pa.Array, gone: pa.Array, value: pa.Scalar) -> Records:
-    """Records to write for entries of one file group. One that is gone from one file group of the table and new in
-    another has moved along with its row."""
+    """Return the records to write for entries of one file group. An entry that is removed from one file group of the
+    table and added by another has moved with its row."""
     there, lost = pc.unique(keys.filter(pc.invert(gone))), pc.unique(keys.filter(gone))
     lost = lost.filter(pc.invert(pc.is_in(lost, value_set=there)))
     return Records(there, pa.repeat(value, len(there)), lost)

@@ -1,3 +1,2 @@
-"""Record keys and partition paths as Spark column expressions. Takes a DataFrame and a key specification and gives
-the DataFrame with keys and partition paths, one row for each key.
-"""
+"""Record keys and partition paths as Spark column expressions. Takes a DataFrame and a key specification and returns
+the DataFrame with keys and partition paths, one row for each key."""

@@ -1,7 +1,7 @@
-"""Merges the rows of one batch that have the same key, and says which rows are deletes.
+"""Merging of the rows of one batch that have the same key, and detection of deletes.
 
-All of it is lazy. What decides between rows of one key is measured on Apache Hudi: by event time the highest ordering
-values win, by commit time the last row; ties go to the later row of the batch, deletes take part like any row.
+All of it is lazy. The rules were measured on Apache Hudi: by event time the row with the highest ordering
+values wins, by commit time the last row; ties go to the later row of the batch, and deletes take part like any row.
 """
 
 from __future__ import annotations
@@ -24,28 +24,29 @@ from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, Merg
 from pyhudi.write.location_columns import DELETE
 
 POSITION = "_pyhudi_position"
-"""Bigint: the order in which rows came."""
+"""Bigint: the position of a row in the batch."""
 _WINNER = "_pyhudi_winner"
 
 
 def mark_deletes(df: DataFrame, merging: MergeSettings, *, every_row: bool = False) -> DataFrame:
-    """*df* with the boolean ``_pyhudi_delete``.
+    """Return *df* with the boolean column ``_pyhudi_delete``.
 
-    True where ``_hoodie_is_deleted`` is true or the table's delete field holds exactly its marker; everywhere for the
+    It is true where ``_hoodie_is_deleted`` is true or the delete field of the table has exactly its marker value, and
+    everywhere for the
     operation delete (*every_row*).
     """
     return df.withColumn(DELETE, F.lit(True) if every_row else is_delete(df.schema, merging))
 
 
 def is_delete(schema: StructType, merging: MergeSettings) -> Column:
-    """Column that is true if a row is a delete; never null."""
-    found = F.lit(False)
+    """Return a column that is true if a row is a delete; never null."""
+    is_marked = F.lit(False)
     if IS_DELETED in schema.names and isinstance(schema[IS_DELETED].dataType, BooleanType):
-        found = F.coalesce(F.col(IS_DELETED), F.lit(False))
+        is_marked = F.coalesce(F.col(IS_DELETED), F.lit(False))
     field, marker = merging.properties.get(DELETE_FIELD), merging.properties.get(DELETE_MARKER)
     if field is None or marker is None or field not in schema.names:
-        return found
-    return found | F.coalesce(F.col(quoted([field])).cast("string") == marker, F.lit(False))
+        return is_marked
+    return is_marked | F.coalesce(F.col(quoted([field])).cast("string") == marker, F.lit(False))
 
 
 def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) -> DataFrame:
@@ -65,7 +66,7 @@ def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) 
     order = batch_order(df.schema, merging)
     if merging.dedupe_partial_mode is not None:
         return _folded(placed, merging, by)
-    # as fast as a window, and indifferent to the session's settings for windows
+    # as fast as a window function, and independent of the session's settings for windows
     rest = [name for name in df.columns if name not in by]
     columns = [F.lit(True).alias("_pyhudi_any"), *(F.col(quoted([name])) for name in rest)]
     strength = _strength(order)
@@ -76,13 +77,14 @@ def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) 
 
 
 def dedupe_in_tasks(merging: MergeSettings, *, hard_deletes: bool) -> SortedDeduplicator:
-    """Deduplicate inside tasks that each have all rows of a key, in their order (`numbered`)."""
+    """Return a function that deduplicates inside tasks that each have all rows of a key, in their order
+    (`numbered`)."""
     rules = MergeRules() if hard_deletes else MergeRules.of_batch(merging)
     return SortedDeduplicator((RECORD_KEY,), DELETE, rules, (), hard_deletes)
 
 
 def numbered(df: DataFrame) -> DataFrame:
-    """Rows that know in which order they came (`POSITION`)."""
+    """Return the rows with their position in the batch (`POSITION`)."""
     return df.withColumn(POSITION, F.monotonically_increasing_id())
 
 
@@ -94,10 +96,10 @@ def batch_order(schema: StructType, merging: MergeSettings) -> list[Column]:
 
 
 def ordering_values(schema: StructType, fields: Sequence[str], *, sequences: bool) -> list[Column]:
-    """The ordering columns as values that are never null for numbers.
+    """Return the ordering columns as values that are never null for numbers.
 
-    A missing ordering value counts as the number 0, as in Apache Hudi; of other types it is below every value. (The
-    original itself fails on batches with nulls among rows of one key.) ``sequences`` as in `MergeSettings`.
+    A missing ordering value counts as the number 0, as in Apache Hudi; for other types it is below every value. (Apache
+    Hudi itself fails on batches with nulls among rows of one key.) ``sequences`` as in `MergeSettings`.
     """
     values: list[Column] = []
     for name in fields:
@@ -111,17 +113,17 @@ def ordering_values(schema: StructType, fields: Sequence[str], *, sequences: boo
 
 
 def _padded(column: Column) -> Column:
-    """Sequences as texts that sort as their numbers do, like `pyhudi.merge.ordering_values.padded`."""
+    """Return sequences as texts that sort like their numbers, as `pyhudi.merge.ordering_values.padded`."""
     return F.array_join(F.transform(F.split(column, "[.]"), lambda part: F.lpad(part, SEQUENCE_DIGITS, "0")), ".")
 
 
 def _strength(order: Sequence[Column]) -> Column:
-    """Ordering values, then the position: no two rows are equal."""
+    """Return the ordering values followed by the position, so that no two rows are equal."""
     return F.struct(*(part.alias(f"o{i}") for i, part in enumerate(order)), F.col(POSITION).alias("p"))
 
 
 def _folded(df: DataFrame, merging: MergeSettings, by: Sequence[str]) -> DataFrame:
-    """One row per key by the merge kernel; rows of a key come to one task, in their order."""
+    """Return one row per key, merged by the merge kernel; the rows of a key are sent to one task, in their order."""
     marked = df if DELETE in df.columns else df.withColumn(DELETE, F.lit(False))
     out = df.drop(POSITION)
     drop = (POSITION,) if DELETE in df.columns else (POSITION, DELETE)

@@ -1,7 +1,7 @@
 """Record keys and partition paths of a DataFrame, as Spark column expressions.
 
-Nothing here starts a Spark job, with two exceptions that say so: `check_keys`, and a look at the JVM's time zone for
-settings that depend on it.
+Nothing here starts a Spark job, with two documented exceptions: `check_keys`, and a query for the time zone of the JVM
+if the result depends on it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ from pyhudi.spark.keys.key_text import has_empty_text, resolve, url_encoded, val
 from pyhudi.spark.keys.timestamp_key_text import time_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
-# marks of an error text inside whatever Spark makes of it
+# delimiters of an error message within the text of Spark's exception
 _START, _END = "<<pyhudi-key-error: ", " :pyhudi-key-error>>"
 _ROW_BITS = 33  # monotonically_increasing_id: partition in the upper bits, row in the lower
 
 
 def with_keys(df: DataFrame, spec: KeySpec, instant: str) -> DataFrame:
-    """*df* with ``_hoodie_record_key`` and ``_hoodie_partition_path``; columns of these names are replaced.
+    """Return *df* with ``_hoodie_record_key`` and ``_hoodie_partition_path``; existing columns of these names are
+    replaced.
 
-    Evaluating the result fails on the first row whose key is null or empty (all of its parts, for keys of several
-    fields), whose time text fits no input pattern or whose partition path is no usable folder; `key_errors` turns that
-    failure into RecordKeyError. Generated keys (``<instant>_<partition>_<row>``) follow the partitioning of *df*: the
-    result must be evaluated once, or persisted, when it can come in another order the next time.
+    Evaluation fails on the first row whose key is null or empty (all of its parts, for keys of several
+    fields), whose time text matches no input pattern or whose partition path is not a valid folder; `key_errors`
+    translates that
+    failure to RecordKeyError. Generated keys (``<instant>_<partition>_<row>``) follow the partitioning of *df*: the
+    result must be evaluated once, or persisted, if another evaluation may return another order.
 
-    Raises at once: RecordKeyError for a missing key field or a type of which no key can be made, SchemaMismatchError
-    for a missing partition field.
+    Raises:
+        RecordKeyError: A key field is missing, or has a type that keys cannot have.
+        SchemaMismatchError: A partition field is missing.
     """
     zone = jvm_zone(df.sparkSession) if _needs_zone(df.schema, spec) else "UTC"
     key = _auto_key(instant) if spec.auto_keys else record_key(df.schema, spec, zone)
@@ -45,7 +48,7 @@ def with_keys(df: DataFrame, spec: KeySpec, instant: str) -> DataFrame:
 
 
 def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
-    """The record key as an expression over columns of *schema*; evaluation fails where it is null or empty."""
+    """Return the record key as an expression over columns of *schema*; evaluation fails where it is null or empty."""
     consistent = zone if spec.consistent_timestamps else None
     texts: list[Column] = []
     unset: list[Column] = []
@@ -65,7 +68,7 @@ def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
 
 
 def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
-    """The partition path as an expression over columns of *schema*; ``""`` when the table is not partitioned."""
+    """Return the partition path as an expression over columns of *schema*; ``""`` if the table is not partitioned."""
     if not spec.partition_fields:
         return F.lit("")
     segments: list[Column] = []
@@ -77,13 +80,13 @@ def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Colu
     path = segments[0] if len(segments) == 1 else F.concat_ws("/", *segments)
     if not free_text:
         return path
-    # an empty level, "." and ".." name other folders than they say; ".hoodie" is the table's own
+    # an empty level, "." and ".." resolve to other folders; ".hoodie" is the metadata folder of the table
     bad = path.rlike("(^|/)\\.{0,2}(/|$)|^\\.hoodie(/|$)")
     message = F.concat(
         F.lit("the partition path '"),
         path,
         F.lit(
-            "' cannot be a folder of the table; change the value or url-encode partition paths "
+            "' is not a valid folder name; change the value or url-encode partition paths "
             "(hoodie.datasource.write.partitionpath.urlencode)"
         ),
     )
@@ -98,7 +101,7 @@ def _segment(schema: StructType, spec: KeySpec, field: PartitionField, zone: str
         unreadable = F.concat(
             F.lit(f"the partition field {field.name!r} has the value '"),
             column.cast("string"),
-            F.lit("', which fits no pattern of hoodie.keygen.timebased.input.dateformat"),
+            F.lit("', which matches no pattern of hoodie.keygen.timebased.input.dateformat"),
         )
         text = F.coalesce(text, key_failure(F.coalesce(unreadable, F.lit("a null time"))))
     else:
@@ -121,16 +124,17 @@ def _auto_key(instant: str) -> Column:
 
 
 def key_failure(message: Column) -> Column:
-    """Fail on evaluation with a message that comes out as RecordKeyError."""
+    """Return a column that fails on evaluation with a message that `key_errors` translates to RecordKeyError."""
     return F.raise_error(F.concat(F.lit(_START), message, F.lit(_END))).cast("string")
 
 
 @contextmanager
 def key_errors(df: DataFrame | None = None, spec: KeySpec | None = None) -> Iterator[None]:
-    """Context manager for Spark actions on frames of `with_keys`: key failures come out as RecordKeyError.
+    """Return a context manager for Spark actions on frames of `with_keys`, which translates key failures to
+    RecordKeyError.
 
-    With *df* (the input, before with_keys) and *spec* a failure is followed by one aggregate over the input, so that
-    the error can say how many rows are wrong.
+    With *df* (the input, before with_keys) and *spec*, a failure is followed by one aggregate over the input, to
+    report the number of invalid rows.
     """
     try:
         yield
@@ -144,14 +148,14 @@ def key_errors(df: DataFrame | None = None, spec: KeySpec | None = None) -> Iter
 
 
 def _key_message(error: BaseException) -> str | None:
-    found = re.search(re.escape(_START) + "(.*?)" + re.escape(_END), str(error), re.DOTALL)
-    return found[1] if found else None
+    match = re.search(re.escape(_START) + "(.*?)" + re.escape(_END), str(error), re.DOTALL)
+    return match[1] if match else None
 
 
 def check_keys(df: DataFrame, spec: KeySpec) -> None:
     """Raise RecordKeyError, with the number of rows, if any key is null or empty.
 
-    Runs one aggregate over the key columns of *df*; none when the schema rules null and empty keys out.
+    Runs one aggregate over the key columns of *df*; none if the schema rules out null and empty keys.
     """
     unset: dict[str, Column] = {}
     for name in spec.record_fields:
@@ -173,7 +177,7 @@ def check_keys(df: DataFrame, spec: KeySpec) -> None:
 
 
 def _needs_zone(schema: StructType, spec: KeySpec) -> bool:
-    """True if any text depends on the JVM's time zone."""
+    """Return True if any key or path depends on the time zone of the JVM."""
     if spec.timestamp is not None and (spec.timestamp.output_zone is None or spec.timestamp.input_zone is None):
         return True
     if not spec.consistent_timestamps:
@@ -184,7 +188,8 @@ def _needs_zone(schema: StructType, spec: KeySpec) -> bool:
 
 
 def jvm_zone(spark: SparkSession) -> str:
-    """The default time zone of Spark's JVM, which Apache Hudi uses where no zone is set. Runs a tiny Spark job."""
+    """Return the default time zone of Spark's JVM, which Apache Hudi uses where no zone is configured. Runs a small
+    Spark job."""
     frame = spark.range(1).select(F.expr("java_method('java.time.ZoneId', 'systemDefault')").alias("zone"))
     row = frame.first()
     assert row is not None

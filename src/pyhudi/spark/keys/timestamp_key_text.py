@@ -1,7 +1,7 @@
-"""The timestamp key generator as Spark column expressions: time values to partition texts.
+"""The timestamp key generator as Spark column expressions, from time values to partition paths.
 
 Everything is computed from dates and milliseconds of the day, so that neither the session's time zone nor its daylight
-saving gaps can change a path.
+saving gaps affect a path.
 """
 
 from __future__ import annotations
@@ -42,30 +42,32 @@ class _Local:
 def time_text(
     column: Column, kind: DataType, spec: TimestampSpec, name: str, *, consistent: bool, jvm_zone: str
 ) -> Column:
-    """The partition text of a time value; null for texts that fit no input pattern.
+    """Return the partition path of a time value; null for a text that matches no input pattern.
 
-    Null values count as 1 unit after the epoch, as the original has it. *consistent*: timestamps are taken as what they
-    are instead of as a number of microseconds. *jvm_zone*: what stands in for a zone that is not configured.
-    Raises ConfigError when the column's type cannot be what the timestamp type says.
+    Null values count as 1 unit after the epoch, as in Apache Hudi. *consistent*: timestamps are converted as timestamps
+    instead of as a number of microseconds. *jvm_zone*: replaces a zone that is not configured.
+
+    Raises:
+        ConfigError: The timestamp type does not support the type of the column.
     """
     if spec.unit_ms is None:
         if not isinstance(kind, StringType):
             raise ConfigError(
-                f"the timestamp type {spec.type} takes texts, but the partition field {name!r} is "
+                f"the timestamp type {spec.type} requires texts, but the partition field {name!r} is "
                 f"{kind.simpleString()}; use UNIX_TIMESTAMP, EPOCHMILLISECONDS, EPOCHMICROSECONDS or SCALAR"
             )
         return _from_text(column, spec, jvm_zone)
     if isinstance(kind, StringType):
         raise ConfigError(
-            f"the timestamp type {spec.type} takes numbers, but the partition field {name!r} holds texts; "
-            "use DATE_STRING or MIXED with hoodie.keygen.timebased.input.dateformat"
+            f"the timestamp type {spec.type} requires numbers, but the partition field {name!r} is a text; use "
+            "DATE_STRING or MIXED with hoodie.keygen.timebased.input.dateformat"
         )
     zone = spec.output_zone or jvm_zone
     return _formatted(spec.output_format, _local(_millis(column, kind, spec, name, consistent), zone))
 
 
 def _millis(column: Column, kind: DataType, spec: TimestampSpec, name: str, consistent: bool) -> Column:
-    """Milliseconds since the epoch of a number, date or timestamp."""
+    """Return the milliseconds since the epoch of a number, date or timestamp."""
     assert spec.unit_ms is not None
     if isinstance(kind, TimestampType):
         number = F.unix_micros(column)
@@ -77,8 +79,8 @@ def _millis(column: Column, kind: DataType, spec: TimestampSpec, name: str, cons
         number = column.cast("long")
     else:
         raise ConfigError(
-            f"the partition field {name!r} is {kind.simpleString()}, which is no time; "
-            "take a number, a text, a date or a timestamp"
+            f"the partition field {name!r} is {kind.simpleString()}, which cannot be converted to a time; use a "
+            "number, a text, a date or a timestamp"
         )
     scaled = _scaled(F.coalesce(number, F.lit(1).cast("long")), spec)
     if isinstance(kind, TimestampType) and consistent:
@@ -109,14 +111,14 @@ def _local(millis: Column, zone: str) -> _Local:
 
 
 def _fixed_offset(zone: str) -> int | None:
-    """Minutes east of UTC of a zone without daylight saving; None for zones by name."""
+    """Return the minutes east of UTC of a zone without daylight saving; None for a named zone."""
     if zone in ("UTC", "GMT", "UT", "Z", "Etc/UTC"):
         return 0
-    found = re.fullmatch(r"([+-])(\d\d):(\d\d)", zone)
-    if found is None:
+    match = re.fullmatch(r"([+-])(\d\d):(\d\d)", zone)
+    if match is None:
         return None
-    minutes = int(found[2]) * 60 + int(found[3])
-    return -minutes if found[1] == "-" else minutes
+    minutes = int(match[2]) * 60 + int(match[3])
+    return -minutes if match[1] == "-" else minutes
 
 
 def _formatted(pattern: tuple[Token, ...], local: _Local) -> Column:
@@ -127,7 +129,7 @@ def _formatted(pattern: tuple[Token, ...], local: _Local) -> Column:
             run += (token,)
             continue
         if any(part.letter for part in run):
-            # years of more than four digits get a plus sign from Java's formatter, none from Joda's
+            # Java's formatter puts a plus sign before years of more than four digits, Joda's does not
             parts.append(F.translate(F.date_format(local.date, spark_pattern(run)), "+", ""))
         elif run:
             parts.append(F.lit("".join(part.text for part in run)))
@@ -188,15 +190,15 @@ def _zone_text(token: Token, local: _Local) -> Column:
         colon = F.lit(":" if token.width == 2 else "")
         return F.concat(sign, _number(truncated_division(minutes, 60), 2), colon, _number(minutes % 60, 2))
     raise ConfigError(
-        f"the date pattern uses {token.text!r}, a zone name that is not known here; "
-        "leave the zone out of the partition path, or set hoodie.keygen.timebased.output.timezone and use Z"
+        f"the date pattern uses {token.text!r}, a time zone name that is not supported; leave the zone out of the "
+        "partition path, or set hoodie.keygen.timebased.output.timezone and use Z"
     )
 
 
 def _number(value: Column, width: int, digits: int = 2) -> Column:
-    """A number of up to *digits* digits with leading zeros. Uses *value* once."""
+    """Return a number of up to *digits* digits with leading zeros. Uses *value* once."""
     text = value.cast("string")
-    # lpad would cut longer numbers off
+    # lpad would truncate longer numbers
     return (
         text if width <= 1 else F.lpad(text, width, "0") if width >= digits else F.format_string(f"%0{width}d", value)
     )
@@ -232,7 +234,7 @@ def _path_of_text(text: Column, pattern: InputPattern, spec: TimestampSpec, jvm_
 
 
 def _parts_of(local: Column, zone: str | None, offset: Column | None, jvm_zone: str) -> _Local:
-    """Take a local timestamp apart; *zone* None: it is in the zone that the text was written in."""
+    """Split a local timestamp into its parts; *zone* None: it is in the zone that the text was written in."""
     micros = local_micros(local)
     millis = F.pmod(truncated_division(micros, 1000), F.lit(_DAY_MS).cast("long"))
     date = local.cast("date")

@@ -1,3 +1,2 @@
-"""Scan plans as DataFrames. Takes a scan plan and gives a DataFrame: base files through Spark's own readers, file
-slices with log files merged by tasks.
-"""
+"""Scan plans as DataFrames. Takes a scan plan and returns a DataFrame: Spark's own readers read base files, tasks merge
+file slices with log files."""

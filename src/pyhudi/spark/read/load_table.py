@@ -31,15 +31,15 @@ def load_table(
         spark: Session to read with.
         path: Path or URI of the table, or of a folder in it.
         options: Apache Hudi's read options.
-        predicate: SQL on the columns, by which files are left out; rows that do not meet it may be there.
+        predicate: SQL condition on the columns, used to prune files; rows that do not match it may be returned.
 
     Returns:
         The rows of the query, read lazily.
 
     Raises:
-        NotAHudiTableError: There is no table.
-        QueryError: The query cannot be answered.
-        InvalidOptionError: An option is wrong.
+        NotAHudiTableError: There is no table at the path.
+        QueryError: The query is not supported.
+        InvalidOptionError: An option is invalid.
     """
     settings = Options.parse({**session_settings(spark, path), **(options or {})})
     place = locate_table(path, settings)
@@ -52,5 +52,5 @@ def session_settings(spark: SparkSession, path: str) -> dict[str, str]:
     """Return the session's settings for the object store of a path."""
     if not path.startswith(("s3://", "s3a://", "s3n://")):
         return {}
-    found = {key: spark.conf.get(f"spark.hadoop.{key}", None) for key in _S3_KEYS}
-    return {key: value for key, value in found.items() if value is not None}
+    settings = {key: spark.conf.get(f"spark.hadoop.{key}", None) for key in _S3_KEYS}
+    return {key: value for key, value in settings.items() if value is not None}

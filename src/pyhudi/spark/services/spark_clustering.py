@@ -1,7 +1,7 @@
-"""Runs clusterings on Spark.
+"""Execution of clusterings on Spark.
 
-What fits into the memory of a task is read, sorted and written there, without a shuffle. Larger units that are to be
-sorted are read by Spark and spread over tasks by ranges of what they are sorted by, then sorted within each.
+Groups that fit into the memory of a task are read, sorted and written there, without a shuffle. Larger groups with sort
+columns are read by Spark, range-partitioned over tasks by the sort columns, and sorted within each task.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
     from pyhudi.transaction.transaction import Transaction
 
 SORTED_IN_TASK = 48 * 1024 * 1024
-"""Bytes of files that a task sorts in its own memory."""
+"""Maximum size in bytes of the files that a task sorts in memory."""
 _PLACE = "_pyhudi_place"
 Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
 class SparkClusteringRunner:
-    """Does the work of clusterings on Spark, and keeps the indexes that need it."""
+    """Runner of clusterings on Spark, which also updates the indexes that are affected."""
 
     spark: SparkSession
     sorted_in_task: int = SORTED_IN_TASK
@@ -62,14 +62,14 @@ class SparkClusteringRunner:
 
     @property
     def stats_reader(self) -> FileStatsReader:
-        """Reader of files where indexes are built."""
+        """Return the reader of files for index builds."""
         return SparkFileStatsReader(self.spark)
 
     def check(self, config: TableConfig, job: ClusteringJob) -> None:
-        """Nothing is refused."""
+        """Accept each job."""
 
     def run(self, job: ClusteringJob) -> pa.Table:
-        """Rewrite all units; returns the write stats. Runs Spark jobs."""
+        """Rewrite all groups; return the write stats. Runs Spark jobs."""
         sorts, total = bool(job.work.order), len(job.units)
         report_progress(self.progress, PROGRESS, 0, total)
         large = [
@@ -84,18 +84,18 @@ class SparkClusteringRunner:
         return pa.concat_tables(parts, promote_options="default") if parts else decode_stats([])
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
-        """Tell the record index where all keys are now, and expression indexes what new files hold. Secondary indexes
-        lead to keys, and keys do not change. May run Spark jobs."""
+        """Update the record index with the new locations of all keys, and expression indexes with the values in the new
+        files. Secondary indexes refer to record keys, which do not change. May run Spark jobs."""
         spark, opts = self.spark, tx.typed_options
         changes = KeyChanges(metadata.stats, looked_up=True)
-        found = index_delta(spark, client.storage, tx.config, opts, tx.instant, changes)
-        if found is not None:
-            found = replace(found, taken=None)  # no key is new
-        return with_other_indexes(spark, client, opts, tx, metadata, found, rows_stay=True)
+        delta = index_delta(spark, client.storage, tx.config, opts, tx.instant, changes)
+        if delta is not None:
+            delta = replace(delta, taken=None)  # the keys already exist
+        return with_other_indexes(spark, client, opts, tx, metadata, delta, rows_stay=True)
 
 
 def _in_tasks(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> pa.Table:
-    """Rewrite units, each in a task of its own; returns the write stats."""
+    """Rewrite groups, each in its own task; return the write stats."""
     numbers = tuple(units)
     work = job.work
 
@@ -107,13 +107,13 @@ def _in_tasks(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> 
                 status = encode_stats(work.run(numbers[place], me))
                 yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
 
-    # a range is cut into parts where it is made, so every unit is a task of its own without a shuffle
-    found = spark.range(0, len(numbers), 1, numPartitions=len(numbers)).mapInArrow(task, f"{STATUS} binary")
-    return decode_stats(bytes(row[0]) for row in found.collect())
+    # a range is partitioned at its source, so each group gets its own task without a shuffle
+    frame = spark.range(0, len(numbers), 1, numPartitions=len(numbers)).mapInArrow(task, f"{STATUS} binary")
+    return decode_stats(bytes(row[0]) for row in frame.collect())
 
 
 def _writing(work: ClusteringWork) -> Callable[[Iterable[pa.RecordBatch], TaskId], bytes]:
-    """Writes the rows of a task, which are all of one partition, as they come."""
+    """Return a function that writes the rows of a task, which belong to one partition, in the order they come in."""
 
     def write(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
         rows = (batch for batch in batches if batch.num_rows)
@@ -127,8 +127,8 @@ def _writing(work: ClusteringWork) -> Callable[[Iterable[pa.RecordBatch], TaskId
 
 
 def _in_order(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> DataFrame:
-    """The rows of units, each spread over as many tasks as it is to have files, sorted in each."""
-    # files say what partition columns hold: their paths are texts
+    """Return the rows of groups, each distributed over as many tasks as it gets files, sorted in each task."""
+    # partition columns are read from the files: in paths they are texts
     opts = Options.parse({**job.opts, options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
     scan = plan_scan(job.table, opts=opts)
     order, parts = job.work.order, []
@@ -150,25 +150,26 @@ def _in_order(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> 
 
 
 def _path(rows: DataFrame, name: str) -> str:
-    """A column's name, or a path into a struct, as Spark's column functions take it."""
+    """Return a column name, or a path into a struct, in the form that Spark's column functions take."""
     return quoted([name] if name in rows.columns else name.split("."))
 
 
 def _with_places(rows: DataFrame, work: ClusteringWork, lower: Sequence[pa.Array]) -> DataFrame:
-    """The rows with their places on the curve."""
+    """Return the rows with their positions on the space-filling curve."""
     order = work.order
 
     def place(batches: Batches) -> Batches:
         prepare_worker()
         for batch in batches:
-            found = order.places(order.values(batch), lower)
-            yield pa.RecordBatch.from_arrays([*batch.columns, found], names=[*batch.schema.names, _PLACE])
+            positions = order.places(order.values(batch), lower)
+            yield pa.RecordBatch.from_arrays([*batch.columns, positions], names=[*batch.schema.names, _PLACE])
 
     return rows.mapInArrow(place, StructType([*rows.schema.fields, StructField(_PLACE, LongType())]))
 
 
 def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Array, ...]:
-    """Begin of the ranges of the columns in a unit, by a sample of each of its slices. Runs a Spark job."""
+    """Return the lower bounds of the ranges of the columns in a group, from a sample of each of its slices. Runs a
+    Spark job."""
     work, count = job.work, len(job.units[number].slices)
     most = max(1, work.order.sample_size // count)
 

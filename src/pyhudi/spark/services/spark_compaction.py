@@ -1,4 +1,4 @@
-"""Runs compactions on Spark: one task for each file slice, the largest first."""
+"""Execution of compactions on Spark: one task for each file slice, the largest first."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SparkRunner:
 
     @property
     def stats_reader(self) -> FileStatsReader:
-        """Reader of files for index builds."""
+        """Return the reader of files for index builds."""
         return SparkFileStatsReader(self.spark)
 
     def __call__(self, job: CompactionJob) -> pa.Table:
@@ -49,7 +49,7 @@ class SparkRunner:
     def index_delta(
         self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata
     ) -> IndexDelta:
-        """Write what a compaction has done to expression indexes. May run a Spark job."""
+        """Update expression indexes with the result of a compaction. May run a Spark job."""
 
         def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta | None:
             return expression_delta(self.spark, client, config, instant, metadata, only)
@@ -58,7 +58,7 @@ class SparkRunner:
 
 
 def spark_runner(spark: SparkSession, progress: Progress | None = None) -> Runner:
-    """Return the runner of compactions on that Spark session; ``progress`` is called before and after the Spark job."""
+    """Return the runner of compactions on a Spark session; ``progress`` is called before and after the Spark job."""
     return SparkRunner(spark, progress)
 
 
@@ -75,7 +75,7 @@ def _run(spark: SparkSession, job: CompactionJob) -> pa.Table:
     slices = len(job.slices)
     if not slices:
         return decode_stats([])
-    # a range is cut into parts where it is made, so every slice is a task of its own without a shuffle
+    # a range is partitioned at its source, so each slice gets its own task without a shuffle
     numbers = spark.range(0, slices, 1, numPartitions=slices)
     with task_errors():
         return decode_stats(bytes(row[0]) for row in numbers.mapInArrow(task, f"{STATUS} binary").collect())

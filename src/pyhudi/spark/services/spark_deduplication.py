@@ -1,7 +1,7 @@
-"""Taking duplicates of record keys out of a partition: the file groups that have some are written anew without them.
+"""Removal of duplicate record keys from a partition, by rewriting the file groups that contain some.
 
-Rows keep their commit times, so that an incremental query does not take them for new. One replacecommit puts the new
-file groups in the place of the old ones; what it has replaced stays readable by time travel until it is cleaned.
+Rows keep their commit times, so that incremental queries do not return them as new. One replacecommit replaces
+the old file groups; the replaced files remain readable by time travel until they are cleaned.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
 
 OPERATION = type_name(Operation.INSERT_OVERWRITE)
-"""What the commit calls it: file groups of a partition are replaced."""
+"""Operation type in the commit metadata: file groups of a partition are replaced."""
 _PLACE, _RANK, _HEAD = "_pyhudi_place", "_pyhudi_rank", "_pyhudi_head"
 _MAX_TASKS = 10_000
 Work = Callable[[Iterable[pa.RecordBatch], TaskId], bytes]
@@ -68,11 +68,11 @@ Work = Callable[[Iterable[pa.RecordBatch], TaskId], bytes]
 def find_duplicates(
     spark: SparkSession, table: PinnedTable, opts: Options, partition: str, kind: DedupeType
 ) -> Deduplication:
-    """Find the record keys that a partition has more than once. Runs a Spark job.
+    """Find the record keys that occur more than once in a partition. Runs a Spark job.
 
     Raises:
-        UnsupportedTableError: The table's rows have no keys, or its file groups are not replaced one by one.
-        QueryError: By the type of the duplicates, several rows of a key would stay.
+        UnsupportedTableError: The table has no record keys, or its file groups cannot be replaced individually.
+        QueryError: The dedupe type leaves several rows of a key.
     """
     check_deduplicable(table)
     rows = _rows(spark, table, opts, partition).select(RECORD_KEY, COMMIT_TIME, FILE_ID)
@@ -86,7 +86,7 @@ def find_duplicates(
     double = by_key.where("n > 1").select(
         RECORD_KEY, "n", last.alias("last"), sf.array_min(files).alias(_HEAD), sf.explode(files).alias(FILE_ID)
     )
-    # a key is counted where the first of its file groups is
+    # a key is counted in the first of its file groups
     head = sf.col(FILE_ID) == sf.col(_HEAD)
     found = (
         double.groupBy(FILE_ID)
@@ -99,12 +99,12 @@ def find_duplicates(
         .orderBy(FILE_ID)
     )
     with task_errors():
-        groups = found.collect()  # a row for each file group that has duplicates
+        groups = found.collect()  # one row for each file group with duplicates
     tied = max((row["tied"] for row in groups if row["tied"] is not None), default=None)
     if tied is not None and kind is DedupeType.INSERT:
         raise QueryError(
-            f"one commit has written the record key {tied!r} twice, so none of its rows is the last one; choose the "
-            f"dedupe type {DedupeType.UPSERT.value}, by which one of them stays"
+            f"one commit has written the record key {tied!r} more than once, so none of its rows is the latest; "
+            f"choose the dedupe type {DedupeType.UPSERT.value}, which keeps one of them"
         )
     columns = [[partition] * len(groups), [row[FILE_ID] for row in groups], [row["keys"] for row in groups]]
     return Deduplication(
@@ -116,8 +116,8 @@ def find_duplicates(
 
 
 def deduplicated_rows(spark: SparkSession, table: PinnedTable, opts: Options, found: Deduplication) -> DataFrame:
-    """The rows that stay in the file groups with duplicates: meta columns, the table's own, `FILE_ID`, and their order.
-    Lazy."""
+    """Return the rows to keep in the file groups with duplicates: meta columns, the columns of the table, `FILE_ID`,
+    and their order. Lazy."""
     rows = _rows(spark, table, opts, found.partition, found.groups).withColumn(_PLACE, sf.monotonically_increasing_id())
     newest = [sf.col(name).desc_nulls_last() for name in (COMMIT_TIME, COMMIT_SEQNO, FILE_NAME, _PLACE)]
     ranked = rows.withColumn(_RANK, sf.row_number().over(Window.partitionBy(RECORD_KEY).orderBy(*newest)))
@@ -134,26 +134,27 @@ def deduplicate(
     dry_run: bool = False,
     output: str | None = None,
 ) -> Deduplication:
-    """Take the rows out of a partition that are there more than once. Killed at any line, the table has all or none of
-    them, and the next call does what is left.
+    """Remove the rows whose record keys occur more than once in a partition. If the process is killed, the table has
+    all or none of
+    the changes, and the next call completes the removal.
 
     Args:
-        spark: The session that does the work.
+        spark: The session to run on.
         client: The table.
         opts: Options of files, locks and heartbeats.
         partition: Path of the partition.
-        kind: Which rows stay.
-        dry_run: Change nothing of the table.
-        output: Folder into which a dry run writes the rows that would stay in the file groups concerned, as Parquet.
+        kind: Selects the rows to keep.
+        dry_run: Do not change the table.
+        output: Folder into which a dry run writes the rows that would be kept in the affected file groups, as Parquet.
 
     Returns:
-        What was found, and done.
+        The duplicates that were found, and the changes that were made.
 
     Raises:
-        UnsupportedTableError: The table's rows have no keys, or its file groups are not replaced one by one.
-        QueryError: By the type of the duplicates, several rows of a key would stay.
-        BusyError: Others are at work on the table, or have planned to rewrite a file group that has duplicates.
-        ConflictError: Another writer was faster.
+        UnsupportedTableError: The table has no record keys, or its file groups cannot be replaced individually.
+        QueryError: The dedupe type leaves several rows of a key.
+        BusyError: Other operations are running on the table, or have planned to rewrite a file group with duplicates.
+        ConflictError: A concurrent writer has committed a conflicting change.
     """
     table = PinnedTable.of(client)
     found = find_duplicates(spark, table, opts, partition, kind)
@@ -169,11 +170,11 @@ def deduplicate(
     begun = Transaction.begin(client, Action.REPLACE_COMMIT, OPERATION, opts, SparkFileStatsReader(spark))
     with begun as tx:
         tx.to_inflight(CommitMetadata(OPERATION))
-        # what was written in between is looked at, what is written from now on is a conflict
+        # commits before this point are part of the input, later ones are checked for conflicts
         table = PinnedTable(client.storage, tx.config, tx.active)
         found = find_duplicates(spark, table, opts, partition, kind)
         if not found.num_keys:
-            return found  # another writer has taken them out: the write is rolled back
+            return found  # another writer has removed the duplicates: the write is rolled back
         outcome = _replace(spark, client, tx, table, opts, found)
     if isinstance(outcome, Conflicted):
         raise outcome.error()
@@ -188,7 +189,7 @@ def _replace(
     opts: Options,
     found: Deduplication,
 ) -> Committed | Conflicted:
-    """Write the file groups anew, and commit."""
+    """Write the new file groups and commit."""
     stored, own = stored_columns(table, "deduplicate", None)
     merging = with_delete_marker(table.config.merging, opts)
     context = write_context(table.storage, table.config, merging, opts, Operation.BULK_INSERT, tx.instant, own)
@@ -214,20 +215,21 @@ def _replace(
 def _rows(
     spark: SparkSession, table: PinnedTable, opts: Options, partition: str, groups: pa.Table | None = None
 ) -> DataFrame:
-    """The snapshot of a partition, or of some of its file groups, with meta columns and `FILE_ID`."""
-    # files say what partition columns hold: their paths are texts
+    """Return the snapshot of a partition, or of some of its file groups, with meta columns and `FILE_ID`."""
+    # partition columns are read from the files: in paths they are texts
     opts = Options.parse({**opts, options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
     plan = plan_scan(table, opts=opts)
     tasks = plan.tasks.filter(pc.equal(plan.tasks["partition"], partition))
     if groups is not None:
         tasks = tasks.filter(in_groups(tasks, groups.select(["partition", "file_id"])))
     rows = dataframe(spark, table, replace(plan, tasks=tasks), opts)
-    # a base file's name begins with the file group, records of logs have it alone
+    # the file name of a base file begins with the file id; rows from logs have the file id only
     return rows.withColumn(FILE_ID, sf.substring_index(FILE_NAME, "_", 1))
 
 
 def _bucket_ids(table: PinnedTable, found: Deduplication) -> Mapping[str, str]:
-    """The new file group of each old one in a table with buckets, whose ids begin with their numbers; else none."""
+    """Return the new file group of each old one in a table with buckets, whose file ids begin with the bucket number;
+    empty for other tables."""
     if bucket_evidence(table) is None:
         return {}
     tail = new_tail()
@@ -235,7 +237,8 @@ def _bucket_ids(table: PinnedTable, found: Deduplication) -> Mapping[str, str]:
 
 
 def _writing(context: WriteContext, partition: str, buckets: Mapping[str, str]) -> Work:
-    """Writes the rows of a task as they come: those of each file group, or bucket, one after the other."""
+    """Return a function that writes the rows of a task in the order they come in, one file group or bucket after the
+    other."""
 
     def write(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
         rows = (batch for batch in batches if batch.num_rows)
@@ -248,7 +251,7 @@ def _writing(context: WriteContext, partition: str, buckets: Mapping[str, str]) 
 
 
 def _by_bucket(batch: pa.RecordBatch, buckets: Mapping[str, str]) -> dict[str, pa.Array]:
-    """The rows (int64) of a batch that go to each new file group."""
+    """Return the indices (int64) of the rows of a batch that go to each new file group."""
     ids = batch.column(FILE_ID)
     return {
         buckets[file_id]: pc.indices_nonzero(pc.equal(ids, file_id)).cast(pa.int64())

@@ -1,2 +1,2 @@
-"""Structured Streaming. Takes micro-batches and gives a commit for each, once only (``df.writeStream``); takes a
-position in the timeline and gives the rows that later commits have written (``spark.readStream``)."""
+"""Structured Streaming. The sink (``df.writeStream``) commits each micro-batch exactly once; the source
+(``spark.readStream``) takes a position in the timeline and returns the rows that later commits have written."""

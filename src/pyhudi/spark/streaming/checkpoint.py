@@ -1,9 +1,10 @@
-"""The micro-batches that a table has, as commits say it.
+"""Checkpoints of streaming queries in the commits of a table.
 
-A commit of a streaming query names its batch in its extra metadata, as Apache Hudi's sink does: under
-`CHECKPOINT_KEY` the JSON object ``{identifier: batch number}``. The commit and this note are one file, so a batch is in
-the table exactly if its number is. Beside it, `QUERY_KEY` has ``{identifier: id of the query}``; a query keeps its id
-with its checkpoint location, so that a new query under an identifier that is in use does not pass for the old one.
+A commit of a streaming query names its batch in its extra metadata, as Apache Hudi's sink does:
+`CHECKPOINT_KEY` has the JSON object ``{identifier: batch number}``. The commit and this entry are one file, so the
+table contains a batch
+if and only if it has its number. In addition, `QUERY_KEY` has ``{identifier: id of the query}``; a query stores its id
+in its checkpoint location, so a new query that reuses an identifier is detected.
 """
 
 from __future__ import annotations
@@ -29,83 +30,84 @@ IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
 
 @dataclass(frozen=True, slots=True)
 class SinkCheckpoint:
-    """The last micro-batch under an identifier. ``query`` is None where Apache Hudi has written it."""
+    """The last micro-batch of an identifier. ``query`` is None if Apache Hudi has written it."""
 
     identifier: str
     batch: int
     query: str | None = None
 
     def metadata(self) -> dict[str, str]:
-        """Checkpoint that the commit of the batch holds."""
-        found = {CHECKPOINT_KEY: _json({self.identifier: str(self.batch)})}
+        """Return the extra metadata of the commit of the batch."""
+        extra = {CHECKPOINT_KEY: _json({self.identifier: str(self.batch)})}
         if self.query is not None:
-            found[QUERY_KEY] = _json({self.identifier: self.query})
-        return found
+            extra[QUERY_KEY] = _json({self.identifier: self.query})
+        return extra
 
     @classmethod
     def of_commit(cls, extra: Mapping[str, str], identifier: str) -> SinkCheckpoint | None:
-        """Return the checkpoint of an identifier in a commit; None: there is none.
+        """Return the checkpoint of an identifier in a commit; None if there is none.
 
         Raises:
-            CheckpointError: it cannot be understood.
+            CheckpointError: The entry is malformed.
         """
         batch = _named(extra.get(CHECKPOINT_KEY), identifier)
         if batch is None:
             return None
         if not batch.isdigit():
-            raise CheckpointError(f"{CHECKPOINT_KEY} of a commit names the batch {batch!r}, which is no number")
+            raise CheckpointError(f"{CHECKPOINT_KEY} of a commit has the batch {batch!r}, which is not a number")
         return cls(identifier, int(batch), _named(extra.get(QUERY_KEY), identifier))
 
     def holds(self, other: SinkCheckpoint) -> bool:
-        """Return True if the table has that batch.
+        """Return True if the table contains the batch.
 
         Raises:
-            CheckpointError: another query writes under this identifier.
+            CheckpointError: Another query writes with this identifier.
         """
         if self.query is not None and other.query is not None and self.query != other.query:
             raise CheckpointError(
-                f"the table has batches up to {self.batch} of another streaming query under the identifier "
-                f"{self.identifier!r} (its id is {self.query}, this query's is {other.query}): this checkpoint "
-                "location is not the one of that query. Start with that query's checkpoint location to go on, or give "
-                f"{IDENTIFIER} a name of its own to write a second stream to the table"
+                f"the table has batches up to {self.batch} of another streaming query with the identifier "
+                f"{self.identifier!r} (query id {self.query}; the id of this query is {other.query}): this "
+                "checkpoint location belongs to another query. Start with the checkpoint location of that query "
+                f"to continue it, or set {IDENTIFIER} to a different name to write a second stream to the table"
             )
         return self.batch >= other.batch
 
 
 def last_checkpoint(storage: Storage, identifier: str) -> SinkCheckpoint | None:
-    """Return the checkpoint of the newest commit, archived ones included, that names the identifier; None if none does.
+    """Return the checkpoint of the newest commit, archived ones included, that has the identifier; None if there is
+    none.
 
     Raises:
-        CheckpointError: the commit cannot be understood.
+        CheckpointError: The entry of the commit is malformed.
     """
     try:
         client = TableMetaClient.open(storage)
     except NotAHudiTableError:
         return None
     for extra in _newest_first(client):
-        found = SinkCheckpoint.of_commit(extra, identifier)
-        if found is not None:
-            return found
+        checkpoint = SinkCheckpoint.of_commit(extra, identifier)
+        if checkpoint is not None:
+            return checkpoint
     return None
 
 
 def check_follows(last: SinkCheckpoint | None, first: SinkCheckpoint) -> None:
-    """Refuse a query that goes on from batches which the table has never got.
+    """Reject a query that continues after batches which the table does not contain.
 
     Raises:
-        CheckpointError: the checkpoint location is that of a stream into another table.
+        CheckpointError: The checkpoint location belongs to a stream into another table.
     """
     if last is None and first.batch > 0:
         raise CheckpointError(
-            f"the stream goes on with batch {first.batch}, but no commit of the table names a batch under the "
-            f"identifier {first.identifier!r}: the checkpoint location is of a stream into another table, or of "
-            f"another identifier. Start with a new checkpoint location, or set {IDENTIFIER} to the identifier of "
-            "the earlier batches"
+            f"the stream continues with batch {first.batch}, but no commit of the table has a batch with the "
+            f"identifier {first.identifier!r}: the checkpoint location belongs to a stream into another table, or "
+            f"with another identifier. Start with a new checkpoint location, or set {IDENTIFIER} to the "
+            "identifier of the earlier batches"
         )
 
 
 def _newest_first(client: TableMetaClient) -> Iterator[Mapping[str, str]]:
-    """The extra metadata of the writes of a table, read one after another as they are asked for."""
+    """Yield the extra metadata of the commits of a table, newest first, read lazily."""
     active = client.active_timeline()
     for instant in reversed(active.timeline.writes().completed().by_completion()):
         yield active.commit_metadata(instant).extra
@@ -120,10 +122,10 @@ def _named(text: str | None, identifier: str) -> str | None:
     if not text:
         return None
     try:
-        found = json.loads(text)
-        value = found.get(identifier)
+        parsed = json.loads(text)
+        value = parsed.get(identifier)
     except (ValueError, AttributeError) as e:
-        raise CheckpointError(f"the checkpoint {text!r} of a commit is no JSON object: {e}") from e
+        raise CheckpointError(f"the checkpoint {text!r} of a commit is not a JSON object: {e}") from e
     return None if value is None else str(value)
 
 

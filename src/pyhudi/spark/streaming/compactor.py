@@ -1,4 +1,4 @@
-"""Compaction beside a streaming query: batches plan it, a thread of this process carries it out."""
+"""Asynchronous compaction of a streaming query: batches plan it, a thread of this process executes it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _log = logging.getLogger(__name__)
 
 
 class AsyncCompactor:
-    """Carries out the pending compactions of a table, one run at a time.
+    """Executes the pending compactions of a table, one run at a time.
 
-    A run that the process does not live to finish is taken up by the next one.
+    A run that the process does not complete is continued by the next one.
     """
 
     def __init__(self, storage: Storage, opts: Options) -> None:
@@ -32,21 +32,21 @@ class AsyncCompactor:
 
     @property
     def is_wanted(self) -> bool:
-        """True if the options leave compaction to this: they do unless they say otherwise."""
+        """Return True if compactions are asynchronous by the options; this is the default."""
         inline = self._opts.get_typed(options.COMPACT_INLINE)
         disabled = self._opts.get_typed(options.STREAMING_DISABLE_COMPACTION)
         services = self._opts.get_typed(options.TABLE_SERVICES_ENABLED)
         return self._opts.get_typed(options.COMPACT_ASYNC) and services and not inline and not disabled
 
     def wake(self, spark: SparkSession) -> None:
-        """Look for pending plans, unless a run is under way, and carry them out beside the caller."""
+        """Start a run in the background for pending plans, unless one is in progress."""
         if not self.is_wanted or (self._thread is not None and self._thread.is_alive()):
             return
         self._thread = threading.Thread(target=self._run, args=(spark,), name="pyhudi-compaction", daemon=True)
         self._thread.start()
 
     def check(self) -> None:
-        """Raise what the last run failed with, once: the batch that comes then fails, and may be tried again."""
+        """Raise the error of the last run once: the next batch fails, and may be retried."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -56,8 +56,8 @@ class AsyncCompactor:
             client = TableMetaClient.open(self._storage, self._opts)
             if client.config.table_type is TableType.MERGE_ON_READ:
                 run_pending(client, self._opts, spark_runner(spark), leave_others=True)
-        except TransactionError as error:  # somebody else is at it
-            _log.info("a compaction is left for later: %s", error)
+        except TransactionError as error:  # another process is executing it
+            _log.info("compaction postponed: %s", error)
         except Exception as error:
             _log.warning("a compaction of %s failed: %s", self._storage.uri(), error)
             self._failure = error

@@ -16,26 +16,28 @@ from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import WRITE_ACTIONS, Instant
 
 _NO_NUMBER = (
-    "a stream cannot be read outside of the thread of its query, where Spark does not tell the number of the batch"
+    "a stream can only be read in the thread of its query, because Spark does not expose the batch number elsewhere"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class StartOffset:
-    """Start of a stream. ``after``: commits up to this time are left out of every batch. ``first_batch_after``: up
-    to this time, out of the first batch, which has all commits that were there before the stream. None: nothing is.
+    """Start of a stream. ``after``: commits up to this time are excluded from all batches. ``first_batch_after``:
+    commits up to
+    this time are excluded from the first batch, which contains all commits from before the start of the stream. None:
+    no limit.
 
-    Times are those of incremental queries: of completion from table version 8 on, else requested.
+    Times are those of incremental queries: completion times from table version 8 on, otherwise requested times.
     """
 
     after: str | None = None
     first_batch_after: str | None = None
 
     def of_batch(self, number: int | None) -> str | None:
-        """The time after which commits count in a batch.
+        """Return the time after which commits belong to a batch.
 
         Raises:
-            QueryError: it depends on the number of the batch, which is not known.
+            QueryError: It depends on the batch number, which is not known.
         """
         if self.first_batch_after is not None and number is None:
             raise QueryError(_NO_NUMBER)
@@ -45,20 +47,20 @@ class StartOffset:
 def batch_query(
     table: PinnedTable, names: list[str], start: StartOffset, number: int | None, query: Query
 ) -> Query | None:
-    """The incremental query of the commits of a micro-batch; None: the stream begins after them.
+    """Return the incremental query for the commits of a micro-batch; None if the stream starts after them.
 
-    The first batch takes along what has been archived after the start of the stream.
+    The first batch includes commits that were archived after the start of the stream.
 
     Args:
-        table: The table now.
+        table: The current table.
         names: The timeline files of the batch.
-        start: Where the stream begins.
-        number: That of the batch; None: not known.
-        query: What else the user's options say.
+        start: Start of the stream.
+        number: Batch number; None if it is not known.
+        query: Other options of the user.
 
     Raises:
-        CheckpointError: commits before the batch have been archived, which the stream may have missed.
-        QueryError: the number of the batch is needed and not known.
+        CheckpointError: Commits before the batch have been archived, which the stream may have missed.
+        QueryError: The batch number is required and not known.
     """
     by_completion = table.config.version >= FIRST_BY_COMPLETION
     begin = start.of_batch(number)
@@ -89,8 +91,8 @@ def _read_now(table: PinnedTable, names: list[str]) -> list[Instant]:
     gone = sorted(i.requested for i in parsed if i.requested not in there)
     if gone:
         raise CheckpointError(
-            f"the commits {', '.join(gone)} are not in the active timeline any more: they were archived, or taken "
-            f"back, before the stream has read them. {_CURE}"
+            f"the commits {', '.join(gone)} are no longer in the active timeline: they were archived, or rolled "
+            f"back, before the stream read them. {_CURE}"
         )
     return parsed
 
@@ -98,7 +100,8 @@ def _read_now(table: PinnedTable, names: list[str]) -> list[Instant]:
 def _check_nothing_before(
     table: PinnedTable, first: str, begin: str | None, number: int | None, *, by_completion: bool
 ) -> None:
-    """Refuse a batch that begins with the oldest active commit if others came before it, after the stream's start."""
+    """Reject a batch that begins with the oldest active commit if there were other commits before it, after the start
+    of the stream."""
     names = read_history(table.storage, table.active.layout, metadata=False)
     names = names.filter(pc.is_in(names["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
     time = pc.coalesce(names["completion"], names["requested"]) if by_completion else names["requested"]
@@ -109,14 +112,15 @@ def _check_nothing_before(
         raise QueryError(_NO_NUMBER)
     raise CheckpointError(
         f"batch {number} begins with {first}, the oldest commit of the active timeline, while commits up to "
-        f"{max(archived)} have been archived: the stream may not have read them all, or its checkpoint location is "
-        f"that of another table. {_CURE}"
+        f"{max(archived)} have been archived: the stream may have missed some of them, or its checkpoint location "
+        f"belongs to another table. {_CURE}"
     )
 
 
 _CURE = (
-    "Begin again with a new checkpoint location (hoodie.datasource.streaming.startOffset says where), and archive less "
-    f"(hoodie.keep.min.commits) or read more often; {options.INCREMENTAL_FALLBACK_FULL_SCAN.key} does not help here"
+    "Restart with a new checkpoint location (hoodie.datasource.streaming.startOffset sets the start), and "
+    f"archive less (hoodie.keep.min.commits) or read more often; {options.INCREMENTAL_FALLBACK_FULL_SCAN.key} "
+    "does not apply to streams"
 )
 
 
@@ -125,5 +129,5 @@ def _time(instant: Instant, *, by_completion: bool) -> str:
 
 
 def _before(time: str) -> str:
-    """The last time before an instant."""
+    """Return the last time before an instant."""
     return str(int(time) - 1).zfill(len(time))

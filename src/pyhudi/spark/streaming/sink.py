@@ -1,7 +1,7 @@
-"""The streaming sink: each micro-batch is one commit, which names it (`pyhudi.spark.streaming.checkpoint`).
+"""The streaming sink: each micro-batch is one commit, which contains its number (`pyhudi.spark.streaming.checkpoint`).
 
-It stands on ``foreachBatch``: Spark calls it again with a batch that may not have come to its end. A batch that the
-table has is left out, so a batch counts once wherever the process was killed.
+It is based on ``foreachBatch``: Spark repeats a batch that may not have completed. A batch that the
+table already contains is skipped, so each batch is committed once, wherever the process was killed.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ from pyhudi.write.unsupported_options import check_unsupported_options
 from pyhudi.write.write_operations import check_operation
 
 QUERY_ID = "sql.streaming.queryId"
-"""Property of the threads and tasks of a streaming query: its id, which its checkpoint location keeps."""
+"""Property of the threads and tasks of a streaming query: its id, which its checkpoint location stores."""
 _log = logging.getLogger(__name__)
 
 
 class StreamingSink:
-    """Writes the micro-batches of one query to a table; to be given to ``foreachBatch``."""
+    """Writer of the micro-batches of one query to a table, for ``foreachBatch``."""
 
     def __init__(self, path: str, given: Mapping[str, str]) -> None:
-        """Args:
-            path: The table; it is created by the first batch if need be.
+        """Initialise the sink.
+
+        Args:
+            path: The table; the first batch creates it if it does not exist.
             given: Apache Hudi's options.
 
         Raises:
-            ConfigError, InvalidOptionError: an option cannot be served.
+            ConfigError, InvalidOptionError: An option is not supported.
         """
         refuse_misspelt(given)
         self.path = path
@@ -53,16 +55,16 @@ class StreamingSink:
         self._compactor = AsyncCompactor(self._storage, self.opts)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Write a micro-batch, unless the table has it.
+        """Write a micro-batch, unless the table already contains it.
 
         Raises:
-            CheckpointError: the query's checkpoint location does not belong to the table.
-            HudiError: the batch cannot be written; all attempts have failed.
+            CheckpointError: The query's checkpoint location does not belong to the table.
+            HudiError: The batch cannot be written; all attempts have failed.
         """
         self._compactor.check()
         this = SinkCheckpoint(self._identifier, number, _query_id(batch))
         with Cached() as cached:
-            # a write evaluates its rows more than once, and a source with state is not to be asked twice
+            # a write evaluates its rows more than once, and a stateful source must be evaluated once
             rows = cached.add(batch)
             self._write(rows, this)
 
@@ -71,7 +73,7 @@ class StreamingSink:
         wait = self.opts.get_typed(options.STREAMING_RETRY_INTERVAL_MS) / 1000
         for attempt in range(1, attempts + 1):
             if self._has(this):
-                _log.info("batch %d of the stream %r is in %s already", this.batch, this.identifier, self.path)
+                _log.info("batch %d of the stream %r is already in %s", this.batch, this.identifier, self.path)
                 return
             try:
                 write(rows, self.path, self._options(), extra=this.metadata())
@@ -82,9 +84,13 @@ class StreamingSink:
                     wait *= 2
                     continue
                 if self._has(this):
-                    _log.warning("batch %d is committed, but what follows it failed: %s", this.batch, error)
+                    _log.warning("batch %d is committed, but the table services after it failed: %s", this.batch, error)
                 elif self.opts.get_typed(options.STREAMING_IGNORE_FAILED_BATCH):
-                    _log.error("batch %d is left out, as the options have it: %s", this.batch, error)
+                    _log.error(
+                        "batch %d is skipped because of hoodie.datasource.write.streaming.ignore.failed.batch: %s",
+                        this.batch,
+                        error,
+                    )
                     return
                 else:
                     raise
@@ -92,16 +98,17 @@ class StreamingSink:
         self._compactor.wake(rows.sparkSession)
 
     def _has(self, this: SinkCheckpoint) -> bool:
-        found = last_checkpoint(self._storage, self._identifier)
-        if found is not None:
-            return found.holds(this)
+        checkpoint = last_checkpoint(self._storage, self._identifier)
+        if checkpoint is not None:
+            return checkpoint.holds(this)
         leaves_out = self.opts.get_typed(options.STREAMING_IGNORE_FAILED_BATCH)
-        if self.opts.get_typed(options.ALLOW_EMPTY_COMMIT) and not leaves_out:  # else batches may have left no commit
-            check_follows(found, this)
+        # otherwise batches may have left no commit
+        if self.opts.get_typed(options.ALLOW_EMPTY_COMMIT) and not leaves_out:
+            check_follows(checkpoint, this)
         return False
 
     def _options(self) -> dict[str, str]:
-        """The options of a batch: what to do about compaction said in words of a batch write."""
+        """Return the options of a batch, with those of asynchronous compaction translated to those of a batch write."""
         if not self._is_merge_on_read():
             return self._given
         if self.opts.get_typed(options.STREAMING_DISABLE_COMPACTION):
@@ -120,7 +127,7 @@ class StreamingSink:
 
 
 def start(writer: Any, path: str, given: Mapping[str, str], mode: str, foreach_batch: Any, begin: Any) -> Any:
-    """Begin a query.
+    """Start a query.
 
     Args:
         writer: The ``DataStreamWriter``, with the user's trigger, name and checkpoint location.
@@ -131,8 +138,8 @@ def start(writer: Any, path: str, given: Mapping[str, str], mode: str, foreach_b
         begin: Starts the writer and returns its query.
 
     Raises:
-        InvalidOptionError: an output mode that a table cannot have.
-        ConfigError: options that cannot be served.
+        InvalidOptionError: The output mode is not supported.
+        ConfigError: An option is not supported.
     """
     if mode.lower() not in ("append", "update"):
         raise InvalidOptionError("outputMode", mode, "append, update (a table holds the newest version of each key)")
@@ -142,10 +149,10 @@ def start(writer: Any, path: str, given: Mapping[str, str], mode: str, foreach_b
 
 
 def _query_id(batch: DataFrame) -> str | None:
-    found = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-    return str(found) if found else None
+    query = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+    return str(query) if query else None
 
 
 def _is_final(error: Exception) -> bool:
-    """True if another attempt must end the same way."""
+    """Return True if a retry cannot succeed."""
     return isinstance(error, ConfigError) or (isinstance(error, HudiError) and isinstance(error, ValueError))

@@ -1,8 +1,8 @@
 """The streaming source: the rows that the commits of a table have written, each commit once.
 
-Spark's own file stream over the files of completed instants is the log of what has been read: the checkpoint location
-keeps it. Of each micro-batch one task plans what its commits have written, as an incremental query of them, and the
-tasks after it read. What a micro-batch gives depends on its commits alone, so a batch that is run again gives the same.
+Spark's own file stream over the files of completed instants records what has been read, in the checkpoint
+location. For each micro-batch, one task plans an incremental query of its commits, and the
+tasks after it read. The result depends on the commits alone, so a repeated batch has the same rows.
 """
 
 from __future__ import annotations
@@ -47,34 +47,34 @@ _GLOB = "{}[]*?\\"
 
 
 def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> DataFrame:
-    """The streaming DataFrame of a table.
+    """Return the streaming DataFrame of a table.
 
     Args:
         spark: The session.
-        path: The table's base path.
+        path: Base path of the table.
         given: Apache Hudi's options.
 
     Returns:
-        A DataFrame with the columns that the table has now, meta fields first; of a stream of changes (CDC) with
+        A DataFrame with the current columns of the table, meta fields first; for a stream of changes (CDC) with
         CHANGES_SCHEMA.
 
     Raises:
-        NotAHudiTableError: there is no table.
-        QueryError: it has no columns yet, or options ask for what a stream cannot give.
-        InvalidOptionError: an option has a value that is not allowed.
+        NotAHudiTableError: There is no table at the path.
+        QueryError: The table has no columns yet, or an option is not supported by streams.
+        InvalidOptionError: An option has an invalid value.
     """
     settings = Options.parse({**session_settings(spark, path), **given})
     client = TableMetaClient.open(path, settings)
     _check(settings, client)
     table = PinnedTable.of(client)
-    found = table_schema(table)
-    if found is None:
+    current = table_schema(table)
+    if current is None:
         raise QueryError(
-            f"the table at {client.storage.uri()!r} has no columns yet, which a stream has to know: begin it after the "
-            "first write"
+            f"the table at {client.storage.uri()!r} has no columns yet, which a stream requires; start it after "
+            "the first write"
         )
     changes = _wants_changes(settings)
-    schema = CHANGES_SCHEMA if changes else as_nullable(found.schema)
+    schema = CHANGES_SCHEMA if changes else as_nullable(current.schema)
     most = settings.get_typed(options.STREAMING_MAX_INSTANTS)
     start = _start(table, settings, limited=most is not None)
     folder = client.storage.uri(table.active.layout.folder)
@@ -82,7 +82,7 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
         spark.readStream.format("binaryFile")
         .schema(_FILES)
         .option("pathGlobFilter", _COMPLETED)
-        .option("maxFileAge", _FOREVER)  # old files may be copies
+        .option("maxFileAge", _FOREVER)  # modification times may be old if files were copied
     )
     if most is not None:
         reader = reader.option("maxFilesPerTrigger", most)
@@ -93,21 +93,22 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
 
 
 def _check(settings: Options, client: TableMetaClient) -> None:
-    """Refuse what a stream cannot give."""
+    """Reject options that streams do not support."""
     kind = (settings.get(options.QUERY_TYPE.key) or "snapshot").lower()
     if kind == "read_optimized":
         raise QueryError(
-            f"a stream gives what commits have written, also to log files: leave out {options.QUERY_TYPE.key}={kind}"
+            f"a stream reads what commits have written, including log files; leave {options.QUERY_TYPE.key}={kind} out"
         )
     if _wants_changes(settings) and not client.config.cdc_enabled:
         raise QueryError(
-            "the table logs no changes (hoodie.table.cdc.enabled=false), so there is no stream of them: leave out "
-            f"{options.INCREMENTAL_FORMAT.key} for the rows that commits have written"
+            "the table has no change data (hoodie.table.cdc.enabled=false); leave "
+            f"{options.INCREMENTAL_FORMAT.key} out to stream the rows that commits have written"
         )
     folder = client.storage.uri()
     if any(c in folder for c in _GLOB):
         raise ConfigError(
-            f"a stream cannot read the table at {folder!r}: Spark takes one of {_GLOB} in the path for a pattern"
+            f"a stream cannot read the table at {folder!r}: Spark interprets the characters {_GLOB} in the path "
+            "as a pattern"
         )
 
 
@@ -122,8 +123,9 @@ def _start(table: PinnedTable, settings: Options, *, limited: bool) -> StartOffs
         return StartOffset(after=range_instant(text, option.key, timezone=table.config.timezone))
     if limited:
         raise QueryError(
-            f"{option.key}=latest and {options.STREAMING_MAX_INSTANTS.key} do not go together: the stream could not "
-            "tell, after the first batch, which commits were there before it. Give the instant to begin after instead"
+            f"{option.key}=latest cannot be combined with {options.STREAMING_MAX_INSTANTS.key}: after the first "
+            "batch, the stream could not determine which commits precede it. Set the instant to start after "
+            "instead"
         )
     by_completion = table.config.version >= FIRST_BY_COMPLETION
     done = table.active.timeline.writes().completed()
@@ -133,7 +135,7 @@ def _start(table: PinnedTable, settings: Options, *, limited: bool) -> StartOffs
 
 @dataclass(frozen=True, slots=True)
 class _Planner(ABC):
-    """Turns the timeline files of a micro-batch into pieces of a plan."""
+    """Plans the read of the commits in a micro-batch from their timeline files."""
 
     path: str
     settings: Options
@@ -146,29 +148,29 @@ class _Planner(ABC):
         if not names:
             return
         table = PinnedTable.of(TableMetaClient.open(self.path, self.settings))
-        asked = self._asked(table, names, _batch_number())
-        for piece in () if asked is None else self.plan(table, asked):
+        query = self._asked(table, names, _batch_number())
+        for piece in () if query is None else self.plan(table, query):
             yield pa.record_batch({"piece": pa.array([pickle.dumps(piece)], pa.binary())})
 
     @abstractmethod
     def plan(self, table: PinnedTable, query: Query) -> Iterator[_Piece]:
-        """Return what the commits of a query have written, in pieces.
+        """Return the plan of an incremental query, in pieces.
 
         Raises:
-            QueryError: files of the commits are gone, or the table has other columns now.
+            QueryError: Files of the commits no longer exist, or the columns of the table have changed.
         """
 
     def _parts(self, tasks: pa.Table) -> Iterator[pa.Table]:
-        """The tasks of a plan, as many for each piece."""
+        """Split the tasks of a plan into pieces of equal length."""
         count = min(self.pieces, tasks.num_rows)
         cuts = [tasks.num_rows * n // max(1, count) for n in range(count + 1)]
         return (tasks.slice(a, b - a).combine_chunks() for a, b in pairwise(cuts))
 
     def _asked(self, table: PinnedTable, names: list[str], number: int | None) -> Query | None:
-        """The query of the commits of these timeline files; None: nothing that the stream wants.
+        """Return the query for the commits of these timeline files; None if the stream skips all of them.
 
         Raises:
-            CheckpointError: the stream has missed commits.
+            CheckpointError: The stream has missed commits.
         """
         fallback = options.INCREMENTAL_FALLBACK_FULL_SCAN
         query = Query(
@@ -179,29 +181,31 @@ class _Planner(ABC):
 
 
 class _RowPlanner(_Planner):
-    """Of a stream of the rows that commits have written."""
+    """Planner of a stream of rows."""
 
     def plan(self, table: PinnedTable, query: Query) -> Iterator[_Piece]:
-        """The rows as of the last commit of the query."""
+        """Plan the rows as of the last commit of the query."""
         columns = set(as_nullable(found.schema).names) if (found := table_schema(table)) is not None else set()
         gone = [name for name in self.schema.names if name not in columns]
         if gone:
-            raise QueryError(f"the table has lost the columns {', '.join(gone)} since the stream began: start it again")
+            raise QueryError(
+                f"the columns {', '.join(gone)} have been dropped from the table since the stream started; restart it"
+            )
         plan = plan_scan(table, query, columns=self.schema.names, opts=self.settings)
         if plan.tasks.num_rows and not plan.output_schema.equals(self.schema):
             changed = [f.name for f in self.schema if plan.output_schema.field(f.name).type != f.type]
             raise QueryError(
-                f"columns of the table have got other types since the stream began: {', '.join(changed)}. Start it "
-                "again with the same checkpoint location"
+                f"the types of columns of the table have changed since the stream started: {', '.join(changed)}. "
+                "Restart it with the same checkpoint location"
             )
         return (_RowPiece(table.storage, replace(plan, tasks=part)) for part in self._parts(plan.tasks))
 
 
 class _ChangePlanner(_Planner):
-    """Of a stream of changes."""
+    """Planner of a stream of changes."""
 
     def plan(self, table: PinnedTable, query: Query) -> Iterator[_Piece]:
-        """The changes of each commit."""
+        """Plan the changes of each commit."""
         plan = plan_changes(table, replace(query, changes=True), self.settings)
         reader = ChangeReader.of(plan)
         return (_ChangePiece(reader, part) for part in self._parts(plan.tasks))
@@ -213,7 +217,7 @@ class _RowPiece:
     part: ScanPlan
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows of file slices."""
+        """Read the rows of file slices."""
         return scan_batches(self.part, self.storage, threads=1)
 
 
@@ -223,7 +227,7 @@ class _ChangePiece:
     tasks: pa.Table
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The changes of file groups in commits."""
+        """Read the changes of file groups by commits."""
         return chain.from_iterable(map(self.reader.read, self.tasks.to_pylist()))
 
 
@@ -237,7 +241,7 @@ def _batch_number() -> int | None:
 
 
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of pieces, which the planner of the same job has made."""
+    """Read the rows of pieces that the planner of the same job has created."""
     for batch in batches:
         for piece in batch.column(0).to_pylist():
             yield from pickle.loads(piece).batches()

@@ -1,4 +1,4 @@
-"""The operation ``bootstrap`` of a DataFrame writer, which takes no rows: the options name the files."""
+"""The operation ``bootstrap`` of a DataFrame writer, which writes no rows: the options name the source files."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pyhudi.write.write_result import WriteResult
 
 
 def write_bootstrap(df: DataFrame, storage: Storage, opts: Options) -> WriteResult:
-    """Bootstrap the files that options name. The columns of ``df``, if it has any, are those of the table.
+    """Bootstrap the files that options name. The columns of ``df``, if it has any, become those of the table.
 
     Raises:
-        ConfigError: ``df`` has rows, or options do not fit.
-        TableExistsError: the table has been written to.
+        ConfigError: ``df`` has rows, or the options are inconsistent.
+        TableExistsError: The table has commits already.
     """
     columns = from_spark_json(own_columns(df).schema.json()) if df.columns else None
     if df.columns and not df.isEmpty():
         raise ConfigError(
-            "the operation bootstrap writes no rows of a DataFrame: it makes a table over the files below "
-            f"{options.BOOTSTRAP_BASE_PATH.key}; pass an empty DataFrame, and write the rows by an upsert afterwards"
+            f"the operation bootstrap creates a table over the files in {options.BOOTSTRAP_BASE_PATH.key} and "
+            "does not write the rows of a DataFrame; pass an empty DataFrame, and upsert the rows afterwards"
         )
     return bootstrap(df.sparkSession, BootstrapPlan.of(storage, opts, columns))

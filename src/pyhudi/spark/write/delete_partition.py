@@ -1,4 +1,4 @@
-"""Operation delete_partition: replaces all file groups of partitions, without touching a file."""
+"""Operation delete_partition: replaces all file groups of partitions, without changing files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pyhudi.write.write_result import WriteResult
 
 
 def delete_partitions(job: WriteJob) -> WriteResult:
-    """Drop the partitions that `hoodie.datasource.write.partitions.to.delete` names (`*` stands for any text), or,
-    when it names none, those of the input's rows.
+    """Drop the partitions in `hoodie.datasource.write.partitions.to.delete` (`*` matches any text), or,
+    if it is not set, the partitions of the input's rows.
 
     Raises:
-        UnsupportedTableError: the table has consistent hashing.
-        ConflictError: another writer was faster.
+        UnsupportedTableError: The table has consistent hashing.
+        ConflictError: A concurrent writer has committed a conflicting change.
     """
     wanted = job.opts.text(options.PARTITIONS_TO_DELETE)
     exact = [] if wanted else _partitions_of(job)
@@ -34,12 +34,12 @@ def delete_partitions(job: WriteJob) -> WriteResult:
 def delete_chosen_partitions(
     job: WriteJob, choose: Callable[[PinnedTable, FileSystemView], Sequence[str]]
 ) -> WriteResult:
-    """Drop the partitions that ``choose`` names when it sees the table as it is when the write begins: whoever writes
-    to one of them later has a conflict with it.
+    """Drop the partitions that ``choose`` selects from the table as of the start of the write: later writes
+    to one of them conflict with it.
 
     Raises:
-        UnsupportedTableError: the table has consistent hashing.
-        ConflictError: another writer was faster.
+        UnsupportedTableError: The table has consistent hashing.
+        ConflictError: A concurrent writer has committed a conflicting change.
     """
     assert job.client is not None
     check_not_consistent(job.storage, job.operation.value)
@@ -56,7 +56,7 @@ def delete_chosen_partitions(
 
 
 def _partitions_of(job: WriteJob) -> list[str]:
-    """The partition paths of the input's rows. Runs a Spark job."""
+    """Return the partition paths of the input's rows. Runs a Spark job."""
     with spark_errors(job.df, job.spec):
         rows = with_keys(job.df, job.spec, "").select(PARTITION_PATH).distinct().collect()
     return [row[PARTITION_PATH] for row in rows]

@@ -1,9 +1,10 @@
-"""The save mode overwrite: a new table in place of an old one.
+"""The save mode overwrite: a new table replaces an existing one.
 
-The original deletes the old table and then writes the new one, so that a write that fails leaves nothing. Here the new
-files are written first, beside the old ones and invisible, under a replacecommit on the old table's timeline; then the
-tables are exchanged (`pyhudi.transaction.table_overwrite.table_replacement`). Who is reading the old table reads on:
-its files stay.
+Apache Hudi deletes the old table and then writes the new one, so a failed write leaves no table. Here the new
+files are written first, next to the old ones and invisible, under a replacecommit on the old table's timeline; then the
+tables are exchanged (`pyhudi.transaction.table_overwrite.table_replacement`). Concurrent readers of the old table are
+not affected:
+its files remain.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ from pyhudi.write.write_result import WriteResult
 
 
 def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
-    """Write a job's rows as a new table in place of the table ``old``. The job has no client: to it, there is no table.
+    """Write the rows of a job as a new table in place of the table ``old``. The job has no client, so it treats the
+    table as new.
 
-    A failure while the rows are written leaves the old table as it was.
+    If writing the rows fails, the old table is unchanged.
 
     Raises:
-        UnsupportedTableError: the new table is to have consistent hashing.
-        ConflictError: another writer was faster.
+        UnsupportedTableError: The new table has consistent hashing.
+        ConflictError: A concurrent writer has committed a conflicting change.
     """
     if job.bucketing is not None and job.bucketing.engine is BucketEngine.CONSISTENT_HASHING:
         refuse_replacing("the save mode overwrite")

@@ -1,4 +1,4 @@
-"""A bootstrap on Spark: skeleton files by its tasks, and the rows of files that are bootstrapped whole."""
+"""Bootstrap on Spark: its tasks write the skeleton files, and the rows of files that are bootstrapped in full."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
-    """Carry out a plan by tasks of Spark; raises what `run_bootstrap` does."""
+    """Execute a plan by Spark tasks; raises the errors of `run_bootstrap`."""
     runner = SparkRunner(spark, plan.opts.get_typed(options.BOOTSTRAP_PARALLELISM))
 
     def full(left: BootstrapPlan, client: TableMetaClient) -> WriteResult:
@@ -53,8 +53,8 @@ def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
     result = run_bootstrap(plan, runner, full, SparkFileStatsReader(spark))
     try:
         ensure_record_index(spark, plan.storage, plan.opts)
-    except Exception as failure:  # the rows are committed, so nothing is raised
-        text = f"the bootstrap is committed, but the record index was not looked after: {failure}"
+    except Exception as failure:  # the rows are committed, so this is not an error
+        text = f"the bootstrap is committed, but the record index could not be maintained: {failure}"
         _log.warning("%s", text)
         return replace(result, warnings=(*result.warnings, text))
     return result
@@ -62,13 +62,13 @@ def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class SparkRunner:
-    """Writes skeletons by at most so many tasks."""
+    """Writer of skeletons that uses at most ``parallelism`` tasks."""
 
     spark: SparkSession
     parallelism: int
 
     def __call__(self, handle: SkeletonHandle, sources: Sequence[SourceFile]) -> pa.Table:
-        """Write the skeletons; returns their write stats. Runs a Spark job."""
+        """Write the skeletons; return their write stats. Runs a Spark job."""
 
         def work(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
             return encode_stats([handle.write(source, task) for source in _sources(batches)])
@@ -77,7 +77,7 @@ class SparkRunner:
 
 
 def _full_job(spark: SparkSession, plan: BootstrapPlan, client: TableMetaClient) -> WriteJob:
-    """The write of the rows of files that are bootstrapped whole, a bulk_insert."""
+    """Return the bulk_insert of the rows of files that are bootstrapped in full."""
     return WriteJob(
         _rows(spark, plan),
         plan.storage,
@@ -93,7 +93,7 @@ def _full_job(spark: SparkSession, plan: BootstrapPlan, client: TableMetaClient)
 
 
 def _rows(spark: SparkSession, plan: BootstrapPlan) -> DataFrame:
-    """The rows of these files. Lazy."""
+    """Return the rows of these files. Lazy."""
     reader = SourceReader(
         plan.storage, plan.config, plan.schema, plan.all_columns, plan.opts.get_typed(options.READ_INVALID_TEXT)
     )

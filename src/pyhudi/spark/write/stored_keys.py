@@ -1,5 +1,5 @@
-"""Rows of a table that generates its record keys, on their way back into it: their meta columns say which records they
-are, as nothing else does."""
+"""Rows read from a table with generated record keys that are written back to it: only their meta columns identify the
+records."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ _NEEDED = frozenset((RECORD_KEY, PARTITION_PATH))
 
 
 def names_records(columns: Iterable[str]) -> bool:
-    """Return whether rows with these columns say which records of a table they are."""
+    """Return whether rows with these columns identify records of a table."""
     return set(columns) >= _NEEDED
 
 
 def keep_stored_keys(df: DataFrame) -> DataFrame:
-    """Return the frame's own columns, and what its meta columns say of the records as `STORED_KEY`, `STORED_PATH`."""
+    """Return the columns of the frame without meta columns, and the record identity in its meta columns as
+    `STORED_KEY`, `STORED_PATH`."""
     own = [quoted([name]) for name in df.columns if not is_meta_column(name)]
     return df.select(*own, F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH))
 
 
 def with_stored_keys(job: WriteJob, instant: str) -> DataFrame:
     """Return the rows of a job with the record keys and partition paths that they were read with. A row of an upsert
-    that has none is a new record, and gets a key of ``instant``.
+    without them is a new record, and gets a key generated from ``instant``.
 
-    Evaluating the result fails on a row that is to be deleted and has no key, and on one that is to be updated and
-    belongs to another partition than it was read from.
+    Evaluation fails on a row to be deleted that has no key, and on a row to be updated that
+    belongs to another partition than the one it was read from.
     """
     deletes = job.operation is Operation.DELETE
     rows = job.df if deletes else with_keys(job.df, job.spec, instant)
     key, path = F.col(STORED_KEY), F.col(STORED_PATH)
     if deletes:
-        missing = F.lit(f"a row to be deleted has no {RECORD_KEY}: it is not in the table")
+        missing = F.lit(f"a row to be deleted has no {RECORD_KEY}, so it was not read from the table")
         key, path = F.coalesce(key, key_failure(missing)), F.coalesce(path, F.lit(""))
     else:
         moved = F.concat(
@@ -49,9 +50,9 @@ def with_stored_keys(job: WriteJob, instant: str) -> DataFrame:
             key,
             F.lit("' was read from the partition '"),
             path,
-            F.lit("', and its values are those of '"),
+            F.lit("', but its values belong to the partition '"),
             F.col(PARTITION_PATH),
-            F.lit("'; UPDATE or HudiTable.update move it, and without its meta columns it is added as a new record"),
+            F.lit("'; UPDATE or HudiTable.update move it, and without its meta columns it is inserted as a new record"),
         )
         stays = key.isNull() | path.isNull() | (path == F.col(PARTITION_PATH))
         path = F.when(stays, F.col(PARTITION_PATH)).otherwise(key_failure(moved))

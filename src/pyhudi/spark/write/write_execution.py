@@ -1,7 +1,7 @@
-"""Execution of writes: plans what a job's rows do to the table, announces it, writes, and publishes the commit.
+"""Execution of writes: plans the changes of a job, adds the instant to the timeline, writes, and publishes the commit.
 
-Everything that can fail because of the data (keys, tagging, counting) happens before the write is announced on the
-timeline, planned on the timeline as it is then. Should another writer commit in between, the plan is made again.
+Everything that can fail because of the data (keys, tagging, counting) happens before the instant is added to the
+timeline, and is planned on the timeline at that time. If another writer commits in between, the plan is made again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyhudi.write.write_result import WriteResult
 
 
 def execute_write(job: WriteJob) -> WriteResult:
-    """Carry out a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table) or delete_partition."""
+    """Execute a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table) or delete_partition."""
     if job.operation is Operation.DELETE_PARTITION:
         return delete_partitions(job)
     plan: WritePlan | None = None
@@ -49,8 +49,8 @@ def execute_write(job: WriteJob) -> WriteResult:
 
 
 def plan_ahead(job: WriteJob, look: Callable[[], ActiveTimeline] | None) -> WritePlan | None:
-    """Plan a job before its write is announced, on the timeline that ``look`` gives (None: there is no table yet); None
-    where that cannot be, because generated keys hold the instant, or gains nothing."""
+    """Plan a job before its instant is created, on the timeline that ``look`` returns (None if there is no table yet);
+    return None if that is not possible, because generated keys contain the instant, or has no benefit."""
     if job.spec.auto_keys or _writes_new_files(job):
         return None
     partitions = () if job.client is None else job.client.config.metadata_partitions
@@ -61,8 +61,8 @@ def plan_ahead(job: WriteJob, look: Callable[[], ActiveTimeline] | None) -> Writ
 def plan_write(
     job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str], instant: str = ""
 ) -> WritePlan:
-    """Plan a job. ``active`` is what the plan is made on (None: there is no table yet), ``metadata_partitions`` are
-    those of the table; ``instant`` is needed for generated keys."""
+    """Plan a job. ``active`` is the timeline that the plan is based on (None if there is no table yet),
+    ``metadata_partitions`` are those of the table; ``instant`` is required for generated keys."""
     if _writes_new_files(job):
         return NewFilesPlan(job)
     if job.bucketing is not None:
@@ -71,12 +71,12 @@ def plan_write(
 
 
 def _writes_new_files(job: WriteJob) -> bool:
-    """True if rows go to new file groups wherever their keys are."""
+    """Return True if rows go to new file groups regardless of the current locations of their keys."""
     return job.operation is Operation.BULK_INSERT and job.bucketing is None
 
 
 def _replaced(job: WriteJob, slices: pa.Table, stats: pa.Table) -> pa.Table | None:
-    """The file groups that an overwriting operation takes out of view."""
+    """Return the file groups that an overwriting operation replaces."""
     if job.operation is Operation.INSERT_OVERWRITE_TABLE:
         return replaced_groups(slices, None)
     if job.operation is Operation.INSERT_OVERWRITE:

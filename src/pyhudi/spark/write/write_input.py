@@ -1,4 +1,4 @@
-"""The user's DataFrame, made ready to be written: columns as the table has them, keys, one row per key."""
+"""Preparation of the user's DataFrame for a write: columns as in the table, keys, one row per key."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from pyhudi.write.write_operations import DELETING
 
 
 def own_columns(df: DataFrame, *, may_be_none: bool = False) -> DataFrame:
-    """The frame without meta columns: a frame that was read from a Hudi table has them, and they are made anew.
+    """Return the frame without meta columns: a frame that was read from a Hudi table has them, and they are created
+    again.
 
     Raises:
-        SchemaMismatchError: a column has a name that this library needs for itself, or that another one has, but for
-            case, or there is no column at all.
+        SchemaMismatchError: A column has a reserved name, or one that differs from another only in
+            case, or there are no columns.
     """
     names = own_schema(from_spark_json(df.schema.json()), may_be_none=may_be_none).names
     if len(names) == len(df.columns):
@@ -34,10 +35,10 @@ def own_columns(df: DataFrame, *, may_be_none: bool = False) -> DataFrame:
 
 
 def own_schema(incoming: pa.Schema, *, may_be_none: bool = False) -> pa.Schema:
-    """The incoming columns without meta columns.
+    """Return the incoming columns without meta columns.
 
     Raises:
-        SchemaMismatchError: as `own_columns`.
+        SchemaMismatchError: As `own_columns`.
     """
     _check_names(incoming)
     own = remove_meta_columns(incoming)
@@ -52,13 +53,13 @@ def own_schema(incoming: pa.Schema, *, may_be_none: bool = False) -> pa.Schema:
 def write_schema(
     incoming: pa.Schema, table: pa.Schema | None, config: TableConfig, opts: Options, operation: Operation
 ) -> pa.Schema:
-    """The table's own columns as files hold them from the write on.
+    """Return the columns of the table as stored in files after the write.
 
-    ``incoming`` are the columns of the rows, ``table`` are the table's columns now (None: nothing is known); a delete
-    leaves them as they are. Partition columns that the table keeps out of its files are left out.
+    ``incoming`` are the columns of the rows, ``table`` the current columns of the table (None if unknown); a delete
+    does not change them. Partition columns that are not stored in files are omitted.
 
     Raises:
-        SchemaMismatchError: incoming columns cannot become the table's columns.
+        SchemaMismatchError: Incoming columns are incompatible with the columns of the table.
     """
     incoming = _stored(incoming, config)
     _check_types(incoming if table is None else pa.schema([]))
@@ -73,45 +74,45 @@ def write_schema(
         reconcile=opts.get_typed(options.RECONCILE_SCHEMA),
         allow_column_drop=opts.get_typed(options.SCHEMA_ALLOW_COLUMN_DROP),
     )
-    found = reconcile(now, incoming, evolution)
-    _keep_ordering(now, found, config)
-    return found
+    reconciled = reconcile(now, incoming, evolution)
+    _keep_ordering(now, reconciled, config)
+    return reconciled
 
 
 def _keep_ordering(now: pa.Schema, then: pa.Schema, config: TableConfig) -> None:
-    """Refuse to drop a column by which records are ordered: no upsert could say any more which version wins."""
+    """Reject dropping an ordering column: later upserts could not determine the latest version of a record."""
     before, after = ({path for path, _ in _leaves(pa.struct(list(schema)), inner=True)} for schema in (now, then))
     gone = [name for name in config.ordering_fields if name in before and name not in after]
     if gone:
         raise SchemaMismatchError(
-            f"the incoming rows lack the column {gone[0]!r}, by which the table orders the versions of a record, so "
-            f"that {options.SCHEMA_ALLOW_COLUMN_DROP.key}=true cannot drop it; add it"
+            f"the incoming rows lack the column {gone[0]!r}, an ordering column of the table, which "
+            f"{options.SCHEMA_ALLOW_COLUMN_DROP.key}=true cannot drop; add the column"
         )
 
 
 def _check_types(schema: pa.Schema) -> None:
-    """Refuse columns without a type, which a new table cannot have, at any depth."""
+    """Reject columns without a type, at any depth, which a new table cannot have."""
     for path, kind in _leaves(pa.struct(list(schema))):
         if pa.types.is_null(kind):
             raise SchemaMismatchError(
-                f"the column {path!r} has no type (all nulls), which a new table needs; cast it, for example "
+                f"the column {path!r} has no type (all nulls), which a new table requires; cast it, for example "
                 "lit(None).cast('string')"
             )
 
 
 def _check_names(schema: pa.Schema) -> None:
-    """Refuse columns whose names differ by case alone: Spark takes them for one, and cannot read the files."""
+    """Reject columns whose names differ only in case: Spark does not distinguish them, and cannot read the files."""
     seen: dict[str, str] = {}
     for path, _ in _leaves(pa.struct(list(schema)), inner=True):
         if path.lower() in seen:
             raise SchemaMismatchError(
-                f"the columns {seen[path.lower()]!r} and {path!r} have one name, but for case; rename one of them"
+                f"the column names {seen[path.lower()]!r} and {path!r} differ only in case; rename one of the columns"
             )
         seen[path.lower()] = path
 
 
 def _leaves(kind: pa.DataType, path: str = "", *, inner: bool = False) -> Iterator[tuple[str, pa.DataType]]:
-    """The dotted names and types of what a type is made of; ``inner``: those between, too."""
+    """Yield the dotted names and types of the leaves of a type; ``inner``: those of nested structs too."""
     if path and (inner or not kind.num_fields):
         yield path, kind
     for i in range(kind.num_fields):

@@ -1,3 +1,5 @@
-"""Tables over the files of another table. Takes the bootstrap index and gives, for a base file that holds nothing but
-meta columns, the source file that has the rest.
+"""Tables bootstrapped from existing files.
+
+Takes the bootstrap index and returns, for a skeleton file with only meta columns, the source file with the other
+columns.
 """

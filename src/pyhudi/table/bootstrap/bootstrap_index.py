@@ -1,6 +1,6 @@
-"""The bootstrap index: which source file the rows of a skeleton file are in.
+"""Bootstrap index: the source file of each skeleton file.
 
-It is two HFiles below ``.hoodie/.aux/.bootstrap``, as Apache Hudi's ``HFileBootstrapIndex`` writes them: one by
+It consists of two HFiles in ``.hoodie/.aux/.bootstrap``, as written by Apache Hudi's ``HFileBootstrapIndex``: one by
 partition, one by file group. Both are written before the bootstrap is committed, and never change.
 """
 
@@ -24,9 +24,9 @@ from pyhudi.format.hfile.hfile_writer import write_hfile
 from pyhudi.storage import Storage
 
 METADATA_BOOTSTRAP = "00000000000001"
-"""Instant of skeleton files: no other write has it."""
+"""Instant of skeleton files, which no other write has."""
 FULL_BOOTSTRAP = "00000000000002"
-"""Instant of base files that a bootstrap has written whole."""
+"""Instant of base files that a full-record bootstrap has written."""
 
 _NAME = f"00000000-0000-0000-0000-000000000000-0_1-0-1_{METADATA_BOOTSTRAP}.hfile"
 BY_PARTITION = f".hoodie/.aux/.bootstrap/.partitions/{_NAME}"
@@ -34,15 +34,15 @@ BY_FILE_ID = f".hoodie/.aux/.bootstrap/.fileids/{_NAME}"
 
 _INFO = "INDEX_INFO"
 _BLOCK_SIZE = 32 * 1024 * 1024
-"""Block size of a file system as the index notes it; nobody reads it."""
+"""Block size of the file system as recorded in the index; readers ignore it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """The source of a skeleton file: its file group, the partition and the file that were bootstrapped.
+    """Source of a skeleton file: its file group, and the bootstrapped partition and file.
 
-    ``uri`` is literal, as Hadoop's are; ``size`` (bytes) and ``mtime_ms`` are those of the bootstrap, None where the
-    index does not tell.
+    ``uri`` is literal, as in Hadoop. ``size`` (bytes) and ``mtime_ms`` are those at the time of the bootstrap; None if
+    the index lacks them.
     """
 
     partition: str
@@ -53,9 +53,10 @@ class SourceFile:
     mtime_ms: int | None = None
 
     def is_of_time(self, mtime_ms: int) -> bool:
-        """Whether the file may be the one that was bootstrapped, by the time of its last change (epoch milliseconds).
+        """Return True if the file with this modification time (epoch milliseconds) may be the one that was
+        bootstrapped.
 
-        Whole seconds are what some storages, and older Javas on local files, tell.
+        Some storages, and older Java versions on local files, have a resolution of seconds.
         """
         known = self.mtime_ms
         if not known or not mtime_ms:
@@ -66,13 +67,13 @@ class SourceFile:
 
 
 def is_skeleton(path: str) -> bool:
-    """True if the path is that of a base file with meta columns only, whose other columns are in a source file."""
+    """Return True if the path is that of a skeleton file, whose other columns are in a source file."""
     return instant_of(path) == METADATA_BOOTSTRAP
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapIndex:
-    """The index of a table; nothing of it stays open."""
+    """Bootstrap index of a table. Files are opened for each call."""
 
     storage: Storage
 
@@ -84,23 +85,23 @@ class BootstrapIndex:
         """Return the source of a file group's skeleton file.
 
         Raises:
-            CorruptTableError: the index is missing, or does not know the file group.
-            FormatError: the index is damaged.
+            CorruptTableError: The index is missing, or lacks the file group.
+            FormatError: The index is corrupt.
         """
-        found = self._open(BY_FILE_ID).lookup(pa.array([_file_key(partition, file_id).encode()], pa.binary()))
-        if not found.num_rows:
+        entry = self._open(BY_FILE_ID).lookup(pa.array([_file_key(partition, file_id).encode()], pa.binary()))
+        if not entry.num_rows:
             raise CorruptTableError(
-                f"file group {file_id!r} of partition {partition!r} has a skeleton file, and the bootstrap index "
-                f"{self.storage.uri(BY_FILE_ID)} does not know its source"
+                f"file group {file_id!r} of partition {partition!r} has a skeleton file, but the bootstrap index "
+                f"{self.storage.uri(BY_FILE_ID)} lacks its source; restore the index"
             )
-        return _source(partition, file_id, _record(found["value"][0].as_py()))
+        return _source(partition, file_id, _record(entry["value"][0].as_py()))
 
     def sources(self) -> Iterator[SourceFile]:
-        """All sources, in the order of partitions and file ids.
+        """Return all sources, ordered by partition and file id.
 
         Raises:
-            CorruptTableError: there is no index.
-            FormatError: the index is damaged.
+            CorruptTableError: There is no index.
+            FormatError: The index is corrupt.
         """
         for batch in self._open(BY_FILE_ID).batches():
             for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True):
@@ -108,17 +109,17 @@ class BootstrapIndex:
                 yield _source(partition, file_id, _record(value))
 
     def partitions(self) -> list[str]:
-        """The partitions with skeleton files, sorted; raises what `sources` does."""
+        """Return the partitions with skeleton files, sorted. Raises the same errors as `sources`."""
         keys = (key for batch in self._open(BY_PARTITION).batches() for key in batch.column("key").to_pylist())
         return [key.decode().removeprefix("part=") for key in keys]
 
     def source_base_path(self) -> str:
-        """The root of the files that were bootstrapped; raises what `sources` does."""
+        """Return the root of the bootstrapped files. Raises the same errors as `sources`."""
         info = self._open(BY_FILE_ID).file_info.get(_INFO)
         return "" if info is None else str(_record(info)["bootstrapBasePath"])
 
     def write(self, base_path: str, sources: Iterable[SourceFile]) -> None:
-        """Write the index anew, for a bootstrap of ``base_path`` that is not committed yet."""
+        """Write the index for a bootstrap of ``base_path`` that is not committed yet."""
         ordered = sorted(sources, key=lambda s: _file_key(s.partition, s.file_id).encode())
         by_partition = sorted(
             ((p, list(files)) for p, files in groupby(ordered, attrgetter("partition"))), key=lambda e: e[0].encode()
@@ -132,7 +133,7 @@ class BootstrapIndex:
             self.storage.write(path, _hfile(base_path, entries))
 
     def delete(self) -> None:
-        """Delete what there is of the index."""
+        """Delete the files of the index that exist."""
         self.storage.delete_many([BY_PARTITION, BY_FILE_ID])
 
     def _open(self, path: str) -> HFileReader:
@@ -140,8 +141,8 @@ class BootstrapIndex:
             return HFileReader(self.storage.read(path))
         except NotFoundError as e:
             raise CorruptTableError(
-                f"the table has skeleton files, and no bootstrap index {self.storage.uri(path)} that tells their "
-                "sources; restore it"
+                f"the table has skeleton files, but the bootstrap index {self.storage.uri(path)} with their "
+                "sources is missing; restore it"
             ) from e
 
 
@@ -150,8 +151,8 @@ def _file_key(partition: str, file_id: str) -> str:
 
 
 def _record(data: bytes) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = read_container(data)[1][0]
-    return found
+    record: Mapping[str, Any] = read_container(data)[1][0]
+    return record
 
 
 def _source(partition: str, file_id: str, record: Mapping[str, Any]) -> SourceFile:

@@ -1,3 +1,5 @@
-"""The configuration of a table. Takes ``hoodie.properties`` and options and gives typed, validated properties:
-names, version, keys, partitions and merge settings; writes them for new tables.
+"""Configuration of a table.
+
+Takes ``hoodie.properties`` and options and returns typed, validated properties: names, version, keys, partitions and
+merge settings. Writes them for new tables.
 """

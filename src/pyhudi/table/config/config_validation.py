@@ -1,8 +1,9 @@
-"""Options of a write or read against what the table says: contradictions are refused, what is missing is filled in.
+"""Validation of the options of a write or read against the table: contradictions raise an error, missing options are
+filled in.
 
-The rules are the original's (measured on 1.2.0), with three small freedoms: blanks in lists of columns do not count,
-a key generator and its ``Avro`` twin are the same, and a partition column for a table without partitions is refused
-where the original ignores it.
+The rules are those of Apache Hudi (measured on 1.2.0) with three exceptions: blanks in lists of columns are ignored, a
+key generator and its ``Avro`` variant are equivalent, and a partition column for a table without partitions raises an
+error, whereas Apache Hudi ignores it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ _UNPARTITIONED = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
 
 
 def validated(config: TableConfig, opts: Options) -> Options:
-    """The options with all that the table decides in them. Raises TableConfigConflictError naming key, the table's
-    value, the given value, and the cure."""
+    """Return the options with all values that the table determines.
+
+    Raises:
+        TableConfigConflictError: An option contradicts the table. The message has key, both values, and the solution.
+    """
     _check_identity(config, opts)
     _check_keys(config, opts)
     _check_partitions(config, opts)
@@ -33,7 +37,7 @@ def validated(config: TableConfig, opts: Options) -> Options:
 
 
 def _check_identity(config: TableConfig, opts: Options) -> None:
-    # the table's type wins silently where merge-on-read is meant by the table: jobs that say nothing mean the default
+    # A merge-on-read table keeps its type silently, because jobs without this option mean the default.
     if opts.is_set(options.TABLE_TYPE) and config.table_type is TableType.COPY_ON_WRITE:
         _compare(opts, options.TABLE_TYPE, config.table_type)
     name = opts.get_typed(options.TABLE_NAME)
@@ -79,14 +83,14 @@ def _check_partitions(config: TableConfig, opts: Options) -> None:
         _compare(opts, options.SLASH_SEPARATED_DATE_PARTITIONING, config.slash_dates)
     spec = opts.text(options.PARTITIONPATH_FIELD)
     if spec is None or (config.keygen in _UNPARTITIONED and opts.is_set(options.KEYGENERATOR_CLASS)):
-        return  # a generator without partitions ignores the columns, in the original too
+        return  # A generator without partitions ignores the columns, also in Apache Hudi.
     given = parse_partition_fields(spec)
     stored = config.partition_fields
     same = [field.name for field in given] == [field.name for field in stored]
     typed = ":" in spec
     if same and typed:
         kinds_known = config.keygen is KeyGenType.CUSTOM
-        stored_kinds = ":" in config.partition_spec  # version 6 stores names only
+        stored_kinds = ":" in config.partition_spec  # Version 6 stores names only.
         same = kinds_known and (not stored_kinds or given == stored)
     if not same:
         raise _conflict(
@@ -107,7 +111,8 @@ def _check_merging(config: TableConfig, opts: Options) -> None:
             raise _conflict(opts, options.MERGE_STRATEGY_ID, merging.strategy_id, strategy)
     payload = opts.get_typed(options.PAYLOAD_CLASS)
     stored = config.properties.get("hoodie.compaction.payload.class") or merging.payload_class
-    # a known class on a table with a merge mode is from a job of an older release: the table's mode wins
+    # A known payload class for a table with a merge mode comes from a job of an older release: the mode of the table is
+    # used.
     translated = config.version >= 8 and payload in PAYLOADS and merging.payload_class is None
     if payload and not translated and (stored or config.version >= 8) and payload != stored:
         raise _conflict(opts, options.PAYLOAD_CLASS, stored or f"merge mode {merging.mode}", payload)
@@ -125,7 +130,7 @@ def _decided_by_payload(config: TableConfig, opts: Options) -> bool:
 
 
 def _filled(config: TableConfig, opts: Options) -> dict[str, str]:
-    found: dict[str, Any] = {
+    filled: dict[str, Any] = {
         options.TABLE_NAME.key: config.name,
         options.TABLE_TYPE.key: config.table_type,
         options.WRITE_TABLE_VERSION.key: config.version if config.version in (6, 8, 9) else None,
@@ -140,28 +145,28 @@ def _filled(config: TableConfig, opts: Options) -> dict[str, str]:
         options.PARTITIONPATH_FIELD.key: _partition_spec(config, opts),
     }
     if config.database:
-        found[options.DATABASE_NAME.key] = config.database
+        filled[options.DATABASE_NAME.key] = config.database
     if config.record_keys:
-        found[options.RECORDKEY_FIELD.key] = ",".join(config.record_keys)
+        filled[options.RECORDKEY_FIELD.key] = ",".join(config.record_keys)
     if config.ordering_fields:
-        found[options.ORDERING_FIELDS.key] = ",".join(config.ordering_fields)
+        filled[options.ORDERING_FIELDS.key] = ",".join(config.ordering_fields)
     if config.keygen is KeyGenType.USER_PROVIDED:
-        found[options.KEYGENERATOR_CLASS.key] = config.keygen_class
+        filled[options.KEYGENERATOR_CLASS.key] = config.keygen_class
     else:
-        found[options.KEYGENERATOR_CLASS.key] = class_name(config.keygen)
+        filled[options.KEYGENERATOR_CLASS.key] = class_name(config.keygen)
     if config.cdc_enabled:
-        found[options.CDC_MODE.key] = config.cdc_mode
+        filled[options.CDC_MODE.key] = config.cdc_mode
     if options.SLASH_SEPARATED_DATE_PARTITIONING.key in config.properties:
-        found[options.SLASH_SEPARATED_DATE_PARTITIONING.key] = config.slash_dates
+        filled[options.SLASH_SEPARATED_DATE_PARTITIONING.key] = config.slash_dates
     if config.version >= 8:
-        found[options.MERGE_MODE.key] = config.merging.mode
-        found[options.MERGE_STRATEGY_ID.key] = config.merging.strategy_id
+        filled[options.MERGE_MODE.key] = config.merging.mode
+        filled[options.MERGE_STRATEGY_ID.key] = config.merging.strategy_id
     for key, value in config.merging.properties.items():
-        found[key] = value
+        filled[key] = value
     for key, value in config.properties.items():
         if key.startswith(TIMEBASED_PREFIX):
-            found[key] = value
-    return found
+            filled[key] = value
+    return filled
 
 
 def _partition_spec(config: TableConfig, opts: Options) -> str:
@@ -171,7 +176,7 @@ def _partition_spec(config: TableConfig, opts: Options) -> str:
 
 
 def _compare(opts: Options, option: Option[Any], stored: object) -> None:
-    """Refuse a given value that is not the stored one."""
+    """Raise an error if an option differs from the stored value."""
     if opts.is_set(option) and opts.get_typed(option) != stored:
         raise _conflict(opts, option, _text(stored), _text(opts.get_typed(option)))
 
@@ -186,6 +191,6 @@ def _conflict(opts: Options, option: Option[Any], stored: str, given: str) -> Ta
 
 def _conflict_of(key: str, stored: str, given: str) -> TableConfigConflictError:
     return TableConfigConflictError(
-        f"option {key}={given!r} contradicts the table, which has {stored!r}; leave the option out to take the table's "
-        "value, or write to a table made with yours"
+        f"option {key}={given!r} contradicts the value {stored!r} of the table; leave the option out to use the "
+        "table's value, or write to a table with yours"
     )

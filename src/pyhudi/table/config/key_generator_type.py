@@ -1,7 +1,7 @@
-"""Names of key generators and of partition fields, as table properties and options spell them.
+"""Names of key generators and of partition fields in table properties and options.
 
-The names are facts of the format: ``hoodie.table.keygenerator.type`` holds a type (version 8 and later),
-``hoodie.table.keygenerator.class`` a Java class name (version 6). Both mean the same here; no class is ever loaded.
+``hoodie.table.keygenerator.type`` holds a type (version 8 and later), ``hoodie.table.keygenerator.class`` a Java class
+name (version 6). Both are equivalent here; classes are never loaded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PACKAGE = "org.apache.hudi.keygen."
 
 
 class KeyGenType(StrEnum):
-    """The key generators that a table can name."""
+    """Key generators that a table can have."""
 
     SIMPLE = "SIMPLE"
     COMPLEX = "COMPLEX"
@@ -45,7 +45,7 @@ _CLASSES: dict[KeyGenType, str] = {
     KeyGenType.SPARK_SQL_MERGE_INTO: "org.apache.spark.sql.hudi.command.MergeIntoKeyGenerator",
 }
 
-# simple class name without "Avro" → type; releases moved some of these between packages, so the package is not compared
+# Simple class name without "Avro" → type. Some moved between packages, so the package is ignored.
 _BY_SIMPLE_NAME = {name.rsplit(".", 1)[-1]: kind for kind, name in _CLASSES.items()} | {
     "AutoRecordKeyGenerator": KeyGenType.AUTO_RECORD,
     "AutoRecordGenWrapperKeyGenerator": KeyGenType.AUTO_RECORD,
@@ -54,9 +54,9 @@ _BY_SIMPLE_NAME = {name.rsplit(".", 1)[-1]: kind for kind, name in _CLASSES.item
 
 
 def parse_keygen(text: str) -> KeyGenType:
-    """The generator that a type name (any case, ``_AVRO`` twins too) or a Java class name of Apache Hudi stands for.
+    """Return the generator of a type name (any case, also with ``_AVRO``) or of a Java class name of Apache Hudi.
 
-    A class of somebody else is ``USER_PROVIDED``. Raises InvalidOptionError for anything that is neither.
+    Other classes are ``USER_PROVIDED``. Raises InvalidOptionError for other texts.
     """
     name = text.strip()
     if "." in name:
@@ -71,18 +71,18 @@ def parse_keygen(text: str) -> KeyGenType:
 
 
 def class_name(kind: KeyGenType) -> str:
-    """The Java class name that version 6 tables store for *kind*."""
+    """Return the Java class name that version 6 tables store for *kind*."""
     try:
         return _CLASSES[kind]
     except KeyError:
-        raise ConfigError(f"the key generator {kind} has no class name of Apache Hudi's") from None
+        raise ConfigError(f"the key generator {kind} has no class name in Apache Hudi") from None
 
 
 def infer_keygen(record_keys: tuple[str, ...], partition_spec: str) -> KeyGenType:
-    """The generator for a new table that names none.
+    """Return the default generator for a new table.
 
-    *partition_spec* is the text of ``hoodie.datasource.write.partitionpath.field``: one with ``name:type`` entries
-    means CUSTOM, none NON_PARTITION, one field with at most one key field SIMPLE, otherwise COMPLEX.
+    *partition_spec* is the text of ``hoodie.datasource.write.partitionpath.field``: with ``name:type`` entries the
+    result is CUSTOM, without fields NON_PARTITION, with one field and at most one key field SIMPLE, otherwise COMPLEX.
     """
     fields = [part for part in partition_spec.split(",") if part.strip()]
     if not fields:
@@ -101,15 +101,15 @@ class PartitionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """One partition field: its (possibly dotted) column name and how its value becomes text."""
+    """One partition field: its (possibly dotted) column name and the conversion of its value to text."""
 
     name: str
     kind: PartitionKind = PartitionKind.SIMPLE
 
 
 def parse_partition_fields(text: str) -> tuple[PartitionField, ...]:
-    """``"city:simple,ts:timestamp"`` or ``"city,ts"`` as fields; empty text is no field."""
-    found: list[PartitionField] = []
+    """Parse ``"city:simple,ts:timestamp"`` or ``"city,ts"``; empty text has no fields."""
+    fields: list[PartitionField] = []
     for part in text.split(","):
         name, _, kind = part.strip().partition(":")
         if not name:
@@ -118,5 +118,5 @@ def parse_partition_fields(text: str) -> tuple[PartitionField, ...]:
             raise InvalidOptionError(
                 "hoodie.datasource.write.partitionpath.field", text, "field:simple or field:timestamp"
             )
-        found.append(PartitionField(name, PartitionKind(kind.lower()) if kind else PartitionKind.SIMPLE))
-    return tuple(found)
+        fields.append(PartitionField(name, PartitionKind(kind.lower()) if kind else PartitionKind.SIMPLE))
+    return tuple(fields)

@@ -1,8 +1,8 @@
 """Merge settings of a table, from options and properties in three generations of spellings.
 
-Version 6 names a payload class, version 8 a mode with a strategy id and a payload class, version 9 a mode alone
-(``hoodie.record.merge.mode``) and what was left of the known payload classes as properties of their own. Classes are
-names only; none is ever loaded.
+Version 6 has a payload class, version 8 a mode with a strategy id and a payload class, version 9 a mode alone
+(``hoodie.record.merge.mode``) with further settings of known payload classes as separate properties. Classes are names
+only and never loaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUILT_IN_STRATEGIES: Mapping[str, str] = {
     EVENT_TIME_STRATEGY: "EVENT_TIME_ORDERING",
     PAYLOAD_STRATEGY: "payload classes",
 }
-"""Strategy ids that Apache Hudi gives a meaning of its own, and what they mean."""
+"""Strategy ids with a predefined meaning in Apache Hudi."""
 
 _PACKAGE = "org.apache.hudi.common.model."
 OVERWRITE_PAYLOAD = _PACKAGE + "OverwriteWithLatestAvroPayload"
@@ -49,13 +49,13 @@ _MODE_OF = {strategy: mode for mode, strategy in _STRATEGY_OF.items()}
 class MergeSettings:
     """Merge settings of a table, in the terms of version 9.
 
-    ``payload_class`` is set for the mode CUSTOM by payload, ``legacy_payload`` when a known class was translated.
+    ``payload_class`` is set for the mode CUSTOM by payload, ``legacy_payload`` if a known class was translated.
     ``properties`` are merge properties without their prefix: delete field and marker, the unavailable value.
-    ``dedupe_mode`` and ``dedupe_partial_mode`` are what holds between records of one batch. They differ from ``mode``
-    and ``partial_update_mode`` only below version 9, where payload classes have a method of their own for it: most go
-    by the ordering value there and fill nothing. ``deletes_win``: a delete counts whatever its ordering value, as some
-    payload classes have it below version 9. ``sequences``: ordering values are texts of numbers between dots, like
-    ``000012.345``, which compare number by number.
+    ``dedupe_mode`` and ``dedupe_partial_mode`` apply between records of one batch. They differ from ``mode`` and
+    ``partial_update_mode`` only below version 9, where payload classes have a separate method for this: most compare
+    ordering values and fill nothing. ``deletes_win``: a delete applies regardless of its ordering value, as in some
+    payload classes below version 9. ``sequences``: ordering values are dotted numbers such as ``000012.345``, which are
+    compared number by number.
     """
 
     mode: MergeMode
@@ -73,8 +73,8 @@ class MergeSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Translation:
-    """Meaning of a payload class. ``sequence``: the column of sequences (`MergeSettings`) by which the class itself
-    orders, below version 9, in the place of ``ordering``."""
+    """Meaning of a payload class. ``sequence``: column of sequences (`MergeSettings`) by which the class orders below
+    version 9, instead of ``ordering``."""
 
     mode: MergeMode
     partial: PartialUpdateMode | None = None
@@ -103,11 +103,11 @@ PAYLOADS: Mapping[str, _Translation] = {
         _EVENT, None, ("_event_bin_file", "_event_pos"), _DEBEZIUM_DELETE, "_event_seq"
     ),
 }
-"""Payload classes of older releases that are the same as a merge mode with a few properties."""
+"""Payload classes of older releases that are equivalent to a merge mode with some properties."""
 
 
 def from_payload(payload: str, ordering: tuple[str, ...], more: Mapping[str, str] | None = None) -> MergeSettings:
-    """The settings that a payload class stands for; an unknown class is CUSTOM."""
+    """Return the settings of a payload class; an unknown class is CUSTOM."""
     known = PAYLOADS.get(payload)
     if known is None:
         return MergeSettings(
@@ -127,9 +127,9 @@ def from_payload(payload: str, ordering: tuple[str, ...], more: Mapping[str, str
 
 
 def _as_payload(settings: MergeSettings) -> MergeSettings:
-    """The settings of a known payload class where it still works as a class: below version 9.
+    """Return the settings of a known payload class below version 9, where it still acts as a class.
 
-    Measured with Apache Hudi 1.2.0, which reads the tables of 0.15.0 and 1.0.2 so; those two differ from it and from
+    Measured with Apache Hudi 1.2.0, which reads tables of 0.15.0 and 1.0.2 this way; those two differ from it and from
     each other in corner cases of deletes (``docs/format/core.md``, 7.7).
     """
     payload = settings.legacy_payload
@@ -149,105 +149,110 @@ def _as_payload(settings: MergeSettings) -> MergeSettings:
 
 
 def for_new_table(opts: Options) -> MergeSettings:
-    """Return the merge settings of a new table from its options. A payload class decides alone; then mode and strategy;
-    then the ordering columns.
+    """Return the merge settings of a new table from its options.
 
-    Raises ConfigError where mode, strategy and payload class do not fit together.
+    A payload class takes precedence, then mode and strategy, then the ordering columns. Raises ConfigError if mode,
+    strategy and payload class contradict each other.
     """
     ordering = opts.get_typed(options.ORDERING_FIELDS)
     mode = opts.get_typed(options.MERGE_MODE)
     strategy = opts.get_typed(options.MERGE_STRATEGY_ID)
     payload = opts.get_typed(options.PAYLOAD_CLASS)
     deletes = {key: opts[key] for key in (DELETE_FIELD, DELETE_MARKER) if key in opts}
-    if len(deletes) == 1:  # one without the other means nothing
+    if len(deletes) == 1:  # One without the other has no effect.
         deletes = {}
     if payload:
         settings = from_payload(payload, ordering, deletes)
         if opts.get_typed(options.WRITE_TABLE_VERSION) == 8 and mode not in (None, settings.mode):
             raise ConfigError(
-                f"{opts.spelling(options.MERGE_MODE)}={mode} does not go with the payload class {payload}, which means "
-                f"{settings.mode}; give one of the two"
+                f"{opts.spelling(options.MERGE_MODE)}={mode} contradicts the payload class {payload}, which means "
+                f"{settings.mode}; set one of the two"
             )
         return settings
     implied = _MODE_OF.get(strategy, MergeMode.CUSTOM) if strategy else None
     if mode is not None and implied is not None and mode is not implied:
         raise ConfigError(
-            f"{opts.spelling(options.MERGE_MODE)}={mode} does not go with "
-            f"{opts.spelling(options.MERGE_STRATEGY_ID)}={strategy}, which means {implied}; give one of the two"
+            f"{opts.spelling(options.MERGE_MODE)}={mode} contradicts "
+            f"{opts.spelling(options.MERGE_STRATEGY_ID)}={strategy}, which means {implied}; set one of the two"
         )
     mode = mode or implied or (_EVENT if ordering else _COMMIT)
     if mode is MergeMode.CUSTOM and (not strategy or strategy == PAYLOAD_STRATEGY):
         raise ConfigError(
-            f"the merge mode CUSTOM needs the id of a merger in {options.MERGE_STRATEGY_ID.key}, "
-            f"or a payload class in {options.PAYLOAD_CLASS.key}"
+            f"the merge mode CUSTOM requires the strategy id of a merger in {options.MERGE_STRATEGY_ID.key}, or a "
+            f"payload class in {options.PAYLOAD_CLASS.key}"
         )
-    found = strategy if mode is MergeMode.CUSTOM and strategy else _STRATEGY_OF[mode]
-    return MergeSettings(mode, found, ordering, dedupe_mode=mode, properties=deletes)
+    strategy_id = strategy if mode is MergeMode.CUSTOM and strategy else _STRATEGY_OF[mode]
+    return MergeSettings(mode, strategy_id, ordering, dedupe_mode=mode, properties=deletes)
 
 
 def table_properties(settings: MergeSettings, opts: Options) -> dict[str, str]:
-    """The properties with which a new table stores *settings*, which are those of *opts*."""
+    """Return the properties with which a new table stores *settings*, which come from *opts*."""
     version = opts.get_typed(options.WRITE_TABLE_VERSION)
     ordering = opts.text(options.ORDERING_FIELDS) or ""
     if version < 8:
         return _version_6(settings, opts, ordering)
-    found: dict[str, str] = {f"{PROPERTY_PREFIX}{key}": value for key, value in settings.properties.items()}
+    properties: dict[str, str] = {f"{PROPERTY_PREFIX}{key}": value for key, value in settings.properties.items()}
     mode, strategy = settings.mode, settings.strategy_id
     if version == 8:
-        # translated payloads are known to version 8 by their class alone, if it is not the one that stands for the
-        # mode: 1.0.2 cannot read logs where the class and a strategy id are both there and differ
+        # Version 8 identifies translated payloads only by their class, unless it is the class of the mode: 1.0.2 cannot
+        # read logs if class and strategy id are both set and differ.
         payload = settings.payload_class or settings.legacy_payload
         known = PAYLOADS.get(settings.legacy_payload or "")
         if known is not None and payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
             mode, strategy = MergeMode.CUSTOM, PAYLOAD_STRATEGY
-            found = {key: found[key] for key in found if key.removeprefix(PROPERTY_PREFIX) not in known.properties}
+            properties = {
+                key: properties[key] for key in properties if key.removeprefix(PROPERTY_PREFIX) not in known.properties
+            }
         by_mode = (
             OVERWRITE_PAYLOAD if mode is _COMMIT or (mode is MergeMode.CUSTOM and not ordering) else DEFAULT_PAYLOAD
         )
-        found["hoodie.compaction.payload.class"] = payload or by_mode
-        found["hoodie.record.merge.strategy.id"] = strategy
+        properties["hoodie.compaction.payload.class"] = payload or by_mode
+        properties["hoodie.record.merge.strategy.id"] = strategy
         if ordering:
-            found["hoodie.table.precombine.field"] = ordering
+            properties["hoodie.table.precombine.field"] = ordering
     else:
         if mode is MergeMode.CUSTOM:
-            found["hoodie.record.merge.strategy.id"] = strategy
+            properties["hoodie.record.merge.strategy.id"] = strategy
         if settings.payload_class:
-            found["hoodie.compaction.payload.class"] = settings.payload_class
+            properties["hoodie.compaction.payload.class"] = settings.payload_class
         if settings.legacy_payload:
-            found["hoodie.table.legacy.payload.class"] = settings.legacy_payload
+            properties["hoodie.table.legacy.payload.class"] = settings.legacy_payload
             ordering = ",".join(PAYLOADS[settings.legacy_payload].ordering) or ordering
         if settings.partial_update_mode:
-            found["hoodie.table.partial.update.mode"] = str(settings.partial_update_mode)
+            properties["hoodie.table.partial.update.mode"] = str(settings.partial_update_mode)
         if ordering:
-            found["hoodie.table.ordering.fields"] = ordering
-    found["hoodie.record.merge.mode"] = str(mode)
-    return found
+            properties["hoodie.table.ordering.fields"] = ordering
+    properties["hoodie.record.merge.mode"] = str(mode)
+    return properties
 
 
 def _version_6(settings: MergeSettings, opts: Options, ordering: str) -> dict[str, str]:
-    found = {"hoodie.table.precombine.field": ordering} if ordering else {}
+    properties = {"hoodie.table.precombine.field": ordering} if ordering else {}
     payload = settings.payload_class or settings.legacy_payload
-    # version 6 has no modes; one asked for in so many words becomes the payload class of the same meaning, while an
-    # ordering column alone means event time only from version 8 on
+    # Version 6 has no modes. An explicit mode becomes the payload class with the same meaning, whereas an ordering
+    # column alone implies event time only from version 8 on.
     named = opts.is_set(options.MERGE_MODE) or opts.is_set(options.MERGE_STRATEGY_ID)
     if payload is None and named:
         if settings.mode is MergeMode.CUSTOM:
             raise ConfigError(
-                "mergers by strategy id need table version 8 or later; version 6 knows payload classes only"
+                "mergers by strategy id require table version 8 or later; version 6 supports payload classes only"
             )
         payload = DEFAULT_PAYLOAD if settings.mode is _EVENT else OVERWRITE_PAYLOAD
-        found["hoodie.compaction.payload.class"] = payload
+        properties["hoodie.compaction.payload.class"] = payload
     if opts.get_typed(options.TABLE_TYPE) is TableType.MERGE_ON_READ:
-        found["hoodie.compaction.payload.class"] = payload or OVERWRITE_PAYLOAD
-        found["hoodie.compaction.record.merger.strategy"] = EVENT_TIME_STRATEGY
-    return found
+        properties["hoodie.compaction.payload.class"] = payload or OVERWRITE_PAYLOAD
+        properties["hoodie.compaction.record.merger.strategy"] = EVENT_TIME_STRATEGY
+    return properties
 
 
 def of_table(
     properties: Mapping[str, str], version: int, ordering: tuple[str, ...], write_payload: str | None = None
 ) -> MergeSettings:
-    """Return the merge settings of a table from its properties. *write_payload* is the payload class of the write's
-    options: copy-on-write tables of version 6 do not store theirs."""
+    """Return the merge settings of a table from its properties.
+
+    *write_payload* is the payload class in the options of a write, because copy-on-write tables of version 6 do not
+    store theirs.
+    """
     merge_properties = {
         key.removeprefix(PROPERTY_PREFIX): value for key, value in properties.items() if key.startswith(PROPERTY_PREFIX)
     }
@@ -275,11 +280,11 @@ def of_table(
 
 
 def with_delete_marker(settings: MergeSettings, opts: Options) -> MergeSettings:
-    """The settings with the delete field and marker that a write names, where the table stores none.
+    """Return the settings with the delete field and marker of a write, if the table stores none.
 
-    Tables of version 6 never store them and those of 1.0 neither, so every writer has to say them.
+    Tables of version 6 and those of release 1.0 never store them, so every writer must set them.
 
-    Raises ConfigError when one is given without the other.
+    Raises ConfigError if one is set without the other.
     """
     given = {
         option.key: opts.get_typed(option) for option in (options.PAYLOAD_DELETE_FIELD, options.PAYLOAD_DELETE_MARKER)
@@ -291,7 +296,7 @@ def with_delete_marker(settings: MergeSettings, opts: Options) -> MergeSettings:
     missing = [key for key in given if key not in known]
     if missing:
         raise ConfigError(
-            f"{next(iter(named))} is given without {missing[0]}; a delete is known by both, give both or none"
+            f"{next(iter(named))} is set without {missing[0]}; deletes are recognised by both, so set both or none"
         )
     return replace(settings, properties=known)
 
@@ -307,5 +312,5 @@ def _stored(properties: Mapping[str, str], key: str, kind: type[E]) -> E | None:
         return kind(text.upper())
     except ValueError:
         raise UnsupportedTableError(
-            f"hoodie.properties says {key}={text}; this release knows {', '.join(kind)}"
+            f"hoodie.properties contains {key}={text}; this release supports {', '.join(kind)}"
         ) from None

@@ -1,4 +1,4 @@
-"""The properties of a new table: the same keys and values that Apache Hudi writes for each table version.
+"""Properties of a new table: the keys and values that Apache Hudi writes for each table version.
 
 Version 6 as release 0.15, version 8 as 1.0.2 (plus merge properties, as 1.2 adds), version 9 as 1.2.
 """
@@ -25,16 +25,16 @@ _WITHOUT_PARTITIONS = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
 
 
 def new_table_properties(opts: Options) -> dict[str, str]:
-    """Return all of ``hoodie.properties``, the checksum included.
+    """Return the content of ``hoodie.properties``, including the checksum.
 
-    Raises ConfigError when no table name is given or options do not fit together, and UnsupportedTableError for what
-    only Java code could serve.
+    Raises ConfigError if the table name is missing or options contradict each other, and UnsupportedTableError for
+    features that require Java code.
     """
     version = opts.get_typed(options.WRITE_TABLE_VERSION)
     name = opts.get_typed(options.TABLE_NAME)
     if not name:
-        raise ConfigError(f"a new table needs a name: set {options.TABLE_NAME.key}")
-    found = {
+        raise ConfigError(f"a new table requires a name: set {options.TABLE_NAME.key}")
+    properties = {
         NAME: name,
         "hoodie.table.type": str(opts.get_typed(options.TABLE_TYPE)),
         "hoodie.table.version": str(version),
@@ -50,37 +50,39 @@ def new_table_properties(opts: Options) -> dict[str, str]:
     }
     database = opts.get_typed(options.DATABASE_NAME)
     if database or version < 8:
-        found[DATABASE] = database or ""
+        properties[DATABASE] = database or ""
     if version >= 8:
-        found |= {
+        properties |= {
             "hoodie.table.initial.version": str(version),
             "hoodie.timeline.path": "timeline",
             "hoodie.timeline.history.path": "history",
             "hoodie.table.multiple.base.file.formats.enable": "false",
         }
-    found |= bootstrap_properties(opts, version)
-    found |= _change_capture(opts)
-    found |= _keys(opts, version)
-    found |= merge_settings.table_properties(merge_settings.for_new_table(opts), opts)
+    properties |= bootstrap_properties(opts, version)
+    properties |= _change_capture(opts)
+    properties |= _keys(opts, version)
+    properties |= merge_settings.table_properties(merge_settings.for_new_table(opts), opts)
     if version >= 9:
-        found["hoodie.table.format"] = "native"
-        found["hoodie.table.partition_extractor_class"] = _extractor(opts)
+        properties["hoodie.table.format"] = "native"
+        properties["hoodie.table.partition_extractor_class"] = _extractor(opts)
         if opts.get_typed(options.SLASH_SEPARATED_DATE_PARTITIONING):
-            # Apache Hudi leaves this to every writer's options; a table that knows it cannot be written wrongly
-            found[options.SLASH_SEPARATED_DATE_PARTITIONING.key] = "true"
-    found[CHECKSUM] = table_checksum(found)
-    return found
+            # Apache Hudi leaves this to the options of every writer; a table that records it cannot be written
+            # incorrectly.
+            properties[options.SLASH_SEPARATED_DATE_PARTITIONING.key] = "true"
+    properties[CHECKSUM] = table_checksum(properties)
+    return properties
 
 
 def keygen_of(opts: Options) -> KeyGenType:
-    """The key generator that write options mean: the class if given, else by the key and partition columns."""
+    """Return the key generator of write options: that of the class if set, otherwise by the key and partition
+    columns."""
     given = opts.get_typed(options.KEYGENERATOR_CLASS)
     if given:
         kind = parse_keygen(given)
         if kind is KeyGenType.USER_PROVIDED:
             raise UnsupportedTableError(
-                f"the key generator {given} is Java code of your own, which cannot run here; make the key a column "
-                f"and take one of Apache Hudi's generators in {opts.spelling(options.KEYGENERATOR_CLASS)}"
+                f"the key generator {given} is custom Java code, which pyhudi cannot run; add a key column and "
+                f"use one of Apache Hudi's generators in {opts.spelling(options.KEYGENERATOR_CLASS)}"
             )
         return kind
     kind = infer_keygen(opts.get_typed(options.RECORDKEY_FIELD), opts.text(options.PARTITIONPATH_FIELD) or "")
@@ -88,37 +90,37 @@ def keygen_of(opts: Options) -> KeyGenType:
     if wished and parse_keygen(wished) is not kind:
         warn(
             f"{opts.spelling(options.KEYGENERATOR_TYPE)}={wished} has no effect, as in Apache Hudi: the key and "
-            f"partition columns mean {kind}; name a class in {options.KEYGENERATOR_CLASS.key} to decide otherwise",
+            f"partition columns imply {kind}; set {options.KEYGENERATOR_CLASS.key} to override this",
         )
     return kind
 
 
 def _keys(opts: Options, version: int) -> dict[str, str]:
     kind = keygen_of(opts)
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     record_keys = opts.text(options.RECORDKEY_FIELD)
     if record_keys:
-        found["hoodie.table.recordkey.fields"] = record_keys
+        properties["hoodie.table.recordkey.fields"] = record_keys
     spec = "" if kind in _WITHOUT_PARTITIONS else opts.text(options.PARTITIONPATH_FIELD) or ""
     fields = parse_partition_fields(spec)
     typed = kind is KeyGenType.CUSTOM
-    found["hoodie.table.partition.fields"] = ",".join(f.name for f in fields) if typed and version < 8 else spec
+    properties["hoodie.table.partition.fields"] = ",".join(f.name for f in fields) if typed and version < 8 else spec
     given = opts.get_typed(options.KEYGENERATOR_CLASS) or ""
     if version < 8:
-        found["hoodie.table.keygenerator.class"] = given or class_name(kind)
+        properties["hoodie.table.keygenerator.class"] = given or class_name(kind)
     else:
         twin = "_AVRO" if "Avro" in given.rsplit(".", 1)[-1] or given.upper().endswith("_AVRO") else ""
-        found["hoodie.table.keygenerator.type"] = f"{kind}{twin}"
+        properties["hoodie.table.keygenerator.type"] = f"{kind}{twin}"
     if kind is KeyGenType.TIMESTAMP:
         timebased = opts.with_prefix(TIMEBASED_PREFIX)
         if version < 8:
             timebased.pop(options.TIMESTAMP_TYPE.key, None)
-        found |= timebased
-    return found
+        properties |= timebased
+    return properties
 
 
 def bootstrap_properties(opts: Options, version: int) -> dict[str, str]:
-    """Return what a table knows of the files that it is made over; nothing, unless the operation is ``bootstrap``."""
+    """Return the properties of a bootstrapped table; none unless the operation is ``bootstrap``."""
     source = opts.get_typed(options.BOOTSTRAP_BASE_PATH)
     if not source or opts.get_typed(options.OPERATION) is not Operation.BOOTSTRAP:
         return {}
@@ -128,10 +130,10 @@ def bootstrap_properties(opts: Options, version: int) -> dict[str, str]:
 
 def _change_capture(opts: Options) -> dict[str, str]:
     enabled = opts.get_typed(options.CDC_ENABLED)
-    found = {options.CDC_ENABLED.key: _flag(enabled)}
+    properties = {options.CDC_ENABLED.key: _flag(enabled)}
     if enabled:
-        found[options.CDC_MODE.key] = str(opts.get_typed(options.CDC_MODE))
-    return found
+        properties[options.CDC_MODE.key] = str(opts.get_typed(options.CDC_MODE))
+    return properties
 
 
 def _base_format(opts: Options) -> str:
@@ -140,8 +142,8 @@ def _base_format(opts: Options) -> str:
         raise InvalidOptionError(opts.spelling(options.BASE_FILE_FORMAT), str(chosen), "PARQUET, ORC")
     if opts.get_typed(options.MULTIPLE_BASE_FILE_FORMATS):
         raise UnsupportedTableError(
-            f"{options.MULTIPLE_BASE_FILE_FORMATS.key}=true: tables of several base file formats cannot be written; "
-            "leave the option out"
+            f"{options.MULTIPLE_BASE_FILE_FORMATS.key}=true is not supported: tables with several base file "
+            "formats cannot be written; leave the option out"
         )
     return str(chosen)
 

@@ -1,9 +1,9 @@
-"""``.hoodie/hoodie.properties`` in storage: created once, rewritten with a backup, readable at every moment.
+"""Storage of ``.hoodie/hoodie.properties``: created once, rewritten with a backup, readable at any time.
 
-A rewrite puts the old content into ``hoodie.properties.backup``, replaces the main file, and deletes the backup
-(Apache Hudi's protocol, so that its writers and ours recover each other). Our replacement is atomic and conditional:
-of two rewriters one comes second and starts again from what the first one wrote. A writer that is not atomic may leave
-a missing, empty or cut-off main file; the backup then stands in until the next rewrite puts it back.
+A rewrite copies the old content to ``hoodie.properties.backup``, replaces the main file, and deletes the backup (Apache
+Hudi's protocol, so that its writers and pyhudi's can recover each other's). pyhudi's replacement is atomic and
+conditional: of two concurrent rewrites, the second one starts again from the result of the first. A non-atomic writer
+may leave a missing, empty or truncated main file; then the backup is used until the next rewrite restores it.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ META_FOLDER = ".hoodie"
 PATH = f"{META_FOLDER}/hoodie.properties"
 BACKUP_PATH = f"{PATH}.backup"
 
-_WAITS = (0.0, 0.02, 0.1, 0.4, 1.0)  # seconds before each look, while another writer rewrites the file
+_WAITS = (0.0, 0.02, 0.1, 0.4, 1.0)  # Seconds before each attempt while another writer rewrites the file.
 _REWRITES = 20
 
 
 def load_properties(storage: Storage) -> dict[str, str]:
-    """The table's properties: the main file, else its backup.
+    """Return the table's properties from the main file, or else from its backup.
 
-    Raises NotAHudiTableError when neither is there, CorruptTableError when neither is whole, after waiting a little
-    for a rewrite in progress.
+    Raises NotAHudiTableError if neither exists, CorruptTableError if neither is complete, after a short wait for a
+    rewrite in progress.
     """
     broken: list[str] = []
     for wait in _WAITS:
         time.sleep(wait)
         broken = []
-        # main, backup, and main again: a rewrite may end (the backup goes) between the first two looks
+        # Main, backup, and main again: a rewrite may complete (and delete the backup) between the first two reads.
         for path in (PATH, BACKUP_PATH, PATH):
-            found, problem = _read(storage, path)
-            if found is not None:
-                return found
+            properties, problem = _read(storage, path)
+            if properties is not None:
+                return properties
             if problem is not None:
                 broken.append(problem)
         if not broken and not (storage.list(META_FOLDER).num_rows or storage.list_dirs(META_FOLDER)):
@@ -54,13 +54,14 @@ def load_properties(storage: Storage) -> dict[str, str]:
     else:
         if not broken:
             raise NotAHudiTableError(
-                f"there is no Hudi table at {storage.root}: {PATH} does not exist, but other files in {META_FOLDER} "
-                "do; check the path, or, if the file is lost, write it anew by pyhudi.overwrite_properties"
+                f"there is no Hudi table at {storage.root}: {PATH} does not exist, although other files in "
+                f"{META_FOLDER} do; check the path or, if the file was lost, recreate it with "
+                "pyhudi.overwrite_properties"
             )
     if broken:
         raise CorruptTableError(
-            f"{broken[0]}, and {BACKUP_PATH} is missing or no better; restore the file, for instance from the "
-            "properties of a table made with the same options, or write it anew by pyhudi.overwrite_properties"
+            f"{broken[0]}, and {BACKUP_PATH} is missing or also invalid; restore the file, for instance from the "
+            "properties of a table created with the same options, or recreate it with pyhudi.overwrite_properties"
         )
     raise NotAHudiTableError(
         f"there is no Hudi table at {storage.root}: {PATH} does not exist; check the path, or create the table first"
@@ -68,15 +69,14 @@ def load_properties(storage: Storage) -> dict[str, str]:
 
 
 def create_properties(storage: Storage, properties: Mapping[str, str]) -> None:
-    """Make the file if the table does not exist; of racing creators one returns, the others get TableExistsError."""
+    """Create the file if the table does not exist. Of concurrent creators one succeeds, the others get
+    TableExistsError."""
     now = datetime.now(UTC)
     data = format_properties(properties, (f"Properties saved on {_instant(now)}",), now)
     try:
         storage.create(PATH, data)
     except AlreadyExistsError as e:
-        raise TableExistsError(
-            f"there is a Hudi table at {storage.root} already; open it, or choose another path"
-        ) from e
+        raise TableExistsError(f"a Hudi table exists at {storage.root}; open it, or choose another path") from e
 
 
 def update_properties(
@@ -86,10 +86,10 @@ def update_properties(
     remove: Collection[str] = (),
     change: Callable[[dict[str, str]], None] | None = None,
 ) -> dict[str, str]:
-    """Rewrite the file: set *put*, drop *remove*, then let *change* edit the rest; return the new properties.
+    """Rewrite the file: set *put*, remove *remove*, then apply *change* to the rest. Return the new properties.
 
-    What changes nothing writes nothing. Leftovers of a rewrite that was cut off are recovered first. Raises as
-    :func:`load_properties`, and PreconditionFailedError when other writers keep rewriting the file.
+    Nothing is written if nothing changes. Leftovers of an interrupted rewrite are recovered first. Raises the errors of
+    :func:`load_properties`, and PreconditionFailedError if other writers keep rewriting the file.
     """
     for _ in range(_REWRITES):
         recover_properties(storage)
@@ -115,12 +115,14 @@ def update_properties(
             continue
         storage.delete(BACKUP_PATH)
         return wanted
-    raise PreconditionFailedError(f"{storage.uri(PATH)} is being rewritten by others all the time; try again")
+    raise PreconditionFailedError(f"{storage.uri(PATH)} is being rewritten by other processes repeatedly; try again")
 
 
 def overwrite_properties(storage: Storage, properties: Mapping[str, str]) -> dict[str, str]:
-    """Put *properties* in place of all that the file has, also where it is damaged or lost; return them with their
-    checksum. Raises PreconditionFailedError when another writer rewrites the file meanwhile.
+    """Replace the content of the file by *properties*, also if it is corrupt or missing. Return them with their
+    checksum.
+
+    Raises PreconditionFailedError if another writer rewrites the file concurrently.
     """
 
     def replaced(found: dict[str, str]) -> None:
@@ -140,22 +142,23 @@ def overwrite_properties(storage: Storage, properties: Mapping[str, str]) -> dic
 
 
 def recover_properties(storage: Storage) -> None:
-    """Finish or undo a rewrite that was cut off: put a good backup over a broken main file, or drop a needless one.
+    """Complete or undo an interrupted rewrite: restore a corrupt main file from a good backup, or delete an obsolete
+    backup.
 
-    Does nothing when there is no backup and the main file is whole; raises as :func:`load_properties`.
+    Does nothing if there is no backup and the main file is complete. Raises the errors of :func:`load_properties`.
     """
     main = storage.stat(PATH)
     if main is not None and _read(storage, PATH)[0] is not None:
         if storage.exists(BACKUP_PATH):
             storage.delete(BACKUP_PATH)
         return
-    load_properties(storage)  # waits for writers that are not atomic; raises when there is nothing to recover from
+    load_properties(storage)  # Waits for non-atomic writers; raises an error if there is nothing to recover from.
     if _read(storage, PATH)[0] is not None:
         return
     try:
         data = storage.read(BACKUP_PATH)
     except NotFoundError:
-        return  # another writer recovered it
+        return  # Another writer recovered it.
     main = storage.stat(PATH)
     try:
         storage.replace(PATH, data, main.version if main is not None else None)
@@ -165,36 +168,36 @@ def recover_properties(storage: Storage) -> None:
 
 
 def _read(storage: Storage, path: str) -> tuple[dict[str, str] | None, str | None]:
-    """The properties at *path* when whole; otherwise what is wrong, or nothing when there is no file."""
+    """Return the properties at *path* if complete, otherwise the problem; neither if the file does not exist."""
     try:
         data = storage.read(path)
     except NotFoundError:
         return None, None
     try:
-        found = parse_properties(data)
+        properties = parse_properties(data)
     except FormatError as e:
-        return None, f"{storage.uri(path)} is broken: {e}"
-    if is_intact(found):
-        # a line that does not end, while a rewrite is under way: the right checksum came before the cut
+        return None, f"{storage.uri(path)} is corrupt: {e}"
+    if is_intact(properties):
+        # An incomplete last line during a rewrite: the correct checksum preceded the cut.
         if path == PATH and not data.endswith((b"\n", b"\r")) and storage.exists(BACKUP_PATH):
-            return None, f"{storage.uri(path)} is cut off"
-        return found, None
+            return None, f"{storage.uri(path)} is truncated"
+        return properties, None
     if not data:
         return None, f"{storage.uri(path)} is empty"
-    if CHECKSUM not in found:
-        return None, f"{storage.uri(path)} has no {CHECKSUM}, so it is cut off or was made by hand"
+    if CHECKSUM not in properties:
+        return None, f"{storage.uri(path)} has no {CHECKSUM}, so it is truncated or was created manually"
     return None, (
-        f"{storage.uri(path)} says {CHECKSUM}={found[CHECKSUM]}, but its table and database name give "
-        f"{table_checksum(found)}"
+        f"{storage.uri(path)} contains {CHECKSUM}={properties[CHECKSUM]}, but the checksum of its table and "
+        f"database name is {table_checksum(properties)}"
     )
 
 
 def _parse(data: bytes) -> dict[str, str] | None:
     try:
-        found = parse_properties(data)
+        properties = parse_properties(data)
     except FormatError:
         return None
-    return found if is_intact(found) else None
+    return properties if is_intact(properties) else None
 
 
 def _instant(now: datetime) -> str:

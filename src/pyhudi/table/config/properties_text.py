@@ -1,4 +1,4 @@
-"""``hoodie.properties``: Java properties text and the checksum that guards it. Pure functions, no I/O."""
+"""Java properties text of ``hoodie.properties`` and its checksum. Pure functions without I/O."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _TO_ESCAPE = re.compile(r"[^\x20-\x7e]|[\\=:#!]")
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    """Read Java properties as ``java.util.Properties.load`` does: Latin-1, ``\\uXXXX``, continued lines, comments.
+    r"""Parse Java properties like ``java.util.Properties.load``: Latin-1, ``\uXXXX``, continued lines, comments.
 
-    A key that comes twice has its last value. Raises FormatError for a broken ``\\u`` escape.
+    If a key occurs twice, the last value is used. Raises FormatError for an invalid ``\u`` escape.
     """
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     logical = ""
     continued = False
     lines = _LINE_ENDS.split(data.decode("latin-1"))
@@ -49,11 +49,11 @@ def parse_properties(data: bytes) -> dict[str, str]:
         continued = backslashes % 2 == 1
         logical += line[:-1] if continued else line
         if not continued:
-            _add(found, logical)
+            _add(properties, logical)
             logical = ""
-    if continued:  # the text ends after a backslash
-        _add(found, logical)
-    return found
+    if continued:  # The text ends after a backslash.
+        _add(properties, logical)
+    return properties
 
 
 def _add(found: dict[str, str], line: str) -> None:
@@ -71,7 +71,7 @@ def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     plain = _ESCAPE.sub(_replacement, text)
-    # two escaped halves of one character beyond the first plane are that character
+    # Two escaped surrogates represent one character outside the basic plane.
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
@@ -79,16 +79,16 @@ def _replacement(match: re.Match[str]) -> str:
     escaped = match.group(1)
     if escaped[:1] == "u":
         if not re.fullmatch("[0-9a-fA-F]{4}", escaped[1:]):
-            raise FormatError(f"properties text has the broken escape {match.group()!r}; \\uXXXX takes four hex digits")
+            raise FormatError(f"invalid escape {match.group()!r} in properties; \\uXXXX requires four hex digits")
         return chr(int(escaped[1:], 16))
     return _LETTERS.get(escaped, escaped)
 
 
 def format_properties(properties: Mapping[str, str], comments: tuple[str, ...], now: datetime) -> bytes:
-    """Write Java properties as ``java.util.Properties.store`` does, apart from the order of keys.
+    """Format Java properties like ``java.util.Properties.store``, except for the order of keys.
 
-    *comments* become ``#`` lines, followed by Java's own line with the date *now* (which must know its zone). Keys
-    are sorted, the checksum comes last: so a file that was cut off never has a right checksum.
+    *comments* become ``#`` lines, followed by Java's line with the date *now* (which must have a time zone). Keys are
+    sorted and the checksum is last, so a truncated file never has a correct checksum.
     """
     lines = [f"#{comment}" for comment in comments]
     lines.append(f"#{now:%a %b %d %H:%M:%S} {now.tzname()} {now:%Y}")
@@ -114,11 +114,11 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def table_checksum(properties: Mapping[str, str]) -> str:
-    """The value of ``hoodie.table.checksum``: CRC-32 of ``<database>.<table>`` in UTF-8, as an unsigned number."""
+    """Return ``hoodie.table.checksum``: CRC-32 of ``<database>.<table>`` in UTF-8, as an unsigned number."""
     identity = f"{properties.get(DATABASE, '')}.{properties.get(NAME, '')}"
     return str(zlib.crc32(identity.encode("utf-8", "surrogatepass")))
 
 
 def is_intact(properties: Mapping[str, str]) -> bool:
-    """Return True if the properties name a table and carry its checksum."""
+    """Return True if the properties have a table name and the correct checksum."""
     return NAME in properties and properties.get(CHECKSUM) == table_checksum(properties)

@@ -35,24 +35,24 @@ E = TypeVar("E", bound=StrEnum)
 
 @dataclass(frozen=True, eq=True)
 class TableConfig:
-    """The content of ``hoodie.properties``. Immutable; :meth:`updated` writes a change and returns the new one.
+    """Content of ``hoodie.properties``. Immutable; :meth:`updated` writes a change and returns the new configuration.
 
-    Absent keys have the meaning that Apache Hudi gives to their absence.
+    Absent keys have the defaults of Apache Hudi.
     """
 
     properties: Mapping[str, str]
 
     @classmethod
     def load(cls, storage: Storage) -> TableConfig:
-        """Read and check. Raises NotAHudiTableError, CorruptTableError, or UnsupportedTableError for a table that
-        this release must not read."""
+        """Load and check the configuration. Raises NotAHudiTableError, CorruptTableError, or UnsupportedTableError for
+        a table that this release cannot read."""
         config = cls(MappingProxyType(load_properties(storage)))
         config.check_readable()
         return config
 
     @classmethod
     def for_new_table(cls, options: Options) -> TableConfig:
-        """The config of a table still to be created with these options."""
+        """Return the configuration of a table that is to be created with these options."""
         return cls(MappingProxyType(new_table_properties(options)))
 
     def updated(
@@ -63,11 +63,13 @@ class TableConfig:
         remove: Collection[str] = (),
         change: Callable[[dict[str, str]], None] | None = None,
     ) -> TableConfig:
-        """Rewrite the stored properties (as they are now, not as they were loaded) and return the new config."""
+        """Rewrite the stored properties (their current state, not that of this object) and return the new
+        configuration."""
         return TableConfig(MappingProxyType(update_properties(storage, put=set, remove=remove, change=change)))
 
     def validate_against(self, options: Options) -> Options:
-        """The options with all that the table decides filled in; TableConfigConflictError where one contradicts."""
+        """Return the options with all values that the table determines. Raises TableConfigConflictError for
+        contradictions."""
         return validated(self, options)
 
     # --- identity --------------------------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ class TableConfig:
 
     @cached_property
     def database(self) -> str:
-        """``""`` when the table belongs to none."""
+        """Database; ``""`` if the table belongs to none."""
         return self.properties.get("hoodie.database.name", "")
 
     @cached_property
@@ -87,7 +89,7 @@ class TableConfig:
 
     @cached_property
     def version(self) -> int:
-        """Table version; a table without one is older than all that can be read."""
+        """Table version; a table without one is older than the oldest supported version."""
         return self.integer("hoodie.table.version", 0)
 
     @cached_property
@@ -105,7 +107,7 @@ class TableConfig:
 
     @cached_property
     def is_metadata_table(self) -> bool:
-        """True if this is a metadata table (``.hoodie/metadata`` of a table)."""
+        """True for a metadata table (``.hoodie/metadata`` of a table)."""
         return self.keygen is KeyGenType.HOODIE_TABLE_METADATA or (
             self.base_file_format is FileFormat.HFILE and self.name.endswith("_metadata")
         )
@@ -114,23 +116,23 @@ class TableConfig:
 
     @cached_property
     def record_keys(self) -> tuple[str, ...]:
-        """Columns of the record key; none: keys are generated."""
+        """Columns of the record key; empty if keys are generated."""
         return split_names(self.properties.get("hoodie.table.recordkey.fields", ""))
 
     @cached_property
     def partition_spec(self) -> str:
-        """The partition columns as the property spells them, types included."""
+        """Partition columns as stored in the property, including types."""
         return self.properties.get("hoodie.table.partition.fields", "")
 
     @cached_property
     def partition_fields(self) -> tuple[PartitionField, ...]:
-        """Partition columns with their kind. The timestamp generator's column is a timestamp; the custom generator of
-        version 6 does not store kinds: there they are what the writer's options say (simple here)."""
+        """Partition columns with their kind. The column of the timestamp generator is a timestamp. The custom generator
+        of version 6 does not store kinds: they are taken from the options of the writer (simple here)."""
         try:
             fields = parse_partition_fields(self.partition_spec)
         except InvalidOptionError as e:
             raise UnsupportedTableError(
-                f"hoodie.properties says hoodie.table.partition.fields={self.partition_spec}; allowed: {e.allowed}"
+                f"hoodie.properties contains hoodie.table.partition.fields={self.partition_spec}; allowed: {e.allowed}"
             ) from None
         if self.keygen is KeyGenType.TIMESTAMP:
             return tuple(PartitionField(field.name, PartitionKind.TIMESTAMP) for field in fields)
@@ -142,19 +144,21 @@ class TableConfig:
 
     @cached_property
     def keygen(self) -> KeyGenType:
-        """The key generator: by type, else by class, else by the key and partition columns."""
+        """Key generator: by type, else by class, else by the key and partition columns."""
         for key in ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"):
             named = self.properties.get(key)
             if named:
                 try:
                     return parse_keygen(named)
                 except InvalidOptionError as e:
-                    raise UnsupportedTableError(f"hoodie.properties says {key}={named}; allowed: {e.allowed}") from None
+                    raise UnsupportedTableError(
+                        f"hoodie.properties contains {key}={named}; allowed: {e.allowed}"
+                    ) from None
         return infer_keygen(self.record_keys, self.partition_spec)
 
     @cached_property
     def keygen_class(self) -> str | None:
-        """The Java class that the table names, if any; never loaded."""
+        """Java class of the key generator, if recorded; never loaded."""
         return self.properties.get("hoodie.table.keygenerator.class") or None
 
     @cached_property
@@ -171,7 +175,7 @@ class TableConfig:
 
     @cached_property
     def drop_partition_columns(self) -> bool:
-        """True if partition columns are missing from the files."""
+        """True if partition columns are omitted from the files."""
         return self.flag("hoodie.datasource.write.drop.partition.columns")
 
     @cached_property
@@ -187,7 +191,7 @@ class TableConfig:
 
     @cached_property
     def ordering_fields(self) -> tuple[str, ...]:
-        """Ordering columns, strongest first."""
+        """Ordering columns in order of precedence."""
         text = self.properties.get("hoodie.table.ordering.fields") or self.properties.get(
             "hoodie.table.precombine.field"
         )
@@ -199,7 +203,8 @@ class TableConfig:
         return self.merging_for(None)
 
     def merging_for(self, write_payload: str | None) -> MergeSettings:
-        """The same when a write names a payload class: copy-on-write tables of version 6 do not store theirs."""
+        """Return the merge settings with the payload class of a write, because copy-on-write tables of version 6 do not
+        store theirs."""
         return merging.of_table(self.properties, self.version, self.ordering_fields, write_payload)
 
     @property
@@ -208,18 +213,18 @@ class TableConfig:
 
     @property
     def payload_class(self) -> str | None:
-        """The payload class that decides merging, or did before it was translated; a name only."""
+        """Name of the payload class that determines merging, or did before it was translated."""
         return self.merging.payload_class or self.merging.legacy_payload
 
     @property
     def partial_update_mode(self) -> PartialUpdateMode | None:
         return self.merging.partial_update_mode
 
-    # --- the rest --------------------------------------------------------------------------------------------------
+    # --- other properties ------------------------------------------------------------------------------------------
 
     @cached_property
     def metadata_partitions(self) -> tuple[str, ...]:
-        """Complete partitions of the metadata table; none: there is no metadata table to read."""
+        """Complete partitions of the metadata table; if empty, there is no metadata table to read."""
         return split_names(self.properties.get("hoodie.table.metadata.partitions", ""))
 
     @cached_property
@@ -228,7 +233,7 @@ class TableConfig:
 
     @property
     def metadata_partitions_kept(self) -> tuple[str, ...]:
-        """Partitions of the metadata table that writes keep up to date: complete ones, and those being built."""
+        """Partitions of the metadata table that writes update: complete ones, and those being built."""
         return tuple(dict.fromkeys((*self.metadata_partitions, *self.metadata_partitions_inflight)))
 
     @cached_property
@@ -246,21 +251,25 @@ class TableConfig:
 
     @cached_property
     def create_schema(self) -> str | None:
-        """Avro schema that SQL created the table with, without meta columns."""
+        """Avro schema with which SQL created the table, without meta columns."""
         return self.properties.get("hoodie.table.create.schema") or None
 
-    # --- what this release can serve -------------------------------------------------------------------------------
+    # --- support in this release ------------------------------------------------------------------------------------
 
     def check_readable(self) -> None:
-        """UnsupportedTableError for a version or feature that would be read wrongly, CorruptTableError for values that
-        no release writes."""
+        """Check that this release can read the table.
+
+        Raises:
+            UnsupportedTableError: The table has an unsupported version or feature.
+            CorruptTableError: A property has a value that no release writes.
+        """
         version_support.check_readable(self)
 
     def check_writable(self) -> None:
-        """UnsupportedTableError for a table that can be read but not written."""
+        """Raise UnsupportedTableError for a table that can be read but not written."""
         version_support.check_writable(self)
 
-    # --- plumbing --------------------------------------------------------------------------------------------------
+    # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _choice(self, key: str, default: E) -> E:
         text = self.properties.get(key)
@@ -271,18 +280,20 @@ class TableConfig:
             return kind(text.upper())
         except ValueError:
             allowed = ", ".join(kind)
-            raise UnsupportedTableError(f"hoodie.properties says {key}={text}; this release knows {allowed}") from None
+            raise UnsupportedTableError(
+                f"hoodie.properties contains {key}={text}; this release supports {allowed}"
+            ) from None
 
     def integer(self, key: str, default: int) -> int:
-        """A property as a whole number; CorruptTableError when it is none."""
+        """Return a property as an integer. Raises CorruptTableError for other values."""
         text = self.properties.get(key, str(default))
         try:
             return int(text)
         except ValueError:
-            raise CorruptTableError(f"hoodie.properties says {key}={text!r}, which is no whole number") from None
+            raise CorruptTableError(f"hoodie.properties contains {key}={text!r}, which is not an integer") from None
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """A property as a boolean; anything but "true" is false, as in Java."""
+        """Return a property as a boolean; every value except "true" is false, as in Java."""
         return self.properties.get(key, str(default)).strip().lower() == "true"
 
     def __reduce__(self) -> tuple[Callable[[dict[str, str]], TableConfig], tuple[dict[str, str]]]:

@@ -1,4 +1,4 @@
-"""Tables that this release can read and write; everything else is refused before anything is touched."""
+"""Check for tables that this release can read and write; others are refused before anything is changed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ WRITABLE_VERSIONS = (6, 8, 9)
 
 
 def check_readable(config: TableConfig) -> None:
-    """Raise UnsupportedTableError for a version or feature that would be read wrongly, CorruptTableError for values
-    that no release writes."""
+    """Check that this release can read the table.
+
+    Raises:
+        UnsupportedTableError: The table has an unsupported version or feature.
+        CorruptTableError: A property has a value that no release writes.
+    """
     _check_version(config)
     _check_features(config)
-    # each of these refuses a value that it does not know
+    # Each of these properties raises an error for unknown values.
     _ = (config.table_type, config.timezone, config.keygen, config.partition_fields, config.merging, config.cdc_mode)
 
 
@@ -28,12 +32,12 @@ def check_writable(config: TableConfig) -> None:
     """Raise UnsupportedTableError for a table that can be read but not written."""
     if config.version not in WRITABLE_VERSIONS:
         raise UnsupportedTableError(
-            f"table {config.name!r} has version {config.version}; versions {_listed(WRITABLE_VERSIONS)} can be "
-            "written: upgrade it first"
+            f"table {config.name!r} has version {config.version}; this release writes versions "
+            f"{_listed(WRITABLE_VERSIONS)}: upgrade the table first"
         )
     if config.keygen is KeyGenType.USER_PROVIDED:
         raise UnsupportedTableError(
-            f"table {config.name!r} makes its keys with the Java class {config.keygen_class}, which cannot run here"
+            f"table {config.name!r} uses the Java key generator {config.keygen_class}, which pyhudi cannot run"
         )
 
 
@@ -41,10 +45,11 @@ def _check_version(config: TableConfig) -> None:
     version = config.version
     if version not in READABLE_VERSIONS:
         if version > max(READABLE_VERSIONS):
-            cure = "a newer release of pyhudi may read it"
+            cure = "use a newer release of pyhudi"
         elif version == 7:
             cure = (
-                "version 7 only exists inside an upgrade that was cut off; upgrade the table again with Apache Hudi 1.x"
+                "version 7 exists only during an upgrade, which was interrupted; upgrade the table again with "
+                "Apache Hudi 1.x"
             )
         else:
             cure = "upgrade it with Apache Hudi first"
@@ -55,8 +60,8 @@ def _check_version(config: TableConfig) -> None:
     layout = config.integer("hoodie.timeline.layout.version", expected)
     if layout != expected:
         raise CorruptTableError(
-            f"table {config.name!r} of version {version} says hoodie.timeline.layout.version={layout}; releases of "
-            f"Apache Hudi write {expected} there"
+            f"table {config.name!r} of version {version} has hoodie.timeline.layout.version={layout}; releases of "
+            f"Apache Hudi write {expected}"
         )
 
 
@@ -65,17 +70,17 @@ def _check_features(config: TableConfig) -> None:
     if table_format != "native":
         raise UnsupportedTableError(
             f"table {config.name!r} has the table format {table_format!r} (hoodie.table.format); only native Hudi "
-            "tables can be read here"
+            "tables are supported"
         )
     if config.flag("hoodie.table.multiple.base.file.formats.enable"):
         raise UnsupportedTableError(
-            f"table {config.name!r} may mix base file formats (hoodie.table.multiple.base.file.formats.enable=true), "
-            "which cannot be read here"
+            f"table {config.name!r} may mix base file formats "
+            "(hoodie.table.multiple.base.file.formats.enable=true), which is not supported"
         )
     if config.base_file_format not in (FileFormat.PARQUET, FileFormat.ORC) and not config.is_metadata_table:
         raise UnsupportedTableError(
-            f"table {config.name!r} has base files of format {config.base_file_format}; PARQUET and ORC can be "
-            "read here"
+            f"table {config.name!r} has base files of format {config.base_file_format}; only PARQUET and ORC are "
+            "supported"
         )
 
 

@@ -1,3 +1,4 @@
-"""The file-system view. Takes a listing of files and the timeline and gives base files and file slices as Arrow
-tables.
+"""The file-system view.
+
+Takes a listing of files and the timeline and returns base files and file slices as Arrow tables.
 """

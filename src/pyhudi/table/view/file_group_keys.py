@@ -1,4 +1,4 @@
-"""File groups as values: which rows of a table belong to which."""
+"""Keys of file groups, to match rows of tables by file group."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pyarrow.compute as pc
 
 
 def group_keys(table: pa.Table) -> pa.Array:
-    """Return one text for each row's partition and file id; equal groups have equal texts."""
+    """Return one text per row that identifies its partition and file id."""
     return pc.binary_join_element_wise(table["partition"], table["file_id"], "\x00").combine_chunks()
 
 
 def in_groups(table: pa.Table, groups: pa.Table) -> pa.Array:
-    """Return a mask of the rows of a table that are of one of the groups; both have the columns partition and
+    """Return a mask of the rows of a table that belong to one of the groups; both have the columns partition and
     file_id."""
     return pc.is_in(group_keys(table), value_set=group_keys(groups))

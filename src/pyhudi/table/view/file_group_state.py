@@ -1,4 +1,4 @@
-"""State of file groups on the timeline: replaced groups, and slices opened by pending compactions."""
+"""State of file groups in the timeline: replaced groups, and slices opened by pending compactions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 GROUP_INSTANT_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string())])
-"""File groups, and the instant that did something to them."""
+"""File groups with the instant that affected them."""
 
 _READ_THREADS = 16
 
 
 def replaced_groups(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
-    """The file groups that completed replacecommits of the timeline took out of view: partition, file_id, instant.
+    """Return the file groups replaced by completed replacecommits of the timeline: partition, file_id, instant.
 
-    One file is read for each such instant; archived ones need not be asked, their file groups are gone from storage.
+    One file is read per replacecommit. Archived ones need not be read, because their file groups have been deleted.
     """
     done = [i for i in timeline if i.is_completed and i.action == Action.REPLACE_COMMIT]
     with ThreadPoolExecutor(_READ_THREADS) as pool:
@@ -46,7 +46,7 @@ def replaced_groups(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
 
 
 def pending_slices(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
-    """The slices that pending compactions have opened: partition, file_id and the compaction's instant."""
+    """Return the slices that pending compactions have opened: partition, file_id and the compaction's instant."""
     rows: list[tuple[str, str, str]] = []
     for instant in timeline:
         if instant.action != Action.COMPACTION or instant.is_completed:
@@ -58,12 +58,12 @@ def pending_slices(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
 
 
 def without_orphaned_files(active: ActiveTimeline, files: pa.Table) -> pa.Table:
-    """The files without those that a task left behind which had been given up for lost, and which died after it had
-    finished a file and before it could take it back.
+    """Return the files without those left behind by a task that was considered lost, finished a file after its write
+    had ended, and was killed before it could delete it.
 
-    Such a file is the twin of one that the commit names: it is of the same file group and instant (log files also of
-    the same version), and has another write token. Only where there are twins the commit is asked. In version 6 the
-    names of log files do not tell who wrote them; there, a record that comes twice is merged with itself.
+    Such a file duplicates one of the commit: it has the same file group and instant (for log files also the same
+    version), but another write token. The commit is read only if there are duplicates. In version 6 the names of log
+    files do not identify their writer; there, duplicate records are merged.
     """
     if is_strict(files):
         return files
@@ -90,7 +90,7 @@ def without_orphaned_files(active: ActiveTimeline, files: pa.Table) -> pa.Table:
 def completions_of_archived(
     storage: Storage, active: ActiveTimeline, files: pa.Table, timeline: Timeline
 ) -> Mapping[str, str]:
-    """Completion times of archived delta commits whose log files are still there; they are few or none."""
+    """Return completion times of archived delta commits whose log files still exist; there are few or none."""
     logs = files.filter(pc.equal(files["kind"], LOG))
     wanted = {i for i in pc.unique(logs["instant"]).to_pylist() if timeline.is_before_start(i)}
     return archived_completions(storage, active.layout, wanted) if wanted else {}

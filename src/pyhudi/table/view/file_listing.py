@@ -1,4 +1,4 @@
-"""The data files of a table as one listing of its storage gives them: an Arrow table, no Python object per file."""
+"""Listing of the data files of a table in storage, as an Arrow table without a Python object per file."""
 
 from __future__ import annotations
 
@@ -34,27 +34,28 @@ FILE_SCHEMA = pa.schema(
 
 
 DATA_KINDS = (BASE, LOG)
-"""Kinds of files that hold the rows of a table; files of change data stand beside them."""
+"""Kinds of files that hold the rows of a table, in contrast to change data files."""
 
 
 def list_files(
     storage: Storage, partitions: Sequence[str] | None = None, kinds: Sequence[str] = DATA_KINDS
 ) -> tuple[pa.Table, list[str]]:
-    """Base and log files (`FILE_SCHEMA`) of the table, or of the given partitions, and the sorted partition paths.
+    """Return base and log files (`FILE_SCHEMA`) of the table, or of the given partitions, and the sorted partition
+    paths.
 
-    Without ``partitions`` the whole tree is listed; a folder is a partition when it has a partition metadata file.
-    Given partitions are taken on trust and those that do not exist are empty. ``kinds`` are other kinds of files to
-    list (`pyhudi.format.file_names`).
+    Without ``partitions`` the whole tree is listed; a folder with a partition metadata file is a partition. Given
+    partitions are not checked, and missing ones are empty. ``kinds`` are other kinds of files to list
+    (`pyhudi.format.file_names`).
     """
     listing = _list_tree(storage) if partitions is None else _list_folders(storage, partitions)
     folders, names = split_paths(listing["path"])
     if partitions is None:
         marks = pc.starts_with(names, _PARTITION_MARK)
-        found = sorted(pc.unique(folders.filter(marks)).to_pylist())
-        inside = pc.is_in(folders, value_set=pa.array(found, pa.string()))
+        partition_paths = sorted(pc.unique(folders.filter(marks)).to_pylist())
+        inside = pc.is_in(folders, value_set=pa.array(partition_paths, pa.string()))
         listing, folders, names = listing.filter(inside), folders.filter(inside), names.filter(inside)
     else:
-        found = sorted(set(partitions))
+        partition_paths = sorted(set(partitions))
     parsed = parse_names(names)
     table = pa.Table.from_arrays(
         [
@@ -65,11 +66,11 @@ def list_files(
         ],
         schema=FILE_SCHEMA,
     )
-    return table.filter(pc.is_in(table["kind"], value_set=pa.array(kinds))), found
+    return table.filter(pc.is_in(table["kind"], value_set=pa.array(kinds))), partition_paths
 
 
 def _list_tree(storage: Storage) -> pa.Table:
-    # not one recursive listing: .hoodie can be larger than the table
+    # Not one recursive listing, because .hoodie can be larger than the table.
     dirs = [name for name in storage.list_dirs("") if name != META_FOLDER]
     with ThreadPoolExecutor(_LIST_THREADS) as pool:
         below = pool.map(lambda name: storage.list(name, recursive=True), dirs)

@@ -1,4 +1,4 @@
-"""Files cut into file slices, by columns: the part of the file-system view that knows nothing of timelines."""
+"""Grouping of files into file slices, column by column and independent of timelines."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ SLICE_SCHEMA = pa.schema(
         ("log_sizes", pa.list_(pa.int64())),
     ]
 )
-"""One row per file slice, sorted by partition, file id and base instant. ``base_path`` and ``base_size`` are null for
-a slice of logs only; logs are in the order in which they are merged."""
+"""One row per file slice, sorted by partition, file id and base instant. ``base_path`` and ``base_size`` are null for a
+slice of logs only; logs are in merge order."""
 
 
 def fold_slices(files: pa.Table) -> pa.Table:
-    """Cut files (`FILE_SCHEMA` plus ``key``; kind ``pending`` opens a slice without a file) into `SLICE_SCHEMA`.
+    """Group files (`FILE_SCHEMA` plus ``key``; kind ``pending`` opens a slice without a file) into `SLICE_SCHEMA`.
 
-    In the order of their keys within a group, every base file starts a slice and the logs after it are its own. Logs
-    before the first base file of a group form a slice of logs.
+    In the order of their keys within a group, every base file starts a slice to which the following logs belong. Logs
+    before the first base file of a group form a slice of logs only.
     """
     is_log = _to_numpy(pc.equal(files["kind"], LOG))
     if pc.all(pc.equal(files["kind"], BASE)).as_py() and is_strict(files):
         return _base_slices(files)
     group = group_codes(files)
-    # the last of these counts most; a base file comes before logs of an equal key
+    # The last key is the primary one; a base file precedes logs with the same key.
     order = np.lexsort((ranks(files["token"]), is_log, ranks(files["key"]), group))
     is_log, group = is_log[order], group[order]
     files = files.take(pa.array(order))
     new_group = np.append(True, np.diff(group) != 0)
-    # a retried write can leave two base files of one instant: the later token stands
+    # A retried write can leave two base files of one instant: the one with the later token is used.
     start = new_group | ~is_log
     twin = np.append((~is_log[:-1]) & (~is_log[1:]) & ~new_group[1:], False)
     if twin.any():
@@ -57,7 +57,7 @@ def fold_slices(files: pa.Table) -> pa.Table:
     none = pa.scalar(None, pa.string())
     slice_of = (np.cumsum(start) - 1)[is_log]
     logs = files.filter(pa.array(is_log))
-    # completion times say which slice a log belongs to, the instants in the names in which order logs are merged
+    # Completion times determine the slice of a log; the instants in the names determine the merge order.
     version = _to_numpy(pc.fill_null(logs["log_version"], 0))
     logs = logs.take(pa.array(np.lexsort((ranks(logs["token"]), version, ranks(logs["instant"]), slice_of))))
     counts = np.bincount(slice_of, minlength=head.num_rows)
@@ -75,7 +75,7 @@ def fold_slices(files: pa.Table) -> pa.Table:
 
 
 def _base_slices(files: pa.Table) -> pa.Table:
-    """Base files that are each all of their file group, in order, as slices."""
+    """Return base files that are each the only file of their file group, in order, as slices."""
     offsets = pa.array(np.zeros(files.num_rows + 1, np.int32))
     none = [pa.ListArray.from_arrays(offsets, pa.array([], kind)) for kind in (pa.string(), pa.int64())]
     columns = [files[name] for name in ("partition", "file_id", "instant", "path", "size")]
@@ -83,7 +83,8 @@ def _base_slices(files: pa.Table) -> pa.Table:
 
 
 def pending_events(pending: pa.Table, as_of: str | None) -> pa.Table:
-    """The slices that compactions have opened (partition, file_id, instant) up to a time, as rows for `fold_slices`."""
+    """Return the slices that compactions have opened (partition, file_id, instant) up to a time, as rows for
+    `fold_slices`."""
     if as_of is not None:
         pending = pending.filter(pc.less_equal(pending["instant"], as_of))
     columns = {
@@ -102,7 +103,7 @@ def pending_events(pending: pa.Table, as_of: str | None) -> pa.Table:
 
 
 def where(instants: pa.ChunkedArray, keep: Callable[[str], bool]) -> pa.Array:
-    """A mask from a question that is asked once for each different instant."""
+    """Return a mask from a predicate that is evaluated once per distinct instant."""
     wanted = [instant for instant in pc.unique(instants).to_pylist() if keep(instant)]
     return pc.is_in(instants, value_set=pa.array(wanted, pa.string()))
 
@@ -123,14 +124,14 @@ def _to_numpy(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
 
 
 def group_codes(table: pa.Table) -> NDArray[Any]:
-    """A number for each row's file group; equal groups have equal numbers."""
+    """Return a number per row that identifies its file group."""
     partitions, ids = (_flat(table[name]).dictionary_encode() for name in ("partition", "file_id"))
     codes: NDArray[Any] = _to_numpy(partitions.indices).astype(np.int64) * len(ids.dictionary) + _to_numpy(ids.indices)
     return codes
 
 
 def ranks(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Numbers that order as the texts do; null first."""
+    """Return numbers with the same order as the texts; nulls are first."""
     encoded = _flat(pc.fill_null(column, "")).dictionary_encode()
     order = np.empty(len(encoded.dictionary), dtype=np.int64)
     order[_to_numpy(pc.sort_indices(encoded.dictionary))] = np.arange(len(encoded.dictionary))
@@ -138,34 +139,34 @@ def ranks(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def filtered(table: pa.Table, mask: pa.ChunkedArray | pa.Array) -> pa.Table:
-    """The rows of a mask; the table itself where these are all."""
+    """Return the rows of a mask; the table itself if these are all."""
     return table if pc.all(mask).as_py() is True else table.filter(mask)
 
 
 def is_strict(table: pa.Table) -> bool:
-    """Return True if rows are in the order of partition and file id, no two of them of one file group."""
+    """Return True if rows are ordered by partition and file id, and file groups are unique."""
     if table.num_rows < 2:
         return True
     before, after = table.slice(0, table.num_rows - 1), table.slice(1)
     same = pc.equal(before["partition"], after["partition"])
-    found = pc.if_else(
+    ascending = pc.if_else(
         same, pc.less(before["file_id"], after["file_id"]), pc.less(before["partition"], after["partition"])
     )
-    return bool(pc.all(found).as_py())
+    return bool(pc.all(ascending).as_py())
 
 
 def in_order(table: pa.Table, last: str) -> pa.Table:
-    """The rows in the order of partition, file id and one more column."""
+    """Return the rows ordered by partition, file id and another column."""
     if table.num_rows < 2 or _is_sorted(table, last):
         return table
     return table.sort_by([("partition", "ascending"), ("file_id", "ascending"), (last, "ascending")])
 
 
 def _is_sorted(table: pa.Table, last: str) -> bool:
-    """True if rows are in the order of partition, file id and one more column already."""
+    """Return True if rows are already ordered by partition, file id and another column."""
     before, after = table.slice(0, table.num_rows - 1), table.slice(1)
-    found = pc.less_equal(before[last], after[last])
+    ordered = pc.less_equal(before[last], after[last])
     for name in ("file_id", "partition"):
         earlier = pc.less(before[name], after[name])
-        found = pc.or_(earlier, pc.and_(pc.equal(before[name], after[name]), found))
-    return bool(pc.all(found).as_py())
+        ordered = pc.or_(earlier, pc.and_(pc.equal(before[name], after[name]), ordered))
+    return bool(pc.all(ordered).as_py())

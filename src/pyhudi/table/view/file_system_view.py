@@ -1,12 +1,12 @@
-"""The file-system view: which files make up a table, as of which instant. All columnar, no Python object per file.
+"""File-system view: the visible files of a table as of an instant. Columnar, without a Python object per file.
 
-A listing gives the files; the timeline says which of them count (``Timeline.contains_or_before_start``, cut at the
-instant of a time travel); completed replacecommits hide file groups; what is left falls into file slices: a base file
-and the log files that follow it.
+A listing returns the files. The timeline determines which of them are visible (``Timeline.contains_or_before_start``,
+restricted to the instant of a time travel), and completed replacecommits hide file groups. The remaining files are
+grouped into file slices: a base file and the log files that follow it.
 
-A log file of table version 6 carries the base instant of its slice in its name. From version 8 on it carries the
-instant of its delta commit and belongs to the newest base instant that is not after that commit's completion. A
-pending compaction opens a slice without a base file, whose logs a reader merges with the slice before.
+The name of a log file of table version 6 contains the base instant of its slice. From version 8 on it contains the
+instant of its delta commit, and the file belongs to the newest base instant that is not later than the completion of
+that commit. A pending compaction opens a slice without a base file, whose logs a reader merges with the previous slice.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ BASE_FILE_SCHEMA = pa.schema(
 
 
 Lister = Callable[["Storage", Sequence[str] | None], tuple[pa.Table, list[str]]]
-"""Gives the files of a table, or of some partitions, and the partition paths, as `list_files` does."""
+"""Lists the files of a table, or of some partitions, and the partition paths, like `list_files`."""
 
 
 class OpenTable(Protocol):
-    """Table as a view needs it: a ``TableMetaClient``, or one pinned to a moment."""
+    """Table as required by a view: a ``TableMetaClient``, or a pinned one."""
 
     @property
     def storage(self) -> Storage: ...
@@ -76,14 +76,13 @@ class OpenTable(Protocol):
 
 
 class FileSystemView:
-    """The files of a table (or of some partitions) and the slices they form.
+    """The files of a table (or of some partitions) and the slices that they form.
 
-    ``files`` has `FILE_SCHEMA`. ``replaced`` (partition, file_id, instant) names the file groups that each completed
-    replacecommit took out of view, ``pending`` (same columns) the slices that pending compactions have opened.
-    ``compactions`` are completed ones whose base files count from their requested time on where views are cut at a
-    completion time: they hold what had completed before they were requested, and no change of their own.
-    ``by_completion`` is set for table versions 8 and later; ``archived`` gives completion times of instants that have
-    left the active timeline.
+    ``files`` has `FILE_SCHEMA`. ``replaced`` (partition, file_id, instant) are the file groups replaced by each
+    completed replacecommit, ``pending`` (same columns) the slices that pending compactions have opened. ``compactions``
+    are completed ones whose base files are visible from their requested time on if views are restricted to a completion
+    time, because they hold only changes that had completed before they were requested. ``by_completion`` is set for
+    table versions 8 and later; ``archived`` returns completion times of archived instants.
     """
 
     def __init__(
@@ -116,13 +115,13 @@ class FileSystemView:
         lister: Lister | None = None,
         compactions: frozenset[str] = frozenset(),
     ) -> FileSystemView:
-        """List the table, or only the given partitions, and read what the timeline says about its files.
+        """List the table, or only the given partitions, and read the state of its files in the timeline.
 
         ``timeline`` defaults to the client's active timeline, ``lister`` to listing the storage.
         """
         active = client.active_timeline()
         known = active.timeline if timeline is None else timeline
-        files, found = (lister or list_files)(client.storage, partitions)
+        files, partition_paths = (lister or list_files)(client.storage, partitions)
         files = without_orphaned_files(active, files)
         by_completion = client.config.version >= 8
         return cls(
@@ -133,26 +132,26 @@ class FileSystemView:
             by_completion=by_completion,
             archived=completions_of_archived(client.storage, active, files, known) if by_completion else None,
             compactions=compactions,
-            partitions=found,
+            partitions=partition_paths,
         )
 
     def __repr__(self) -> str:
         return f"FileSystemView({self.files.num_rows} files in {len(self.partitions)} partitions)"
 
-    # --- what is visible ---------------------------------------------------------------------------------------------
+    # --- visibility ---------------------------------------------------------------------------------------------------
 
     def base_files(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
-        """Return all committed base files of file groups that are not replaced (`BASE_FILE_SCHEMA`), older versions
-        included.
+        """Return all committed base files of file groups that are not replaced (`BASE_FILE_SCHEMA`), including older
+        versions.
 
-        ``as_of`` cuts at a requested time, ``completed_by`` at a completion time, both inclusive.
+        ``as_of`` limits the requested time, ``completed_by`` the completion time, both inclusive.
         """
         counts = self._instant_counts(as_of, completed_by)
         base = self._committed(BASE, counts)
         return self._not_replaced(base, counts).select(BASE_FILE_SCHEMA.names)
 
     def latest_base_files(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
-        """The newest committed base file of every visible file group: what a read-optimized query reads."""
+        """Return the newest committed base file of every visible file group, as read by a read-optimized query."""
         base = self.base_files(as_of, completed_by=completed_by)
         group = group_codes(base)
         order = np.lexsort((ranks(base["token"]), ranks(base["instant"]), group))
@@ -160,9 +159,9 @@ class FileSystemView:
         return in_order(base.take(pa.array(order[last])), "instant")
 
     def latest_slices(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
-        """The newest slice of every visible file group (`SLICE_SCHEMA`), as a snapshot query merges it.
+        """Return the newest slice of every visible file group (`SLICE_SCHEMA`), as merged by a snapshot query.
 
-        Logs of a slice that a pending compaction has opened are part of the slice before, which they update.
+        Logs of a slice that a pending compaction has opened are part of the previous slice, which they update.
         """
         slices = self._slices(as_of, completed_by, split_pending=False)
         if is_strict(slices):
@@ -171,23 +170,23 @@ class FileSystemView:
         return slices.filter(pa.array(np.append(np.diff(group) != 0, True)))
 
     def all_slices(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
-        """Return every slice of the visible file groups (`SLICE_SCHEMA`), those opened by pending compactions
-        included."""
+        """Return all slices of the visible file groups (`SLICE_SCHEMA`), including those opened by pending
+        compactions."""
         return self._slices(as_of, completed_by, split_pending=True)
 
     def replaced_groups(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
-        """File groups hidden by replacecommits up to that time: partition, file_id, instant."""
+        """Return file groups hidden by replacecommits up to that time: partition, file_id, instant."""
         counts = self._instant_counts(as_of, completed_by)
         return self._replaced.filter(where(self._replaced["instant"], counts))
 
     def completions(self, instants: pa.ChunkedArray) -> pa.Array:
-        """Return the completion times of instants; the requested time where that is not known."""
+        """Return the completion times of instants, or their requested times if unknown."""
         return mapped(instants, self._completion)
 
     def replaced_slices(self, before: str | None = None) -> pa.Table:
-        """Return every slice (`SLICE_SCHEMA`) of file groups that replacecommits have taken out of view.
+        """Return all slices (`SLICE_SCHEMA`) of file groups replaced by replacecommits.
 
-        ``before`` takes only replacecommits that were requested earlier.
+        ``before`` restricts them to replacecommits that were requested earlier.
         """
         counts = self._instant_counts(None, None)
         gone = self._replaced.filter(
@@ -200,7 +199,7 @@ class FileSystemView:
         files = events.filter(in_groups(events, gone))
         return fold_slices(files) if files.num_rows else SLICE_SCHEMA.empty_table()
 
-    # --- how ---------------------------------------------------------------------------------------------------------
+    # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _instant_counts(self, as_of: str | None, completed_by: str | None) -> Callable[[str], bool]:
         timeline = self.timeline
@@ -230,12 +229,14 @@ class FileSystemView:
         return files.filter(pc.invert(in_groups(files, hidden)))
 
     def _logs(self, counts: Callable[[str], bool], as_of: str | None) -> pa.Table:
-        """Visible log files with the column ``key``: what places them among the base instants of their group."""
+        """Return visible log files with the column ``key``, which positions them among the base instants of their
+        group."""
         if self._by_completion:
             logs = self._committed(LOG, counts)
             key = self.completions(logs["instant"])
         else:
-            # committed or not is told block by block: the name has the slice's base instant, not the writer's
+            # Visibility is determined block by block, because the name contains the base instant of the slice, not that
+            # of the writer.
             logs = self.files.filter(pc.equal(self.files["kind"], LOG))
             if as_of is not None:
                 logs = logs.filter(pc.less_equal(logs["instant"], as_of))

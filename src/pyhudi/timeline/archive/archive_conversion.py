@@ -1,6 +1,6 @@
-"""The archived timeline in the other layout, for upgrades and downgrades; docs/format/core.md, section 3.
+"""Conversion of the archived timeline between layouts, for upgrades and downgrades; docs/format/core.md, section 3.
 
-What is archived is copied, part by part, and never taken away here. Both directions can be repeated.
+Archived instants are copied in parts and never deleted here. Both directions can be repeated.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline_layout import Layout
 
 _PART = 500
-"""Instants that are converted at a time."""
+"""Number of instants that are converted at once."""
 _PLAN_FIELDS = {
     "hoodieCompactionPlan": Action.COMPACTION,
     "hoodieCleanerPlan": Action.CLEAN,
     "hoodieRequestedReplaceMetadata": Action.REPLACE_COMMIT,
 }
 _PLANNED_AS = {Action.COMMIT: Action.COMPACTION, Action.DELTA_COMMIT: Action.LOG_COMPACTION}
-"""Actions of the plans of instants that are completed as another action."""
+"""Actions of the plans of instants that complete as another action."""
 _log = logging.getLogger(__name__)
 
 
@@ -47,19 +47,19 @@ def archive_to_lsm(storage: Storage, source: Layout, target: Layout, merge: int 
     """Copy the archive of layout 1 into the (empty) one of layout 2.
 
     Raises:
-        CorruptInstantError: an archive file cannot be parsed.
+        CorruptInstantError: An archive file cannot be parsed.
     """
     lsm_timeline.append(storage, target, _lsm_parts(storage, source))
     lsm_timeline.tidy(storage, target, merge)
 
 
 def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int = archive_log.BATCH) -> None:
-    """Copy the archive of layout 2 into that of layout 1; what is there already stays and is not added again.
+    """Copy the archive of layout 2 into that of layout 1. Instants that exist there are not added again.
 
-    Restores and index builds are left out: layout 1 cannot archive them.
+    Restores and index builds are omitted, because layout 1 cannot archive them.
 
     Raises:
-        CorruptInstantError: archive files cannot be parsed.
+        CorruptInstantError: An archive file cannot be parsed.
     """
     there = read_history(storage, target, metadata=False)
     known = set(zip(there["requested"].to_pylist(), there["action"].to_pylist(), strict=True))
@@ -72,7 +72,7 @@ def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int 
         missing = [row for row in rows if (row["requested"], row["action"]) not in known]
         left_out = [row["requested"] for row in missing if row["action"] not in archive_log.ACTIONS]
         if left_out:
-            _log.warning("not archived in the older form: %s", ", ".join(left_out))
+            _log.warning("not archived in layout 1: %s", ", ".join(left_out))
         entries = [e for row in missing if row["action"] in archive_log.ACTIONS for e in _log_entries(storage, row)]
         if entries:
             archive_log.append(storage, target, entries, batch)
@@ -87,14 +87,13 @@ def _log_entries(storage: Storage, row: dict[str, Any]) -> Iterator[tuple[Instan
         content = decode_commit(data).encode(6, action) if action in WRITE_ACTIONS and data else data
     except FormatError as e:
         raise CorruptInstantError(
-            f"the archived {action} {requested} of {storage.root} cannot be parsed ({e}); restore the archive from a "
-            "backup"
+            f"cannot parse the archived {action} {requested} of {storage.root} ({e}); restore the archive from a backup"
         ) from e
     yield Instant(requested, action, State.COMPLETED, None, ""), content, row["completion"]
 
 
 def _lsm_parts(storage: Storage, source: Layout) -> Iterator[pa.Table]:
-    """The instants of the archive, each once, in parts that are sorted."""
+    """Yield the instants of the archive, each once, in sorted parts."""
     plans: dict[tuple[str, str], bytes] = {}
     seen: set[tuple[str, str]] = set()
     rows: list[dict[str, Any]] = []
@@ -128,7 +127,7 @@ def _lsm_row(record: dict[str, Any], action: str, plan: bytes | None) -> dict[st
 
 
 def _plan(record: dict[str, Any]) -> bytes | None:
-    """The content of the requested file of a service."""
+    """Return the content of the requested file of a service."""
     if record.get("actionState") != State.REQUESTED:
         return None
     for name, action in _PLAN_FIELDS.items():

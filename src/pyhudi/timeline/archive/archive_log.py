@@ -1,7 +1,7 @@
-"""The archived timeline of layout 1; docs/format/core.md, section 3.1.
+"""Archived timeline of layout 1; docs/format/core.md, section 3.1.
 
-It consists of log files ``.commits_.archive.<N>_1-0-1`` of Avro blocks, with one record for each state file of an
-instant. A run writes its instants to a new file, which is there as a whole or not at all.
+It consists of log files ``.commits_.archive.<N>_1-0-1`` of Avro blocks, with one record per state file of an instant. A
+run writes its instants to a new file, which appears atomically.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline_layout import Layout
 
 BATCH = 10
-"""Records of a block (``hoodie.commits.archival.batch``)."""
+"""Number of records in a block (``hoodie.commits.archival.batch``)."""
 ACTIONS = frozenset(
     {
         Action.COMMIT,
@@ -45,7 +45,7 @@ ACTIONS = frozenset(
         Action.SAVEPOINT,
     }
 )
-"""Actions, in the form of completed ones, for which Apache Hudi archives instants; restores and indexing stay."""
+"""Actions, by their completed names, whose instants Apache Hudi archives; restores and indexing are not among them."""
 _TOKEN = "1-0-1"
 _PENDING = frozenset((a, s) for a in (Action.COMMIT, Action.DELTA_COMMIT) for s in (State.REQUESTED, State.INFLIGHT))
 _COMMITS = {
@@ -55,7 +55,7 @@ _COMMITS = {
     (Action.REPLACE_COMMIT, State.INFLIGHT): "HoodieInflightReplaceMetadata",
     (Action.REPLACE_COMMIT, State.COMPLETED): "hoodieReplaceCommitMetadata",
 }
-"""Fields for the contents of commit metadata, by action and state."""
+"""Fields for commit metadata, by action and state."""
 _OTHERS = {
     (Action.REPLACE_COMMIT, State.REQUESTED): "hoodieRequestedReplaceMetadata",
     (Action.CLEAN, State.REQUESTED): "hoodieCleanerPlan",
@@ -66,19 +66,19 @@ _OTHERS = {
     (Action.COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
     (Action.LOG_COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
 }
-"""Fields for the contents of plans and results. Other state files leave their name only."""
+"""Fields for plans and results. Of other state files only the name is archived."""
 _ROLLING_STAT = {"ROLLING_STAT": ""}
-"""Entry that Apache Hudi adds to the extra metadata of every commit that it archives."""
+"""Entry that Apache Hudi adds to the extra metadata of every archived commit."""
 
 
 def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> list[Instant]:
-    """Return those of completed instants that are in the newest archive file, as a run leaves them that died.
+    """Return the completed instants that are in the newest archive file, as left behind by a killed run.
 
     Raises:
-        CorruptInstantError: the file cannot be parsed.
+        CorruptInstantError: The file cannot be parsed.
     """
     files = archive_files(storage, layout)
-    # instants leave the timeline in the order of their records
+    # Instants leave the timeline in the order of their records.
     if not files or last_of_archive_file(storage, files[-1]) not in {i.requested for i in instants}:
         return []
     there = completed_in_archive_file(storage, files[-1])
@@ -88,17 +88,18 @@ def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> l
 def add(
     storage: Storage, active: ActiveTimeline, instants: Sequence[Instant], timezone: str, batch: int = BATCH
 ) -> None:
-    """Archive completed instants; ``instants`` are sorted, and there are some. ``timezone`` is that of the timeline,
-    ``batch`` the number of records of a block.
+    """Archive completed instants, a sorted and non-empty sequence.
+
+    ``timezone`` is that of the timeline, ``batch`` the number of records per block.
 
     Raises:
-        CorruptInstantError: the file of an instant cannot be parsed.
-        InstantNotFoundError: an instant has gone from the active timeline.
-        TimelineError: an instant has none of `ACTIONS`.
+        CorruptInstantError: The file of an instant cannot be parsed.
+        InstantNotFoundError: An instant has disappeared from the active timeline.
+        TimelineError: The action of an instant is not one of `ACTIONS`.
     """
     for instant in instants:
         if instant.family not in ACTIONS:
-            raise TimelineError(f"{instant} cannot be archived in layout 1; leave it on the active timeline")
+            raise TimelineError(f"{instant} cannot be archived in layout 1; leave it in the active timeline")
     changed = _change_times(storage, active.layout, timezone)
     states = [state for instant in instants for state in reversed(active.states(instant))]
     schema = _schema()
@@ -109,11 +110,12 @@ def add(
 def append(
     storage: Storage, layout: Layout, entries: Iterable[tuple[Instant, bytes, str | None]], batch: int = BATCH
 ) -> None:
-    """Add the state files of archived instants as one archive file: instant, content as of version 6, and the time at
-    which the state was reached.
+    """Write the state files of archived instants to one archive file.
+
+    Each entry is an instant, its content as of version 6, and the time at which the state was reached.
 
     Raises:
-        FormatError: the content of a state file cannot be parsed.
+        FormatError: The content of a state file cannot be parsed.
     """
     schema = _schema()
     _write(storage, layout, schema, [_encoded(state, schema, changed, data) for state, data, changed in entries], batch)
@@ -130,25 +132,26 @@ def _write(storage: Storage, layout: Layout, schema: str, records: Sequence[byte
 
 @dataclass(frozen=True, slots=True)
 class SmallFiles:
-    """Archive files that are merged: as soon as there are ``count`` of less than ``limit`` bytes."""
+    """Condition for merging archive files: at least ``count`` files of fewer than ``limit`` bytes."""
 
     count: int
     limit: int
 
 
 def merge_small_files(storage: Storage, layout: Layout, small: SmallFiles, batch: int = BATCH) -> None:
-    """Put the oldest small archive files into a new one, each record once. A run that dies before the old files are
-    deleted leaves records twice, which readers and the next run see through.
+    """Merge the oldest small archive files into a new one, each record once.
+
+    If a run is killed before the old files are deleted, records occur twice, which readers and the next run handle.
 
     Raises:
-        CorruptInstantError: a file cannot be parsed.
+        CorruptInstantError: A file cannot be parsed.
     """
     listed = storage.list(layout.history)
     sizes = dict(zip(listed["path"].to_pylist(), listed["size"].to_pylist(), strict=True))
-    found = [path for path in archive_files(storage, layout) if sizes.get(path, 0) < small.limit]
-    if len(found) < max(small.count, 2):
+    paths = [path for path in archive_files(storage, layout) if sizes.get(path, 0) < small.limit]
+    if len(paths) < max(small.count, 2):
         return
-    merged = found[: max(small.count, 2)]
+    merged = paths[: max(small.count, 2)]
     by_schema: dict[str, dict[bytes, None]] = {}
     for path in merged:
         for schema, record in archive_datums(storage, path):
@@ -162,14 +165,14 @@ def merge_small_files(storage: Storage, layout: Layout, small: SmallFiles, batch
 
 
 def _change_times(storage: Storage, layout: Layout, timezone: str) -> dict[str, str]:
-    """Modification times of the files of the active timeline, as instant times by path."""
+    """Return the modification times of the files of the active timeline, as instant times by path."""
     listed = storage.list(layout.folder)
     millis = zip(listed["path"].to_pylist(), listed["mtime_ms"].to_pylist(), strict=True)
     return {path: instant_of_millis(moment, timezone) for path, moment in millis}
 
 
 def _record(active: ActiveTimeline, state: Instant, schema: str, changed: str | None) -> bytes:
-    """The record of a state file."""
+    """Return the record of a state file."""
     with active.parsing(state):
         return _encoded(state, schema, changed, active.read(state))
 
@@ -189,7 +192,7 @@ def _encoded(state: Instant, schema: str, changed: str | None, data: bytes) -> b
 
 
 def _payload(state: Instant, data: bytes) -> dict[str, Any]:
-    """The content of a state file under its field; nothing for a state without one, or for most empty files."""
+    """Return the content of a state file under its field; nothing for a state without one, or for most empty files."""
     key = (state.action, state.state)
     if key in _COMMITS and (data or key in _PENDING):
         return {_COMMITS[key]: _commit(json.loads(data) if data else {})}
@@ -197,10 +200,10 @@ def _payload(state: Instant, data: bytes) -> dict[str, Any]:
 
 
 def _commit(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Commit metadata as archives have it."""
+    """Return commit metadata in the form of archives."""
     extra = {name: value for name, value in (metadata.get("extraMetadata") or {}).items() if value is not None}
-    found = {"partitionToWriteStats": {}, "operationType": "UNKNOWN", **metadata}
-    return found | {"extraMetadata": extra | _ROLLING_STAT, "version": None}
+    commit = {"partitionToWriteStats": {}, "operationType": "UNKNOWN", **metadata}
+    return commit | {"extraMetadata": extra | _ROLLING_STAT, "version": None}
 
 
 def _block(schema: str, records: Sequence[bytes]) -> Sequence[Buffer]:

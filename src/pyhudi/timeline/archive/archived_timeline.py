@@ -1,11 +1,11 @@
-"""The archived timeline, as Arrow: the LSM files of layout 2 and the ``.commits_.archive.*`` log files of layout 1.
+"""Archived timeline as Arrow: the LSM files of layout 2 and the log files ``.commits_.archive.*`` of layout 1.
 
-Both readers give one row per archived instant (:data:`HISTORY_SCHEMA`), sorted by requested time.
+Both readers return one row per archived instant (:data:`HISTORY_SCHEMA`), sorted by requested time.
 
-Layout 2 keeps parquet files that a manifest lists and a file ``_version_`` that names the manifest; other files are
-garbage. File names bear the first and last instant of the file, but not reliably (an upgrade from version 6 writes them
-in the order of the old archive), so only the parquet statistics are used to skip files. Layout 1 keeps one Avro record
-per state file of an instant.
+Layout 2 has Parquet files that a manifest lists, and a file ``_version_`` with the number of the manifest; other files
+are garbage. File names contain the first and last instant of the file, but not reliably (an upgrade from version 6
+writes them in the order of the old archive), so only Parquet statistics are used to skip files. Layout 1 has one Avro
+record per state file of an instant.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ HISTORY_SCHEMA = pa.schema(
         ("plan", pa.binary()),
     ]
 )
-"""``completion`` is null in layout 1. ``action`` is the completed one (commit for a compaction). ``metadata`` are the
-bytes of the completed file (in layout 1 made again from the archived record), ``plan`` those of the requested file
-where the archive has them; both are null when not asked for."""
+"""``completion`` is null in layout 1. ``action`` is the completed one (commit for a compaction). ``metadata`` is the
+content of the completed file (in layout 1 reconstructed from the archived record), ``plan`` that of the requested file
+if the archive has it; both are null if not requested."""
 
 _LSM_COLUMNS = {
     "requested": "instantTime",
@@ -55,9 +55,9 @@ _LSM_COLUMNS = {
     "plan": "plan",
 }
 VERSION_FILE = "_version_"
-"""Beside the manifests: the number of the one that counts."""
+"""File with the number of the current manifest."""
 ARCHIVE_PREFIX = ".commits_.archive."
-"""Prefix of the names of archive files of layout 1; their number follows."""
+"""Prefix of the names of archive files of layout 1, followed by their number."""
 _RACE_RETRIES = 5
 _COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata", "hoodieCompactionMetadata")
 _RESULT_FIELDS = {
@@ -77,10 +77,10 @@ def read_history(
     up_to: str | None = None,
     metadata: bool = True,
 ) -> pa.Table:
-    """Archived instants with ``after < requested <= up_to`` as HISTORY_SCHEMA, sorted; empty without an archive.
+    """Return archived instants with ``after < requested <= up_to`` as HISTORY_SCHEMA, sorted; empty without an archive.
 
     Raises:
-        CorruptInstantError: a manifest or archive file cannot be parsed.
+        CorruptInstantError: A manifest or archive file cannot be parsed.
     """
     wanted = None
     if after is not None:
@@ -101,17 +101,17 @@ def read_history(
 
 
 def archived_completions(storage: Storage, layout: Layout, wanted: Collection[str]) -> dict[str, str]:
-    """Completion times of archived instants by requested time; those not archived are left out. Empty in layout 1."""
+    """Return completion times of archived instants by requested time; other instants are omitted. Empty in layout 1."""
     if layout.version < 2 or not wanted:
         return {}
     among = pc.field("instantTime").isin(sorted(wanted))
     table = _retry(lambda: _read_lsm(storage, layout, ["requested", "completion"], among))
-    found = zip(table["requested"].to_pylist(), table["completion"].to_pylist(), strict=True)
-    return {requested: completion for requested, completion in found if completion is not None}
+    pairs = zip(table["requested"].to_pylist(), table["completion"].to_pylist(), strict=True)
+    return {requested: completion for requested, completion in pairs if completion is not None}
 
 
 def _retry(read: Callable[[], _T]) -> _T:
-    """Read again when a file went away in between: another writer compacted or cleaned the archive."""
+    """Repeat a read if a file disappeared, because another writer compacted or cleaned the archive."""
     for left in range(_RACE_RETRIES, -1, -1):
         try:
             return read()
@@ -123,7 +123,7 @@ def _retry(read: Callable[[], _T]) -> _T:
 
 def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Expression | None) -> pa.Table:
     tables = [HISTORY_SCHEMA.empty_table()]
-    # names begin with the first instant, mostly, so that what is read needs no sorting
+    # Most names start with the first instant, so that the result is already sorted.
     for name in sorted(file["fileName"] for file in manifest_files(storage, layout)):
         path = f"{layout.history}/{name}"
         try:
@@ -131,7 +131,8 @@ def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Exp
                 read = pq.read_table(source, columns=[_LSM_COLUMNS[n] for n in names], filters=wanted)
         except FormatError as e:
             raise CorruptInstantError(
-                f"archive file {storage.uri(path)} is no parquet file of the timeline ({e}); restore it from a backup"
+                f"archive file {storage.uri(path)} is not a Parquet file of the timeline ({e}); restore it from a "
+                "backup"
             ) from e
         columns = [
             read[_LSM_COLUMNS[f.name]].cast(f.type) if f.name in names else pa.nulls(read.num_rows, f.type)
@@ -142,10 +143,10 @@ def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Exp
 
 
 def manifest_number(storage: Storage, layout: Layout) -> int:
-    """The number of the manifest that says what the archived timeline (layout 2) consists of; 0 before the first one.
+    """Return the number of the current manifest of the archived timeline (layout 2); 0 before the first one.
 
     Raises:
-        CorruptInstantError: it is none.
+        CorruptInstantError: The version file is invalid.
     """
     path = f"{layout.history}/{VERSION_FILE}"
     try:
@@ -154,18 +155,18 @@ def manifest_number(storage: Storage, layout: Layout) -> int:
         return 0
     if not text.isdecimal():
         raise CorruptInstantError(
-            f"{storage.uri(path)} has {text!r} instead of the number of a manifest; write that of the newest manifest "
-            "beside it"
+            f"{storage.uri(path)} contains {text!r} instead of the number of a manifest; write the number of the "
+            "newest manifest in its folder into it"
         )
     return int(text)
 
 
 def manifest_files(storage: Storage, layout: Layout, number: int | None = None) -> list[dict[str, Any]]:
-    """The files (``fileName``, ``fileLen``) that the current manifest lists, or that of a number; none when nothing has
-    been archived.
+    """Return the files (``fileName``, ``fileLen``) of the current manifest, or of the one with the given number; none
+    if nothing has been archived.
 
     Raises:
-        CorruptInstantError: it cannot be parsed.
+        CorruptInstantError: The manifest cannot be parsed.
     """
     number = manifest_number(storage, layout) if number is None else number
     if not number:
@@ -176,28 +177,28 @@ def manifest_files(storage: Storage, layout: Layout, number: int | None = None) 
         return [{"fileName": str(file["fileName"]), "fileLen": int(file.get("fileLen", 0))} for file in files]
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise CorruptInstantError(
-            f"manifest {storage.uri(path)} of the archived timeline cannot be parsed ({e!r}); restore it from a "
-            f"backup, or write the number of an older manifest into {VERSION_FILE} beside it"
+            f"cannot parse manifest {storage.uri(path)} of the archived timeline ({e!r}); restore it from a "
+            f"backup, or write the number of an older manifest into {VERSION_FILE} in its folder"
         ) from e
 
 
 def archive_files(storage: Storage, layout: Layout) -> list[str]:
-    """Paths of the archive files of layout 1, the newest last."""
+    """Return the paths of the archive files of layout 1, the newest last."""
     paths: list[str] = storage.list(layout.history)["path"].to_pylist()
     return sorted((p for p in paths if p.rpartition("/")[2].startswith(ARCHIVE_PREFIX)), key=archive_number)
 
 
 def archive_number(path: str) -> int:
-    """The number of an archive file of layout 1, 0 if it has none."""
+    """Return the number of an archive file of layout 1, 0 if it has none."""
     text = path.rpartition("/")[2].removeprefix(ARCHIVE_PREFIX).partition("_")[0]
     return int(text) if text.isdecimal() else 0
 
 
 def completed_in_archive_file(storage: Storage, path: str) -> set[tuple[str, str]]:
-    """Requested times and actions of the instants that are completed in an archive file of layout 1.
+    """Return requested times and actions of the completed instants in an archive file of layout 1.
 
     Raises:
-        CorruptInstantError: it cannot be parsed.
+        CorruptInstantError: The file cannot be parsed.
     """
     return {(record["commitTime"], record["actionType"]) for record in _completed_records(storage, path)}
 
@@ -208,10 +209,10 @@ def _read_archive(storage: Storage, layout: Layout, metadata: bool) -> pa.Table:
 
 
 def last_of_archive_file(storage: Storage, path: str) -> str | None:
-    """The requested time of the last record of an archive file of layout 1; None: it has no records.
+    """Return the requested time of the last record of an archive file of layout 1; None if it has no records.
 
     Raises:
-        CorruptInstantError: it cannot be parsed.
+        CorruptInstantError: The file cannot be parsed.
     """
     with _archive_errors(storage, path):
         last = deque(_archive_datums(storage.read(path)), maxlen=1)
@@ -219,21 +220,20 @@ def last_of_archive_file(storage: Storage, path: str) -> str | None:
 
 
 def archive_datums(storage: Storage, path: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the records of an archive file of layout 1 as they are, with the schema of each; blocks that are cut off
-    have none.
+    """Yield the encoded records of an archive file of layout 1 with their schemas; truncated blocks have none.
 
     Raises:
-        CorruptInstantError: it cannot be parsed.
+        CorruptInstantError: The file cannot be parsed.
     """
     with _archive_errors(storage, path):
         yield from _archive_datums(storage.read(path))
 
 
 def archive_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
-    """Yield all records of an archive file of layout 1, one for each state file of an instant.
+    """Yield all records of an archive file of layout 1, one per state file of an instant.
 
     Raises:
-        CorruptInstantError: it cannot be parsed.
+        CorruptInstantError: The file cannot be parsed.
     """
     with _archive_errors(storage, path):
         yield from starmap(decode_avro, _archive_datums(storage.read(path)))
@@ -249,12 +249,12 @@ def _archive_errors(storage: Storage, path: str) -> Iterator[None]:
         yield
     except FormatError as e:
         raise CorruptInstantError(
-            f"archive file {storage.uri(path)} cannot be parsed ({e}); restore it from a backup"
+            f"cannot parse archive file {storage.uri(path)} ({e}); restore it from a backup"
         ) from e
 
 
 def _archive_datums(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Schema and bytes of each record."""
+    """Yield schema and bytes of each record."""
     for block in scan_blocks(data):
         if block.type is BlockType.AVRO_DATA:
             schema = block.schema
@@ -266,7 +266,7 @@ def _archive_datums(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 def is_completed_record(record: dict[str, Any]) -> bool:
     """Return True for the record of a completed state."""
-    # releases before 0.6 archived completed instants only and did not say so
+    # Releases before 0.6 archived only completed instants, without recording the state.
     return (record.get("actionState") or State.COMPLETED) == State.COMPLETED
 
 
@@ -276,7 +276,7 @@ def _archive_row(record: dict[str, Any], metadata: bool) -> dict[str, Any]:
 
 
 def archived_content(record: dict[str, Any], version: int = 6) -> bytes | None:
-    """Return the content of the completed file of a record, made again as a table of the given version has it."""
+    """Return the content of the completed file of a record in the form of the given table version."""
     for name in _COMMIT_FIELDS:
         payload = record.get(name)
         if payload is not None and "partitionToWriteStats" in payload:
@@ -288,7 +288,7 @@ def archived_content(record: dict[str, Any], version: int = 6) -> bytes | None:
 
 
 def _unique(table: pa.Table) -> pa.Table:
-    """Sorted by requested time; of an instant that was archived twice (the archiver died and began again) one row."""
+    """Sort by requested time, with one row per instant that was archived twice (after a killed run)."""
     if _is_ascending(table["requested"]):
         return table
     table = table.sort_by([("requested", "ascending"), ("action", "ascending")])
@@ -300,7 +300,7 @@ def _unique(table: pa.Table) -> pa.Table:
 
 
 def _is_ascending(texts: pa.ChunkedArray) -> bool:
-    """True if each text is greater than the one before. Chunks are not put together: they may be large."""
+    """Return True if the texts are strictly ascending. Chunks are not combined, because they may be large."""
     last: pa.Scalar | None = None
     for chunk in texts.chunks:
         if not len(chunk):

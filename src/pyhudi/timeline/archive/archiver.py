@@ -1,7 +1,7 @@
 """Archival of instants from the active timeline.
 
-Instants are archived first, and leave the active timeline then. At every point of death readers see each instant,
-active or archived or both, and the next run goes on. The caller holds the table's lock.
+Instants are archived first and then removed from the active timeline. If the process is killed at any point, readers
+see each instant in one or both of them, and the next run continues. The caller holds the lock of the table.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 
 def archival_end(timeline: Timeline, *, least: int, most: int, before: Iterable[str]) -> str | None:
-    """Return the instant before which a timeline can be archived; None while it has no more than ``most`` commits.
+    """Return the instant up to which (exclusive) a timeline can be archived; None while it has at most ``most``
+    commits.
 
     Args:
-        timeline: the active timeline.
-        least: completed commits that stay.
-        most: completed commits from which on there is archival.
-        before: instants that stay, with all that come after them.
+        timeline: The active timeline.
+        least: Number of completed commits that are kept.
+        most: Number of completed commits above which archival starts.
+        before: Instants that are kept, with all later ones.
     """
     commits = timeline.completed().writes()
     if len(commits) <= max(least, most):
@@ -45,20 +46,19 @@ def archive(
     merge: int = lsm_timeline.BATCH,
     small: archive_log.SmallFiles | None = None,
 ) -> None:
-    """Move completed instants into the archived timeline, from which `pyhudi.timeline.archive.archived_timeline` reads
-    them.
+    """Move completed instants to the archived timeline (`pyhudi.timeline.archive.archived_timeline`).
 
     ``timezone`` is ``hoodie.table.timeline.timezone``, ``block`` the number of records of a block (layout 1), ``merge``
-    that of the files of a level which are merged (layout 2), ``small`` says which files of layout 1 are.
+    the number of files of a level that are merged (layout 2), ``small`` the condition for merging files of layout 1.
 
     Raises:
-        CorruptInstantError: the manifest of the archived timeline, or (in layout 1) its newest file or the file of an
+        CorruptInstantError: The manifest of the archived timeline, or (in layout 1) its newest file or the file of an
             instant, cannot be parsed.
-        InstantNotFoundError: an instant has gone from the active timeline.
-        TimelineError: an instant has an action that is not archived (see `can_archive`).
+        InstantNotFoundError: An instant has disappeared from the active timeline.
+        TimelineError: The action of an instant is not archived (see `can_archive`).
     """
     layout = active.layout
-    there = set(_archived(storage, layout, instants))  # by a run that died
+    there = set(_archived(storage, layout, instants))  # By a killed run.
     new = sorted(i for i in instants if i not in there)
     if new and layout.version >= 2:
         lsm_timeline.add(storage, active, new)
@@ -72,16 +72,17 @@ def archive(
 
 
 def can_archive(layout: Layout, instant: Instant) -> bool:
-    """Return True if the archived timeline of the layout holds instants of such an action."""
+    """Return True if the archived timeline of the layout holds instants of this action."""
     return layout.version >= 2 or instant.family in archive_log.ACTIONS
 
 
 def finish(storage: Storage, active: ActiveTimeline) -> list[Instant]:
-    """Take those instants off the active timeline that are archived already, which an archival has left that died;
-    returns them. The caller holds the table's lock.
+    """Remove instants from the active timeline that are already archived, left behind by a killed run. Return them.
+
+    The caller holds the lock of the table.
 
     Raises:
-        CorruptInstantError: the manifest of the archived timeline, or (in layout 1) its newest file, cannot be parsed.
+        CorruptInstantError: The manifest of the archived timeline, or (in layout 1) its newest file, cannot be parsed.
     """
     left = _archived(storage, active.layout, active.timeline.completed().instants)
     _take_off(active, left)
@@ -96,6 +97,6 @@ def _archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> 
 
 def _take_off(active: ActiveTimeline, instants: Sequence[Instant]) -> None:
     for instant in sorted(instants):
-        # the completed file last: without it the others would look like a write that has failed
+        # The completed file is deleted last: without it, the others would look like a failed write.
         for state in sorted(active.states(instant), key=lambda i: i.state.rank):
             active.delete(state)

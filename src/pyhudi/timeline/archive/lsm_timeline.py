@@ -1,6 +1,6 @@
-"""The archived timeline of layout 2; docs/format/core.md, section 3.2.
+"""Archived timeline of layout 2; docs/format/core.md, section 3.2.
 
-It is a log-structured merge tree of parquet files. A run writes its instants to a file of level 0, then a manifest that
+It is a log-structured merge tree of Parquet files. A run writes its instants to a file of level 0, then a manifest that
 lists it, then the number of that manifest. Small files are merged into the next level.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline_layout import Layout
 
 BATCH = 10
-"""Files of a level that are merged into one of the next (``hoodie.timeline.compaction.batch.size``)."""
+"""Number of files of a level that are merged into one of the next (``hoodie.timeline.compaction.batch.size``)."""
 _KEPT_MANIFESTS = 3
 ROW_VERSION = 1
 LSM_SCHEMA = pa.schema(
@@ -50,10 +50,10 @@ _Files = list[dict[str, Any]]
 
 
 def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> list[Instant]:
-    """Return those of completed instants that are archived.
+    """Return the completed instants that are archived.
 
     Raises:
-        CorruptInstantError: the manifest of the archived timeline cannot be parsed.
+        CorruptInstantError: The manifest of the archived timeline cannot be parsed.
     """
     first = min((i.requested for i in instants), default=None)
     names = [file["fileName"] for file in manifest_files(storage, layout)]
@@ -64,22 +64,22 @@ def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> l
 
 
 def add(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> None:
-    """Archive completed instants; ``instants`` are sorted, and there are some.
+    """Archive completed instants, a sorted and non-empty sequence.
 
     Raises:
-        CorruptInstantError: the manifest of the archived timeline cannot be parsed.
-        InstantNotFoundError: an instant has gone from the active timeline.
+        CorruptInstantError: The manifest of the archived timeline cannot be parsed.
+        InstantNotFoundError: An instant has disappeared from the active timeline.
     """
     rows = pa.Table.from_pylist([_row(active, i) for i in instants], schema=LSM_SCHEMA)
     append(storage, active.layout, [rows])
 
 
 def append(storage: Storage, layout: Layout, parts: Iterable[pa.Table]) -> None:
-    """Add archived instants (`LSM_SCHEMA`, each part sorted by instant and not empty): a file for each part, and one
+    """Write archived instants (`LSM_SCHEMA`, each part sorted by instant and not empty): one file per part, and one
     manifest.
 
     Raises:
-        CorruptInstantError: the manifest of the archived timeline cannot be parsed.
+        CorruptInstantError: The manifest of the archived timeline cannot be parsed.
     """
     files = manifest_files(storage, layout)
     added = [write_file(storage, layout, rows, 0) for rows in parts]
@@ -88,7 +88,7 @@ def append(storage: Storage, layout: Layout, parts: Iterable[pa.Table]) -> None:
 
 
 def tidy(storage: Storage, layout: Layout, batch: int = BATCH) -> None:
-    """Merge small files, ``batch`` of a level at a time, and delete what nobody reads any more."""
+    """Merge small files, ``batch`` of a level at a time, and delete obsolete files."""
     _merge_levels(storage, layout, batch)
     _clean(storage, layout)
 
@@ -107,7 +107,7 @@ def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
 
 
 def write_file(storage: Storage, layout: Layout, rows: pa.Table, level: int) -> dict[str, Any]:
-    """Write a file of a level; returns its entry of the manifest. ``rows`` are sorted by instant."""
+    """Write a file of a level. Return its manifest entry. ``rows`` are sorted by instant."""
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, LSM_SCHEMA, compression="gzip", store_schema=False) as writer:
         writer.write_table(rows)
@@ -128,7 +128,7 @@ def _publish(storage: Storage, layout: Layout, files: _Files) -> None:
 
 
 def _merge_levels(storage: Storage, layout: Layout, batch: int) -> None:
-    """Merge the oldest files of each level that has many into one of the next level."""
+    """Merge the oldest files of each level with many files into one of the next level."""
     level = 0
     while True:
         files = manifest_files(storage, layout)
@@ -150,9 +150,9 @@ def _merge_levels(storage: Storage, layout: Layout, batch: int) -> None:
 
 
 def _last_of(name: str) -> str:
-    """The last instant of a file."""
+    """Return the last instant of a file."""
     parts = name.split("_")
-    return parts[1] if len(parts) > 2 else "9"  # it may be any, if the name does not say
+    return parts[1] if len(parts) > 2 else "9"  # Unknown if the name does not contain it.
 
 
 def _level_of(name: str) -> int:
@@ -161,7 +161,7 @@ def _level_of(name: str) -> int:
 
 
 def _clean(storage: Storage, layout: Layout) -> None:
-    """Delete manifests that no reader uses any more, and files that are on none of those that are left."""
+    """Delete manifests that no reader uses any more, and files that none of the remaining ones lists."""
     number = manifest_number(storage, layout)
     paths: list[str] = storage.list(layout.history)["path"].to_pylist()
     names = [path.rpartition("/")[2] for path in paths]

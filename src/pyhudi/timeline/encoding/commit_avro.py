@@ -1,5 +1,8 @@
-"""Commit metadata as the Avro record of layout 2. A commit has a write stat for each file: many of them are encoded by
-columns, thirty times as fast as by rows and without an object for each value; a few are faster by rows."""
+"""Commit metadata as the Avro record of layout 2.
+
+A commit has a write stat per file. Many stats are encoded column by column, thirty times as fast as by rows and without
+an object per value; few are faster by rows.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ from pyhudi.format.avro.type_tree import Record, record_type
 from pyhudi.timeline.encoding.partition_stats import flat, group_by_partition
 
 FEW = 100
-"""From so many write stats on they are encoded by columns: there both ways take about as long."""
+"""Number of write stats from which they are encoded by columns, at which both ways take about the same time."""
 LARGE = 1 << 16
-"""From so many bytes on commits are decoded by columns."""
+"""Number of bytes from which commits are decoded by columns."""
 _STATS = "partitionToWriteStats"
 
 
@@ -35,13 +38,13 @@ def encode_commit_record(name: str, stats: pa.Table, others: Mapping[str, Any]) 
     """Return the container with one record of commit metadata.
 
     Args:
-        name: name of the record's schema.
-        stats: write stats (`pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`).
-        others: values of the other fields; those that are missing are null.
+        name: Name of the record's schema.
+        stats: Write stats (`pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`).
+        others: Values of the other fields; missing ones are null.
     """
     text, record = _schema(name)
     if stats.num_rows < FEW:
-        # what is missing has a default that Apache Hudi does not write
+        # Missing fields have a default that Apache Hudi does not write.
         values = {field: others.get(field) for field, _ in record.fields}
         return container_of(text, [encode_record(text, values | {_STATS: _stats_by_row(stats)})])
     encoder = RecordEncoder(1)
@@ -62,21 +65,21 @@ def decode_commit_record(data: bytes) -> tuple[dict[str, Any], pa.Array, pa.Stru
         `pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`.
 
     Raises:
-        FormatError: the bytes are no such container.
+        FormatError: The bytes are not such a container.
     """
     text, body = single_record(data)
     try:
         layout = record_layout(text)
     except SchemaError as e:
-        raise FormatError(f"commit metadata whose schema cannot be read: {e}") from e
+        raise FormatError(f"the schema of commit metadata is invalid: {e}") from e
     if not layout.is_simple:
-        raise FormatError(f"commit metadata with a schema of its own: {text[:200]}")
+        raise FormatError(f"commit metadata have an unexpected schema: {text[:200]}")
     wanted = {key: RecordProjection(node.raw) for key, _, node in layout.chosen(None) if node is not None}
     raw = decode_columns(layout.avro(), body, 1, wanted)
     fields = {f.name: node.restore(raw[key]) for key, f, node in layout.chosen(None) if node is not None}
     stats = fields.pop(_STATS, None)
     if stats is None or not pa.types.is_map(stats.type) or not pa.types.is_list(stats.type.item_type):
-        raise FormatError(f"commit metadata without {_STATS}")
+        raise FormatError(f"commit metadata lack {_STATS}")
     others = {name: column[0].as_py() for name, column in fields.items()}
     maps = {name: dict(others[name] or ()) for name, column in fields.items() if pa.types.is_map(column.type)}
     lists = stats.items
@@ -100,7 +103,8 @@ def _entries(value: Any) -> Any:
 
 
 def _stats_by_column(stats: pa.Table, kind: pa.MapType) -> pa.Array:
-    """All stats as one map from partitions to lists of structs, whose fields are those of the record in its order."""
+    """Return all stats as one map from partitions to lists of structs, whose fields are those of the record in its
+    order."""
     grouped = group_by_partition(stats)
     fields: Sequence[pa.Field] = list(kind.item_type.value_type)
     columns = [_reordered(flat(grouped.stats[field.name]), field.type) for field in fields]
@@ -110,7 +114,7 @@ def _stats_by_column(stats: pa.Table, kind: pa.MapType) -> pa.Array:
 
 
 def _reordered(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column with the members of structs in the order of the record, which is what says which is which."""
+    """Return the column with the members of structs in the order of the record, by which they are identified."""
     if not pa.types.is_struct(kind):
         return column
     names = [field.name for field in kind]

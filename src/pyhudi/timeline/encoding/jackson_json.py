@@ -1,7 +1,7 @@
-"""JSON text exactly as Apache Hudi's Jackson writes it.
+"""JSON text exactly as written by Apache Hudi's Jackson.
 
-Pretty form: two blanks of indent for objects, `` : `` between name and value, arrays on one line, ``{ }`` and ``[ ]``
-when empty. Plain form: no blanks at all.
+Pretty form: indentation of objects by two blanks, `` : `` between name and value, arrays on one line, ``{ }`` and ``[
+]`` if empty. Plain form: no blanks.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _SHORT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01][0-9a-f])")
 
 
 def quote(text: str) -> str:
-    """A JSON string: non-ASCII characters as they are, control characters with upper-case hex."""
+    """Return a JSON string: non-ASCII characters unchanged, control characters with upper-case hex."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'  # nearly all texts; there are as many as files
+        return f'"{text}"'  # Fast path for nearly all texts; there is one per file.
     quoted = json.dumps(text, ensure_ascii=False)
     if "\\u00" in quoted:
         quoted = _SHORT_ESCAPE.sub(lambda m: f"{m[1]}\\u00{m[2].upper()}", quoted)
@@ -25,7 +25,7 @@ def quote(text: str) -> str:
 
 
 class Printed(str):
-    """JSON text that is printed already, and stands in a value as it is."""
+    """JSON text that is already formatted and is inserted unchanged."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ _name = functools.lru_cache(1024)(quote)
 
 
 def pretty(value: Any, indent: int = 0) -> str:
-    """The pretty-printed form of dicts, lists, text, numbers, booleans and None; dict order is kept."""
+    """Return the pretty-printed form of dicts, lists, text, numbers, booleans and None. Dict order is kept."""
     if type(value) is int:
         return str(value)
     if value is None:

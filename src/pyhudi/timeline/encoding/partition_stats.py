@@ -1,4 +1,4 @@
-"""Write stats by partition, as timeline files have them, in columns: a commit has one for each file."""
+"""Write stats grouped by partition, as in timeline files, in columns."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True, slots=True)
 class PartitionStats:
-    """Write stats of the i-th of ``partitions`` (string) from row ``offsets[i]`` to ``offsets[i + 1]`` (int32) of
-    ``stats``. There, ``partitionPath`` is null where a stat is of a workload profile."""
+    """Write stats by partition.
+
+    Those of the i-th of ``partitions`` (string) are rows ``offsets[i]`` to ``offsets[i + 1]`` (int32) of ``stats``,
+    whose ``partitionPath`` is null for stats of a workload profile.
+    """
 
     partitions: pa.Array
     offsets: pa.Array
@@ -20,8 +23,8 @@ class PartitionStats:
 
 
 def group_by_partition(stats: pa.Table) -> PartitionStats:
-    """Group write stats (`pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`), partitions in the order in which they
-    come first."""
+    """Group write stats (`pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`) by partition, in order of first
+    occurrence."""
     encoded = flat(stats["partitionPath"]).dictionary_encode()
     order = pc.sort_indices(encoded.indices)
     stats = stats.take(order).combine_chunks()
@@ -33,6 +36,6 @@ def group_by_partition(stats: pa.Table) -> PartitionStats:
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array."""
-    found = column.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+    """Return the column as one array."""
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

@@ -1,4 +1,4 @@
-"""Write stats as the JSON text of commits in layout 1, made by columns: a commit has one for each file."""
+"""Write stats as the JSON text of commits in layout 1, created by columns."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pyhudi.timeline.encoding.jackson_json import Printed, pretty, quote
 from pyhudi.timeline.encoding.partition_stats import flat, group_by_partition
 
 _DEPTH = 2
-"""Of a stat in the text of a commit: below the commit and its partitions."""
+"""Nesting depth of a stat in the text of a commit: below the commit and its partitions."""
 _ODD = r"[^ !#-\[\]-~]"
 """Characters that JSON escapes, or that may take more than a byte."""
 _NO_RECORDS_STATS = pretty({"val": None}, _DEPTH + 1)
 
 
 def stats_by_partition(stats: pa.Table, fields: Sequence[str], log_fields: Sequence[str]) -> dict[str, Printed]:
-    """Return the arrays of stats by partition path, in the order in which partitions come first.
+    """Return the arrays of stats by partition path, with partitions in order of first occurrence.
 
     Args:
-        stats: write stats, as `pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`.
-        fields: columns that every stat has, in their order.
-        log_fields: those that follow where a log file was written, which ``logVersion`` tells.
+        stats: Write stats (`pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`).
+        fields: Columns that every stat has, in order.
+        log_fields: Further columns of stats of log files, which have ``logVersion``.
     """
     if not stats.num_rows:
         return {}
@@ -50,7 +50,7 @@ def _objects(stats: pa.Table, fields: Sequence[str], log_fields: Sequence[str]) 
 
 
 def _values(column: pa.Array) -> pa.Array:
-    """The values of a column as JSON."""
+    """Return the values of a column as JSON."""
     if column.null_count == len(column):
         return pa.repeat(pa.scalar("null"), len(column))
     kind = column.type
@@ -62,7 +62,7 @@ def _values(column: pa.Array) -> pa.Array:
         texts = _lists(column)
     elif pa.types.is_struct(kind):
         texts = _structs(column)
-    else:  # change data, which few commits have
+    else:  # Change data, which few commits have.
         texts = pa.array([None if v is None else pretty(dict(v), _DEPTH + 1) for v in column.to_pylist()], pa.string())
     return pc.fill_null(texts, "null")
 

@@ -1,4 +1,7 @@
-"""Conflicts between concurrent writers. Takes what a write has done and the timeline as it is when the write is to be
-published, and gives the instant of another writer that stands against it, or None."""
+"""Conflicts between concurrent writers.
+
+Takes the changes of a write and the timeline at its publication, and returns the conflicting instant of another writer,
+or None.
+"""
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ _REJECT, _ALLOW = "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"
 
 
 def allows_updates(opts: Options) -> bool:
-    """Return True if such writes are let through (`hoodie.clustering.updates.strategy`).
+    """Return True if such writes are allowed (`hoodie.clustering.updates.strategy`).
 
-    The clustering takes them in if it begins later, and fails if it has begun.
+    The clustering includes them if it starts later, and fails if it has started.
 
     Raises:
-        InvalidOptionError: there is no such strategy.
+        InvalidOptionError: The strategy is unknown.
     """
     option = options.CLUSTERING_UPDATES_STRATEGY
     name = opts.get_typed(option).removeprefix(_PACKAGE)

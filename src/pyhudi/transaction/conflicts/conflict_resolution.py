@@ -1,7 +1,7 @@
-"""Optimistic concurrency: which instants of other writers stand against a commit.
+"""Optimistic concurrency control: detection of instants of other writers that conflict with a commit.
 
-Two writes are in each other's way when they touch the same file group (partition and file id), by writing to it or by
-replacing it. This is Apache Hudi's default strategy, with its exceptions for compaction.
+Two writes conflict if they write to or replace the same file group (partition and file id). This is Apache Hudi's
+default strategy, with its exceptions for compaction.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pyhudi.transaction.commit_outcome import Conflicted
 
 GROUP_SCHEMA = REPLACED_SCHEMA
 """File groups: ``partition`` (relative path) and ``file_id``."""
-"""File groups that a pending table service means to rewrite, and its instant."""
+"""File groups that a pending table service is going to rewrite, with its instant."""
 
 
 def touched_groups(metadata: CommitMetadata) -> pa.Table:
-    """The file groups that a write wrote to or replaced, as GROUP_SCHEMA."""
+    """Return the file groups that a write wrote to or replaced, as GROUP_SCHEMA."""
     written = metadata.stats.filter(pc.is_valid(metadata.stats["path"]))
     groups = pa.Table.from_arrays([written["partitionPath"], written["fileId"]], schema=GROUP_SCHEMA)
     if metadata.replaced is not None:
@@ -35,19 +35,19 @@ def touched_groups(metadata: CommitMetadata) -> pa.Table:
 
 
 def _rewritten(metadata: CommitMetadata) -> pa.Table:
-    """The same without those that only log files were added to."""
+    """Return the file groups that a write rewrote or replaced, without those that only got log files."""
     stats = metadata.stats
     return touched_groups(replace(metadata, stats=stats.filter(pc.is_null(stats["logVersion"]))))
 
 
 def pending_clustering_groups(active: ActiveTimeline) -> pa.Table:
-    """File groups that a pending clustering plan means to rewrite (GROUP_INSTANT_SCHEMA)."""
+    """Return the file groups of pending clustering plans (GROUP_INSTANT_SCHEMA)."""
     plans = active.timeline.pending().of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT)
     return _planned(active, plans, _clustering_groups)
 
 
 def pending_compaction_groups(active: ActiveTimeline) -> pa.Table:
-    """File groups that a pending compaction plan means to rewrite (GROUP_INSTANT_SCHEMA)."""
+    """Return the file groups of pending compaction plans (GROUP_INSTANT_SCHEMA)."""
     return _planned(active, active.timeline.pending().of_actions(Action.COMPACTION), _compaction_groups)
 
 
@@ -60,12 +60,12 @@ def find_conflict(
     *,
     beside_clustering: bool = False,
 ) -> Conflicted | None:
-    """The first instant that stands against committing ``metadata``, or None.
+    """Return the first instant that conflicts with committing ``metadata``, or None.
 
-    ``begun`` is the timeline that the write was planned on, ``active`` the one just loaded under the table lock.
-    Against it are: overlapping writes that completed since; a pending clustering of the same groups, unless writes may
-    go on ``beside_clustering``; in version 6 a compaction that the write did not know of when it was planned, because
-    log files are assigned to slices by name there.
+    ``begun`` is the timeline on which the write was planned, ``active`` the one just loaded under the lock of the
+    table. Conflicts are: overlapping writes that completed since; a pending clustering of the same groups, unless
+    writes are allowed (``beside_clustering``); in version 6 a compaction that was unknown when the write was planned,
+    because log files are assigned to slices by name there.
     """
     others = [
         i
@@ -85,16 +85,16 @@ def find_conflict(
         theirs = active.commit_metadata(other)
         planned_before = other.requested < requested if version >= 8 else other.requested in begun
         if theirs.operation == "COMPACT" and planned_before:
-            continue  # so the write went beside it
+            continue  # So the write ran concurrently with it.
         if theirs.operation == "LOG_COMPACT":
-            continue  # the records stay what they are
-        # from version 8 on a log file belongs to the slice that was the last one when its write completed
-        beside = theirs.operation == "COMPACT" and version >= 8
-        both = common_group(_rewritten(metadata) if beside else mine, touched_groups(theirs))
-        if both is None and opened.num_rows and not beside:
+            continue  # The records are unchanged.
+        # From version 8 on a log file belongs to the slice that was the latest when its write completed.
+        is_independent = theirs.operation == "COMPACT" and version >= 8
+        both = common_group(_rewritten(metadata) if is_independent else mine, touched_groups(theirs))
+        if both is None and opened.num_rows and not is_independent:
             both = common_group(opened, _buckets(touched_groups(theirs)))
         if both is not None:
-            return Conflicted(requested, other, f"{other.action} {other.requested} meanwhile changed {both}")
+            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {both}")
     for groups in pending:
         both = common_group(groups, mine)
         if both is not None:
@@ -106,7 +106,8 @@ def find_conflict(
 
 
 def find_later_compaction(groups: pa.Table, requested: str, active: ActiveTimeline) -> Conflicted | None:
-    """The first compaction, planned or done later than ``requested``, of one of the file groups (GROUP_SCHEMA)."""
+    """Return the first compaction, planned or completed later than ``requested``, of one of the file groups
+    (GROUP_SCHEMA)."""
     pending = pending_compaction_groups(active)
     for other in active.timeline:
         if other.requested <= requested or other.family != Action.COMMIT:
@@ -122,8 +123,8 @@ def find_later_compaction(groups: pa.Table, requested: str, active: ActiveTimeli
 
 
 def find_change(groups: pa.Table, requested: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
-    """The first write completed since ``begun`` was loaded that has changed what is in one of the file groups
-    (GROUP_SCHEMA); compactions change only their files."""
+    """Return the first write completed since ``begun`` was loaded that has changed the records of one of the file
+    groups (GROUP_SCHEMA). Compactions change only files."""
     for other in active.timeline.completed().writes():
         if begun.is_completed(other.requested) or other.requested == requested:
             continue
@@ -132,34 +133,34 @@ def find_change(groups: pa.Table, requested: str, begun: Timeline, active: Activ
             continue
         both = common_group(groups, touched_groups(theirs))
         if both is not None:
-            return Conflicted(requested, other, f"{other.action} {other.requested} meanwhile changed {both}")
+            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {both}")
     return None
 
 
 def find_rival(requested: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
-    """The first write of somebody else that is pending, or was completed since ``begun`` was loaded; planned table
-    services, which nobody may be running, do not count."""
+    """Return the first write of another writer that is pending, or was completed since ``begun`` was loaded. Planned
+    table services are ignored, because they may not be running."""
     for other in active.timeline:
         if other.requested == requested or other.family not in WRITE_ACTIONS:
             continue
         if other.is_completed and not begun.is_completed(other.requested):
-            return Conflicted(requested, other, f"{other.action} {other.requested} was completed meanwhile")
+            return Conflicted(requested, other, f"{other.action} {other.requested} was completed concurrently")
         pending = not other.is_completed and other.action in WRITE_ACTIONS
         if pending and not is_clustering(active, other):
-            return Conflicted(requested, other, f"{other} is being written by somebody else")
+            return Conflicted(requested, other, f"{other} is being written by another process")
     return None
 
 
 def _buckets(groups: pa.Table) -> pa.Table:
-    """File groups of the bucket index by the buckets in their ids: of a bucket there may be one file group only, but
-    two writers may have opened one at once. (Eight digits come by chance, but hardly twice in one partition.)"""
+    """Return file groups of the bucket index by their bucket numbers: a bucket may have only one file group, but two
+    writers may create one concurrently. (Random ids may start with eight digits, but hardly twice in one partition.)"""
     numbered = groups.filter(pc.match_substring_regex(groups["file_id"], r"^\d{8}-"))
     heads = pc.utf8_slice_codeunits(numbered["file_id"], 0, 8)
     return pa.Table.from_arrays([numbered["partition"], heads], schema=GROUP_SCHEMA)
 
 
 def common_group(left: pa.Table, right: pa.Table) -> str | None:
-    """Name a file group that is in both tables (GROUP_SCHEMA), for messages; None when there is none."""
+    """Return the name of a file group that is in both tables (GROUP_SCHEMA), for messages; None if there is none."""
     both = left.join(right, keys=GROUP_SCHEMA.names, join_type="left semi")
     if not both.num_rows:
         return None
@@ -181,7 +182,7 @@ def _planned(active: ActiveTimeline, plans: Timeline, groups_of: Any) -> pa.Tabl
             continue
         data = active.read(requested)
         if not data:
-            continue  # an old release's insert_overwrite announces itself with an empty file
+            continue  # In old releases the requested file of insert_overwrite is empty.
         with active.parsing(requested):
             record = decode_record(instant.action, State.REQUESTED, data)
         rows += [{"partition": p, "file_id": f, "instant": instant.requested} for p, f in groups_of(record)]
@@ -198,7 +199,7 @@ def _compaction_groups(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
-    """Return True if a pending replacecommit is a clustering; layout 1 tells them apart by the plan only."""
+    """Return True if a pending replacecommit is a clustering, which in layout 1 only the plan shows."""
     if instant.action == Action.CLUSTERING:
         return True
     requested = active.in_state(instant, State.REQUESTED)

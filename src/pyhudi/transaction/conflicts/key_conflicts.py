@@ -1,7 +1,8 @@
-"""Two writers that add the same key at once: each puts it into a file group of its own, so that no file group tells.
+"""Conflicts between writers that add the same key concurrently, each to a different file group, so that file groups do
+not overlap.
 
-An index of keys does: it has one place for each. Who commits later asks it again for the keys that it has added, under
-the table's lock, if anybody else has added records since its keys were looked up.
+An index of keys has one location per key. The later writer looks up its new keys again under the lock of the table, if
+another writer has added records since they were looked up.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _LEAVING_KEYS = ("COMPACT", "LOG_COMPACT", "CLUSTER")
 def find_key_conflict(
     index: IndexDelta | None, requested: str, begun: Timeline, active: ActiveTimeline
 ) -> Conflicted | None:
-    """The last write that has added records since ``begun`` was loaded, if keys of this one are among those that were
-    added since; ``active`` was loaded under the table's lock."""
+    """Return the last write that has added records since ``begun`` was loaded, if it added some of the keys of this
+    write. ``active`` was loaded under the lock of the table."""
     if index is None or index.taken is None:
         return None
     last = next((i for i in reversed(_completed_since(begun, active, requested)) if _adds(active, i)), None)
@@ -34,7 +35,7 @@ def find_key_conflict(
     taken = index.taken()
     if not taken:
         return None
-    return Conflicted(requested, last, f"{taken} of its new keys were added meanwhile, too, up to {last}")
+    return Conflicted(requested, last, f"{taken} of its new keys were added concurrently by other writes, up to {last}")
 
 
 def _completed_since(begun: Timeline, active: ActiveTimeline, requested: str) -> list[Instant]:

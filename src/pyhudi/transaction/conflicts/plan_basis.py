@@ -1,5 +1,5 @@
-"""State that the plan of a write depends on, so that it is made again when another writer or service has changed
-that."""
+"""State on which the plan of a write depends. It is planned again if another writer or service has changed this
+state."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _SERVICES = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
 @dataclass(frozen=True, slots=True)
 class PlanBasis:
-    """The instants that a plan takes into account: completed writes, which make the files; what was rolled back, which
-    may leave some; planned table services, which are going to rewrite them.
+    """Instants that affect a plan: completed writes, which determine the files; rollbacks, which may leave some;
+    planned table services, which are going to rewrite them.
 
-    Each as (requested time, action, completion time, whether it is completed): a service that completes makes other
-    slices of the same instants.
+    Each is (requested time, action, completion time, is completed): a service that completes creates other slices of
+    the same instants.
     """
 
     instants: frozenset[tuple[str, str, str | None, bool]]
 
     @classmethod
     def of(cls, timeline: Timeline | None) -> PlanBasis:
-        """Return the basis on a timeline (None: there is no table yet)."""
+        """Return the basis for a timeline (None: the table does not exist yet)."""
         if timeline is None:
             return cls(frozenset())
         return cls(frozenset(_entry(instant) for instant in timeline if _counts(instant)))
@@ -33,7 +33,7 @@ class PlanBasis:
 def _counts(instant: Instant) -> bool:
     if instant.is_completed:
         return instant.is_write or instant.action == Action.ROLLBACK
-    # layout 1 plans a clustering as a replacecommit
+    # Layout 1 plans a clustering as a replacecommit.
     return instant.action in _SERVICES or instant.action == Action.REPLACE_COMMIT
 
 

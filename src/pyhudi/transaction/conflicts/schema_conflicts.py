@@ -1,9 +1,9 @@
 """Columns of the table after concurrent writes of which one has changed them.
 
-Apache Hudi's rules (`hoodie.write.concurrency.schema.conflict.resolution.enable`): of two writes one of which adds
-columns, the table keeps these, whichever comes first; two that change the columns, each in its own way, are a conflict.
-Readers take the columns from the write with the latest instant, though it may have been committed before another one.
-So a write that changes the columns must also be the latest.
+Apache Hudi's rules (`hoodie.write.concurrency.schema.conflict.resolution.enable`): if one of two writes adds columns,
+the table keeps them, regardless of the order; if both change the columns differently, they conflict. Readers take the
+columns from the write with the latest instant, which may have been committed before another one. So a write that
+changes the columns must also be the latest.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 def agree_on_columns(
     metadata: CommitMetadata, requested: str, planned_on: str | None, found: tuple[Instant, CommitMetadata] | None
 ) -> CommitMetadata | Conflicted:
-    """The metadata with the columns that the table is to have, or why they cannot be told.
+    """Return the metadata with the new columns of the table, or the conflict.
 
-    ``planned_on`` are the table's columns that the write at ``requested`` was planned on (Avro JSON; None: it had
-    none), ``found`` is the newest write that has recorded columns by now, under the table's lock.
+    ``planned_on`` are the table's columns with which the write at ``requested`` was planned (Avro JSON; None: there
+    were none), ``found`` is the newest write that has recorded columns, determined under the lock of the table.
     """
     if metadata.schema_json is None or found is None:
         return metadata
@@ -45,9 +45,9 @@ def agree_on_columns(
             return replace(metadata, extra={**metadata.extra, "schema": theirs.schema_json})
     elif now == before and other.requested < requested:
         return metadata
-    what = "meanwhile changed the table's columns"
+    what = "changed the columns of the table concurrently"
     if now == before:
-        what = "was committed meanwhile with a later instant, and readers take the table's columns from it"
+        what = "was committed concurrently with a later instant, from which readers take the columns of the table"
     return Conflicted(requested, other, f"{other.action} {other.requested} {what} ({_difference(mine, now)})")
 
 
@@ -56,7 +56,7 @@ def _columns(text: str) -> pa.Schema:
 
 
 def _reads(table: pa.Schema, written: pa.Schema) -> bool:
-    """True if files of the ``written`` columns can be said to hold the table's: those that they have are the same."""
+    """Return True if files with the ``written`` columns are valid for the table: their common columns are the same."""
     return all(_same(table.field(f.name).type, f.type) for f in written if f.name in table.names)
 
 
@@ -69,8 +69,8 @@ def _same(wanted: pa.DataType, written: pa.DataType) -> bool:
 
 
 def _difference(mine: pa.Schema, now: pa.Schema) -> str:
-    """The top-level columns in which they differ, in words."""
-    here, there = ({f.name: f.type for f in schema} for schema in (mine, now))
-    names = [name for name in {**there, **here} if here.get(name) != there.get(name)]
-    said = (f"{n}: {there.get(n, 'not there')}, in this write {here.get(n, 'not there')}" for n in names)
-    return "; ".join(said) or "their order"
+    """Return a description of the top-level columns that differ."""
+    own, there = ({f.name: f.type for f in schema} for schema in (mine, now))
+    names = [name for name in {**there, **own} if own.get(name) != there.get(name)]
+    differences = (f"{n}: {there.get(n, 'missing')}, in this write {own.get(n, 'missing')}" for n in names)
+    return "; ".join(differences) or "their order"

@@ -1,4 +1,4 @@
-"""Serializable changes: what a statement has read must still be true when its rows are committed."""
+"""Serializable changes: the data read by a statement must be unchanged when its rows are committed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.conflict_resolution import common_group, touched_groups
 
 _SAME_ROWS = frozenset({"COMPACT", "LOG_COMPACT"})
-"""Operations that leave the records of a file group as they are."""
+"""Operations that do not change the records of a file group."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSet:
-    """The file groups that an UPDATE, DELETE or MERGE has read.
+    """File groups read by an UPDATE, DELETE or MERGE.
 
     Args:
         seen: Requested times of the instants that were completed in the snapshot.
         groups: The file groups that were read (partition, file_id).
-        replan: Returns the file groups that the same condition would read on another timeline; called only when
-            another writer changed file groups that were not read, under the table's lock.
+        replan: Returns the file groups that the same condition would read on another timeline. Called under the lock of
+            the table, and only if another writer changed file groups that were not read.
     """
 
     seen: frozenset[str]
@@ -33,14 +33,14 @@ class ReadSet:
     replan: Callable[[ActiveTimeline], pa.Table]
 
     def find_conflict(self, requested: str, active: ActiveTimeline) -> Conflicted | None:
-        """Return the first write that was completed since the snapshot and changed what was read, or might have been
-        read had it been there; None without any."""
+        """Return the first write completed since the snapshot that changed data that were read, or would have been
+        read; None if there is none."""
         now: pa.Table | None = None
         for other in active.timeline.completed():
             if other.requested in self.seen or other.requested == requested:
                 continue
             if other.action == Action.RESTORE:
-                return Conflicted(requested, other, f"restore {other.requested} took rows back that were read")
+                return Conflicted(requested, other, f"restore {other.requested} removed rows that were read")
             if not other.is_write:
                 continue
             theirs = active.commit_metadata(other)
@@ -52,7 +52,9 @@ class ReadSet:
                 now = self.replan(active) if now is None else now
                 both = common_group(now, touched)
             if both is not None:
-                return Conflicted(requested, other, f"{other.action} {other.requested} meanwhile changed {both}, read")
+                return Conflicted(
+                    requested, other, f"{other.action} {other.requested} concurrently changed {both}, which was read"
+                )
         return None
 
 

@@ -1,3 +1,4 @@
-"""Lock providers. Takes options and gives the table's lock: of this process, of this host, a lock file or a lease in
-storage.
+"""Lock providers.
+
+Takes options and returns the lock of the table: of this process, of this host, a lock file or a lease in storage.
 """

@@ -1,4 +1,4 @@
-"""The lock that is a file: whoever creates it holds it, as Apache Hudi's ``FileSystemBasedLockProvider``."""
+"""Lock file: whoever creates it holds the lock, as in Apache Hudi's ``FileSystemBasedLockProvider``."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _given_up: set[str] = set()
-"""Owners of this process that have gone, and whose lock files may be there: the storage did not answer them."""
+"""Owners of this process that no longer exist, but whose lock files may exist, because the storage did not respond."""
 
 
 class FileSystemBasedLockProvider(LockProvider):
-    """``folder/lock`` exists while somebody holds the lock.
+    """``folder/lock`` exists while the lock is held.
 
-    ``expire_ms``: a lock file older than that may be taken over (0: never, as by default). The file of a process of
-    this machine that is known to be dead is taken over in any case; that of a writer that died elsewhere must be
-    removed by hand if it does not expire. A take-over is a conditional replacement, so of several that try only one has
-    it; the JVM's provider deletes and creates instead, so among its writers an expiring lock is not quite safe.
+    ``expire_ms``: a lock file older than that may be taken over (0: never, the default). The file of a process of this
+    machine that is known to be dead is always taken over; that of a writer killed elsewhere must be deleted manually if
+    it does not expire. A takeover is a conditional replacement, so only one of several attempts succeeds. The JVM's
+    provider deletes and creates instead, so among its writers an expiring lock is not entirely safe.
     """
 
     def __init__(
@@ -53,7 +53,8 @@ class FileSystemBasedLockProvider(LockProvider):
 
     @classmethod
     def of(cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy) -> Self:
-        """From options: ``hoodie.write.lock.filesystem.path`` (a folder anywhere) and ``….expire`` (minutes)."""
+        """Create the lock from the options ``hoodie.write.lock.filesystem.path`` (any folder) and ``….expire``
+        (minutes)."""
         expire_ms = opts.get_typed(options.LOCK_FILESYSTEM_EXPIRE_MIN) * 60_000
         elsewhere = opts.get_typed(options.LOCK_FILESYSTEM_PATH)
         if elsewhere:
@@ -67,21 +68,21 @@ class FileSystemBasedLockProvider(LockProvider):
     def describe(self) -> str:
         where = f"lock file {self._storage.uri(self._path)!r}"
         try:
-            found = self._storage.stat(self._path)
-            says = "" if found is None else self._storage.read(self._path).decode("utf-8", "replace")
+            stat = self._storage.stat(self._path)
+            says = "" if stat is None else self._storage.read(self._path).decode("utf-8", "replace")
         except NotFoundError:
-            found = None
+            stat = None
         except StorageError as error:
             return f"{where} (unreadable, {error})"
-        if found is None:
-            return f"{where} (gone by now)"
-        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(found.mtime_ms / 1000))
-        return f"{where} (there since {since}; says: {says})"
+        if stat is None:
+            return f"{where} (no longer exists)"
+        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(stat.mtime_ms / 1000))
+        return f"{where} (created {since}; content: {says})"
 
     @property
     def cure(self) -> str:
         return (
-            "wait for the writer that it names; if that is gone for good, delete the file, or set "
+            "wait for the writer in its content; if that no longer runs, delete the file, or set "
             f"{options.LOCK_FILESYSTEM_EXPIRE_MIN.key} to the minutes after which a lock file may be taken over"
         )
 
@@ -107,19 +108,20 @@ class FileSystemBasedLockProvider(LockProvider):
 
     def _try_acquire(self) -> bool:
         try:
-            found = self._storage.stat(self._path)
-            if found is None:
+            stat = self._storage.stat(self._path)
+            if stat is None:
                 self._storage.create(self._path, self._content())
                 self._held = True
             else:
-                self._held = self._take_over(found)
-        except NotFoundError:  # given back while we looked
+                self._held = self._take_over(stat)
+        except NotFoundError:  # Released in the meantime.
             return False
         except (AlreadyExistsError, PreconditionFailedError):
-            # what was sent twice is in its own way: the first one took effect, the second one was answered
+            # A repeated request fails because of itself: the first one took effect, and the response is that of the
+            # second.
             self._held = self._is_ours()
         except StorageError:
-            # the answer may have been lost after the file was made
+            # The response may have been lost after the file was created.
             if not self._is_ours():
                 raise
             self._held = True
@@ -128,14 +130,14 @@ class FileSystemBasedLockProvider(LockProvider):
         return self._held
 
     def _take_over(self, found: FileStat) -> bool:
-        """Take the lock of somebody who has it no more; whether that could be. A change since ``found`` was seen makes
-        the replacement fail."""
+        """Take over the lock of an owner that no longer holds it. Return False if this fails because the file has
+        changed since ``found``."""
         says = self._storage.read(self._path).decode("utf-8", "replace")
         expired = self._expire_ms and time.time_ns() // 1_000_000 - found.mtime_ms > self._expire_ms
         if not any(owner in says for owner in (self._owner, *_given_up)):
             if not expired and not dead_holder(says):
                 return False
-            why = "which expired" if expired else "whose writer is dead"
+            why = "which expired" if expired else "of a writer that no longer runs"
             _log.warning("taking over the %s, %s", self.describe(), why)
         self._storage.replace(self._path, self._content(), found.version)
         return True
@@ -154,11 +156,11 @@ class FileSystemBasedLockProvider(LockProvider):
                 self._storage.delete(self._path)
             else:
                 _log.warning("lost before it was released: %s", self.describe())
-        except StorageError as error:  # what the lock protected is done, so this must not look like its failure
+        except StorageError as error:  # The protected work is done, so this must not look like its failure.
             _given_up.add(self._owner)
             _log.error(
-                "the lock file %r could not be removed (%s): writers of other processes wait for it until one of this "
-                "process has taken it over, or this process has ended, or it is deleted by hand",
+                "could not remove the lock file %r (%s): writers of other processes wait for it until a lock of "
+                "this process has taken it over, this process has ended, or it is deleted manually",
                 self._storage.uri(self._path),
                 error,
             )

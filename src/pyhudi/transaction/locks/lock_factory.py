@@ -1,4 +1,4 @@
-"""Makes the lock provider that a table's options name."""
+"""Factory of lock providers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _PACKAGES = ("org.apache.hudi.client.transaction.lock.", "org.apache.hudi.aws.tr
 
 
 def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvider:
-    """The lock of a table as the options name it; a new owner each time. Without a name it is one that all writers
-    share that there may be by the options."""
+    """Return the lock of a table according to its options, with a new owner. By default it is the widest lock that the
+    options allow."""
     from pyhudi.storage import InProcessLock
     from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
     from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider

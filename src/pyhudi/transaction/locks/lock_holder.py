@@ -1,12 +1,12 @@
-"""Identity of the holder of a lock: a process of a machine, in a form that others can read in the lock, and a check
-whether it is dead.
+"""Identity of a lock holder: a process of a machine, in a text form that is stored in the lock, and a check whether it
+is dead.
 
-Dead is only what is known to be: a process of the same running kernel and the same process namespace whose number
-nobody has any more, or somebody else. Of other machines, other containers, and systems without ``/proc`` nothing is
-known.
+A holder is dead only if this is known for certain: a process of the same running kernel and the same process namespace
+whose id is unused or belongs to another process. Nothing is known about other machines, other containers, and systems
+without ``/proc``.
 """
 
-# Plain strings rather than pathlib: paths in /proc are no files of anybody.
+# Plain strings rather than pathlib, because paths in /proc are not files.
 # ruff: noqa: PTH115, PTH123, PTH208
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Holder:
     """A process that holds a lock.
 
     Args:
-        host: name of the machine.
-        pid: number of the process.
-        kernel: boot id of the running kernel and number of the process namespace, with a slash in between; without
-            either it is not known.
-        started: when the process was started, in clock ticks since the boot; empty when that is not known.
+        host: Name of the machine.
+        pid: Process id.
+        kernel: Boot id of the running kernel and number of the process namespace, separated by a slash; without either
+            it is unknown.
+        started: Start of the process, in clock ticks since the boot; empty if unknown.
     """
 
     host: str
@@ -50,14 +50,14 @@ class Holder:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The holder that a text of `describe` tells of; None when it is no such text."""
-        found = _TEXT.search(text)
-        if found is None:
+        """Return the holder in a text of `describe`; None for other texts."""
+        match = _TEXT.search(text)
+        if match is None:
             return None
-        return cls(found["host"], int(found["pid"]), found["kernel"], found["started"])
+        return cls(match["host"], int(match["pid"]), match["kernel"], match["started"])
 
     def describe(self) -> str:
-        """Return a text for people who look into the lock, and for `parse`."""
+        """Return a text for users who inspect the lock, and for `parse`."""
         thread = threading.current_thread().name
         return (
             f"pyhudi on {self.host}, process {self.pid}, thread {thread}, kernel {self.kernel}, started {self.started}"
@@ -65,14 +65,14 @@ class Holder:
 
     @property
     def is_dead(self) -> bool:
-        """True if the process is known to be dead; False where nothing is known."""
+        """Return True if the process is known to be dead, False if nothing is known."""
         boot, _, namespace = self.kernel.partition("/")
         if not boot or not namespace or not self.started or self.kernel != _kernel():
             return False
-        found = _stat(self.pid)
-        if found is None:
-            return not _is_there(self.pid)  # others' processes may be hidden
-        state, started = found
+        stat = _stat(self.pid)
+        if stat is None:
+            return not _is_there(self.pid)  # Processes of other users may be hidden.
+        state, started = stat
         return started != self.started or (state in _GONE and len(_threads(self.pid)) <= 1)
 
 
@@ -86,7 +86,7 @@ def _kernel() -> str:
 
 
 def _stat(pid: int) -> tuple[str, str] | None:
-    """State and start of a process; None when there is no such process, or nothing is told of it."""
+    """Return state and start of a process; None if it does not exist or nothing is known."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -106,7 +106,7 @@ def _is_there(pid: int) -> bool:
 
 
 def _threads(pid: int) -> list[str]:
-    """Threads of a process; the first one may have ended while others go on."""
+    """Return the threads of a process; the first one may have ended while others continue."""
     try:
         return os.listdir(f"/proc/{pid}/task")
     except OSError:

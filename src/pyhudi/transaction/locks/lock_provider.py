@@ -1,14 +1,14 @@
-"""Lock providers: one writer at a time in the critical sections of all writers of a table.
+"""Lock providers: mutual exclusion in the critical sections of all writers of a table.
 
-``hoodie.write.lock.provider`` names one by Apache Hudi's class name (with or without its package):
+``hoodie.write.lock.provider`` is one of Apache Hudi's class names (with or without package):
 
-* ``InProcessLockProvider``: the threads of this process;
-* ``FileSystemBasedLockProvider``: a file ``.hoodie/lock`` that is created exclusively;
-* ``StorageBasedLockProvider``: ``.hoodie/.locks/table_lock.json``, conditional puts and a lease that is renewed.
+* ``InProcessLockProvider``: threads of this process
+* ``FileSystemBasedLockProvider``: a file ``.hoodie/lock`` that is created exclusively
+* ``StorageBasedLockProvider``: ``.hoodie/.locks/table_lock.json``, conditional puts and a lease that is renewed
 
-Without the option all processes of this host share a lock that leaves no trace on a local table. An object store has
-none such: with several writers (``hoodie.write.concurrency.mode``) its default is ``StorageBasedLockProvider``, with
-one a lock among the threads of this process.
+Without the option, all processes of this host share a lock that leaves no files in a local table. Object stores have
+none: with several writers (``hoodie.write.concurrency.mode``) their default is ``StorageBasedLockProvider``, with a
+single writer a lock between the threads of this process.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from pyhudi.storage import Lock
 from pyhudi.transaction.locks.lock_holder import Holder
 
 _NEWS_AFTER = 5.0
-"""Seconds of waiting after which it is said for whom."""
+"""Seconds of waiting after which the holder is logged."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class LockRetryPolicy:
-    """Waiting times for the lock, in seconds: ``tries`` times ``wait``, with ``between`` after each; within a try the
-    lock is looked at again after at most ``poll``."""
+    """Retry policy in seconds: ``tries`` attempts of ``wait`` each, with pauses of ``between``. During an attempt the
+    lock is checked at intervals of at most ``poll``."""
 
     wait: float = 60.0
     tries: int = 51
@@ -46,7 +46,7 @@ class LockRetryPolicy:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> LockRetryPolicy:
-        """From ``hoodie.write.lock.wait_time_ms`` and its companions."""
+        """Create the policy from ``hoodie.write.lock.wait_time_ms`` and related options."""
         opts = Options.parse(given)
         return cls(
             opts.get_typed(options.LOCK_WAIT_TIME_MS) / 1000,
@@ -57,7 +57,7 @@ class LockRetryPolicy:
 
 
 class LockProvider(ABC):
-    """A table's lock. Not re-entrant. One object stands for one owner and is used by one writer."""
+    """Lock of a table. Not re-entrant. An object represents one owner and is used by one writer."""
 
     def __init__(self, retry_policy: LockRetryPolicy | None = None) -> None:
         self.retry_policy = retry_policy or LockRetryPolicy()
@@ -69,29 +69,31 @@ class LockProvider(ABC):
 
     @abstractmethod
     def try_acquire(self) -> bool:
-        """Take the lock if it is free, without waiting."""
+        """Acquire the lock if it is free, without waiting."""
 
     @abstractmethod
     def release(self) -> None:
-        """Release the lock; nothing if it is not held."""
+        """Release the lock if it is held."""
 
     def ensure_held(self) -> None:
-        """``LockError`` when the lock was lost (its lease ran out, somebody broke it). To be called right before the
-        step that the lock protects."""
+        """Raise ``LockError`` if the lock was lost (its lease expired, or another process broke it). Must be called
+        immediately before the protected step."""
         if not self.held:
-            raise LockError(f"{self.describe()} is not held any more; another writer may have it, so do not commit")
+            raise LockError(
+                f"{self.describe()} is no longer held; another writer may hold it, so nothing may be committed"
+            )
 
     def describe(self) -> str:
-        """The lock and, if that can be known, who holds it since when, for messages."""
+        """Describe the lock for messages, if possible with its holder and the time since when it is held."""
         return type(self).__name__
 
     @property
     def cure(self) -> str:
-        """Advice for a person when the lock is not given back."""
-        return "wait for the other writer, or, if it is gone for good, remove its lock"
+        """Advice for the user if the lock is not released."""
+        return "wait for the other writer, or, if it no longer runs, remove its lock"
 
     def acquire(self, timeout: float) -> bool:
-        """Try for ``timeout`` seconds; whether the lock is held now."""
+        """Try to acquire the lock for ``timeout`` seconds. Return True if it is held."""
         deadline = time.monotonic() + timeout
         pause = min(0.02, self.retry_policy.poll)
         while not self.try_acquire():
@@ -115,7 +117,7 @@ class LockProvider(ABC):
             time.sleep(self.retry_policy.between)
             if self.acquire(self.retry_policy.wait):
                 return self
-        raise LockError(f"{self.describe()} could not be taken within {time.monotonic() - begun:.0f} s; {self.cure}")
+        raise LockError(f"{self.describe()} could not be acquired within {time.monotonic() - begun:.0f} s; {self.cure}")
 
     def _say_for_whom(self, begun: float) -> None:
         _log.warning("waiting for %s since %.0f s; %s", self.describe(), time.monotonic() - begun, self.cure)
@@ -127,7 +129,7 @@ class LockProvider(ABC):
 
 
 class LocalLockProvider(LockProvider):
-    """A lock of :mod:`pyhudi.storage.local_locks` as a provider."""
+    """Adapter from a lock of :mod:`pyhudi.storage.local_locks` to a provider."""
 
     def __init__(self, lock: Lock, name: str, retry_policy: LockRetryPolicy | None = None) -> None:
         super().__init__(retry_policy)
@@ -153,20 +155,20 @@ class LocalLockProvider(LockProvider):
             self._lock.release()
 
     def describe(self) -> str:
-        return f"the lock of {self._name!r} among the writers of this machine"
+        return f"the lock of {self._name!r} between the writers of this machine"
 
     @property
     def cure(self) -> str:
-        return "wait for the other writer; the lock is free as soon as its process has ended"
+        return "wait for the other writer; the lock is released when its process ends"
 
 
 def writer_name() -> str:
-    """Return the name of the lock's holder, for people who look into it, and for `dead_holder`."""
+    """Return the name of the lock's holder, for users who inspect it, and for `dead_holder`."""
     return Holder.current().describe()
 
 
 def dead_holder(text: str) -> bool:
-    """Return True if what a lock says names a process of this machine that is known to be dead."""
+    """Return True if the text in a lock names a process of this machine that is known to be dead."""
     holder = Holder.parse(text)
     return holder is not None and holder.is_dead
 
@@ -177,5 +179,5 @@ def new_owner() -> str:
 
 
 def has_several_writers(opts: Options) -> bool:
-    """True if the options say that others write to the table at the same time."""
+    """Return True if the options declare concurrent writers."""
     return opts.get_typed(options.CONCURRENCY_MODE) is not ConcurrencyMode.SINGLE_WRITER

@@ -1,9 +1,9 @@
-"""The lock that is a lease in a JSON object, as Apache Hudi's ``StorageBasedLockProvider`` (1.1 and later).
+"""Lock by a lease in a JSON object, as in Apache Hudi's ``StorageBasedLockProvider`` (1.1 and later).
 
 ``{"expired": bool, "validUntil": epoch ms, "owner": text}``. Every change is a conditional put on the version that was
-read, so of any number of writers one succeeds. The lease is renewed by a thread; a writer that dies stops renewing,
-and the lock is free when ``validUntil`` has passed, or at once where its owner is known to be dead: owners of this
-library say which process they are. The object is never deleted.
+read, so of several writers one succeeds. A thread renews the lease; a killed writer no longer renews, and the lock is
+free when ``validUntil`` has passed, or immediately if its owner is known to be dead: owners in pyhudi contain their
+process. The object is never deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyhudi.transaction.locks.lock_provider import (
 )
 
 LOCK_PATH = ".hoodie/.locks/table_lock.json"
-#: how far the clocks of two writers may be apart
+# : maximum clock skew between two writers
 CLOCK_DRIFT_MS = 500
 
 _log = logging.getLogger(__name__)
@@ -36,34 +36,36 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The content of the lock object; ``valid_until`` is epoch milliseconds."""
+    """Content of the lock object; ``valid_until`` is in epoch milliseconds."""
 
     expired: bool
     valid_until: int
     owner: str
 
     def encode(self) -> bytes:
-        """The bytes as the JVM's provider writes them."""
+        """Return the bytes as written by the JVM's provider."""
         text = {"expired": self.expired, "validUntil": self.valid_until, "owner": self.owner}
         return json.dumps(text, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> Lease:
-        """``LockError`` when the bytes are no lease."""
+        """Parse a lease. Raises ``LockError`` for invalid bytes."""
         try:
             raw = json.loads(data)
             lease = cls(raw["expired"], raw["validUntil"], raw["owner"])
         except (ValueError, KeyError, TypeError) as error:
-            raise LockError(f"lock object {where!r} cannot be read ({error!r}); remove it if no writer runs") from error
+            raise LockError(
+                f"cannot read lock object {where!r} ({error!r}); remove it if no writer is running"
+            ) from error
         if type(lease.expired) is not bool or type(lease.valid_until) is not int or type(lease.owner) is not str:
             raise LockError(
-                f"lock object {where!r} has values of wrong types: {data[:200]!r}; remove it if no writer runs"
+                f"lock object {where!r} has values of wrong types: {data[:200]!r}; remove it if no writer is running"
             )
         return lease
 
 
 class StorageBasedLockProvider(LockProvider):
-    """Holds the lease and renews it every ``renew_s`` seconds for ``validity_s`` more. ``clock``: epoch ms."""
+    """Holds the lease and renews it every ``renew_s`` seconds for another ``validity_s``. ``clock``: epoch ms."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class StorageBasedLockProvider(LockProvider):
 
     @classmethod
     def of(cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy) -> Self:
-        """From the options ``hoodie.write.lock.storage.*``."""
+        """Create the lock from the options ``hoodie.write.lock.storage.*``."""
         return cls(
             storage,
             validity_s=opts.get_typed(options.LOCK_STORAGE_VALIDITY_SECS),
@@ -107,25 +109,25 @@ class StorageBasedLockProvider(LockProvider):
     def describe(self) -> str:
         where = f"lock object {self._storage.uri(LOCK_PATH)!r}"
         try:
-            found = self._read()
+            current = self._read()
         except (StorageError, LockError) as error:
             return f"{where} (unreadable, {error})"
-        if not found:
+        if not current:
             return f"{where} (absent)"
-        until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(found[0].valid_until / 1000))
-        return f"{where} (valid until {until} unless it is renewed; says: {found[0].encode().decode()})"
+        until = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(current[0].valid_until / 1000))
+        return f"{where} (valid until {until} unless renewed; content: {current[0].encode().decode()})"
 
     @property
     def cure(self) -> str:
-        return "wait for its owner; if that is gone, the lease is not renewed and runs out by itself"
+        return "wait for its owner; if that no longer runs, the lease expires"
 
     def _read(self) -> tuple[Lease, str] | None:
-        """The lease and a version that is no newer than it: if it changes in between, a put on the version fails."""
-        found = self._storage.stat(LOCK_PATH)
-        if found is None:
+        """Return the lease and a version that is not newer: if it changes in between, a put on the version fails."""
+        stat = self._storage.stat(LOCK_PATH)
+        if stat is None:
             return None
         try:
-            return Lease.decode(self._storage.read(LOCK_PATH), self._storage.uri(LOCK_PATH)), found.version
+            return Lease.decode(self._storage.read(LOCK_PATH), self._storage.uri(LOCK_PATH)), stat.version
         except NotFoundError:
             return None
 
@@ -133,14 +135,14 @@ class StorageBasedLockProvider(LockProvider):
         with self._guard:
             if self._lease is not None:
                 return False
-            found = self._read()
-            if found and not self._is_free(found[0]):
+            current = self._read()
+            if current and not self._is_free(current[0]):
                 return False
-            if not self._put(found[1] if found else None, expired=False):
+            if not self._put(current[1] if current else None, expired=False):
                 return False
             self._ended.clear()
             self._start_renewal()
-        if not self.held:  # the put took longer than the lease
+        if not self.held:  # The put took longer than the lease.
             self.release()
         return self.held
 
@@ -151,7 +153,7 @@ class StorageBasedLockProvider(LockProvider):
     def _is_free(self, lease: Lease) -> bool:
         if lease.expired or lease.valid_until + CLOCK_DRIFT_MS <= self._clock():
             return True
-        if lease.owner == self._owner:  # made by an attempt of ours that failed
+        if lease.owner == self._owner:  # Created by a failed attempt of this owner.
             return True
         dead = dead_holder(lease.owner)
         if dead:
@@ -159,18 +161,21 @@ class StorageBasedLockProvider(LockProvider):
         return dead
 
     def _put(self, version: str | None, *, expired: bool) -> bool:
-        """Put our lease over a version; whether it is there now. Both answers may come although the put took effect
-        (it was sent twice, or the answer was lost), so the object is looked at again."""
+        """Put the lease over a version. Return True if it is stored.
+
+        A put may report either error although it took effect (a repeated request, or a lost response), so the object is
+        read again.
+        """
         lease = Lease(expired, self._clock() + (0 if expired else self._validity_ms), self._owner)
         try:
             self._version = self._storage.replace(LOCK_PATH, lease.encode(), version)
         except StorageError as error:
-            found = self._read()
-            if found is None or found[0] != lease:
+            current = self._read()
+            if current is None or current[0] != lease:
                 if isinstance(error, PreconditionFailedError):
                     return False
                 raise
-            self._version = found[1]
+            self._version = current[1]
         self._lease = lease
         return True
 
@@ -180,12 +185,12 @@ class StorageBasedLockProvider(LockProvider):
                 if not self.renew():
                     return
             except Exception as error:
-                _log.warning("lease of %s not renewed: %s", self._storage.uri(LOCK_PATH), error)
-            except BaseException:  # a test's simulated death
+                _log.warning("could not renew the lease of %s: %s", self._storage.uri(LOCK_PATH), error)
+            except BaseException:  # Simulated crash in a test.
                 return
 
     def renew(self) -> bool:
-        """Renew the lease; return False when it is not ours any more."""
+        """Renew the lease. Return False if it is held by another owner."""
         with self._guard:
             if self._lease is None:
                 return False
@@ -202,8 +207,8 @@ class StorageBasedLockProvider(LockProvider):
                 try:
                     if not self._put(self._version, expired=True):
                         _log.warning("lost before it was released: %s", self.describe())
-                except StorageError as error:  # what the lock protected is done; the lease runs out by itself
-                    _log.warning("lease of %s not given back: %s", self._storage.uri(LOCK_PATH), error)
+                except StorageError as error:  # The protected work is done; the lease expires.
+                    _log.warning("could not release the lease of %s: %s", self._storage.uri(LOCK_PATH), error)
                 finally:
                     self._lease = None
         if self._thread is not None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 PHASES = ("write", "commit", "metadata_services")
-"""Phases of a write, of which results say how long they took: until the commit, with planning; the publication, with
-the wait for the lock; compaction of the metadata table."""
+"""Phases of a write with durations in results: until the commit, including planning; publication, including the wait
+for the lock; compaction of the metadata table."""
 
 _SERVICES = {"COMPACT": Action.COMPACTION, "LOG_COMPACT": Action.LOG_COMPACTION, "CLUSTER": "clustering"}
 """Operations of table services, whose commits have the actions of writes."""
@@ -32,13 +32,13 @@ _SERVICES = {"COMPACT": Action.COMPACTION, "LOG_COMPACT": Action.LOG_COMPACTION,
 def commit_report(
     uri: str, config: TableConfig, instant: Instant, metadata: CommitMetadata, millis: Mapping[str, int]
 ) -> ActionReport:
-    """Return the report of a commit that was published.
+    """Return the report of a published commit.
 
     Args:
         uri: URI of the table.
         config: Its configuration.
         instant: The completed instant.
-        metadata: What was published.
+        metadata: The published metadata.
         millis: Milliseconds by phase.
     """
     stats = metadata.stats
@@ -65,8 +65,8 @@ def report_commit(
     millis: Mapping[str, int],
     opts: Options,
 ) -> None:
-    """Tell of a commit that was published; the write stands whatever goes wrong with that. Arguments as of
-    `commit_report`, and the options of callbacks and metrics."""
+    """Report a published commit; the write stays committed if this fails. Arguments as of `commit_report`, and the
+    options of callbacks and metrics."""
     try:
         report = commit_report(storage.uri(), config, instant, metadata, millis)
     except Exception as failure:
@@ -76,7 +76,7 @@ def report_commit(
 
 
 def _gauges(metadata: CommitMetadata) -> dict[str, float]:
-    """Values as ``HoodieCommitMetadata`` of Apache Hudi adds them up."""
+    """Return totals as computed by ``HoodieCommitMetadata`` of Apache Hudi."""
     stats = metadata.stats
     is_new = pc.equal(stats["prevCommit"], NEW_FILE_GROUP)
     times = {
@@ -101,6 +101,7 @@ def _gauges(metadata: CommitMetadata) -> dict[str, float]:
 
 
 def millis_by_phase(clock: Sequence[float]) -> dict[str, int]:
-    """Return the milliseconds of each of `PHASES`, by the seconds at which they began, and the last one ended."""
+    """Return the milliseconds of each of `PHASES`, given the seconds at which they began, and at which the last one
+    ended."""
     spans = itertools.pairwise(clock)
     return {name: round((end - start) * 1000) for name, (start, end) in zip(PHASES, spans, strict=True)}

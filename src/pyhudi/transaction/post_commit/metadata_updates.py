@@ -1,4 +1,4 @@
-"""Updates of the metadata table after a write is committed: they may fail, and the write stays."""
+"""Updates of the metadata table after a write is committed. If they fail, the write stays committed."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _log = logging.getLogger(__name__)
 def metadata_write_context(
     storage: Storage, opts: Options, active: ActiveTimeline, slot: Slot, stats_reader: FileStatsReader
 ) -> MetadataWriteContext:
-    """Return the context for changes of the metadata table; the table's lock is held."""
+    """Return the context for changes of the metadata table. The caller holds the lock of the table."""
     return MetadataWriteContext(storage, opts, active, lambda: slot.take(newest(active)), stats_reader)
 
 
 def plan_metadata_services(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
-    """Plan the compaction of the metadata table that is due, for `run_metadata_services`; None if none is. In tables of
-    version 6 it is carried out at once. The caller holds the table's lock."""
+    """Plan the compaction of the metadata table if it is due, for `run_metadata_services`; otherwise return None. In
+    tables of version 6 it is executed immediately. The caller holds the lock of the table."""
     storage = metadata_context.storage
     try:
         job = compaction.schedule(metadata_context, config)
@@ -49,7 +49,7 @@ def plan_metadata_services(metadata_context: MetadataWriteContext, config: Table
         except Exception as failure:
             _log_failure(storage, failure)
             compaction.fail(metadata_context, config, job, failure)
-    except Exception as failure:  # a later commit tries again
+    except Exception as failure:  # A later commit tries again.
         _log_failure(storage, failure)
     return None
 
@@ -62,8 +62,11 @@ def run_metadata_services(
     job: MetadataCompactionJob | None,
     stats_reader: FileStatsReader,
 ) -> None:
-    """Carry out a planned compaction of the metadata table (None: nothing), and the services after it. The table's lock
-    is taken to publish it; the caller does not hold it. Nothing is raised: the next attempts come later."""
+    """Execute a planned compaction of the metadata table (None: nothing), and the services after it.
+
+    The lock of the table is acquired to publish it; the caller does not hold it. Nothing is raised: later commits
+    retry.
+    """
     if job is None:
         return
     try:
@@ -87,14 +90,14 @@ def run_metadata_services(
                     compaction.fail(context, config, job, failure)
         if result is not None:
             _report(storage, opts, config, result)
-    except Exception as error:  # whoever comes next drops what is left
+    except Exception as error:  # The next process removes leftovers.
         _log_failure(storage, error)
 
 
 def _log_failure(storage: Storage, failure: Exception) -> None:
     _log.warning(
-        "the metadata table of %s was not compacted: %s. It is tried again after more commits, each time after twice "
-        "as many as before",
+        "the metadata table of %s was not compacted: %s. It is retried after more commits, with twice as many "
+        "before each further attempt",
         storage.root,
         failure,
     )
@@ -124,8 +127,8 @@ def build_metadata_table(
     metadata: CommitMetadata,
     stats_reader: FileStatsReader,
 ) -> None:
-    """Build the metadata table of a table that has been made out of another one, which ``metadata`` tells of; without
-    it readers list files. The caller holds the table's lock."""
+    """Build the metadata table of a table that was created by ``metadata`` from another one; without it readers list
+    files. The caller holds the lock of the table."""
     if not is_enabled(opts):
         return
     try:
@@ -134,5 +137,5 @@ def build_metadata_table(
         columns = columns_of(config, opts, metadata)
         with generator.reserve(locked=True) as slot:
             build_all(metadata_write_context(storage, opts, active, slot, stats_reader), config, columns)
-    except Exception as failure:  # the next write tries again
+    except Exception as failure:  # The next write tries again.
         _log.warning("the table at %s has no metadata table yet: %s", storage.root, failure)

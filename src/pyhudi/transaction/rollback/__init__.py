@@ -1,3 +1,5 @@
-"""Rollback of failed writes. Takes a pending instant with its markers and gives a rollback instant, with the write's
-files deleted or its log blocks voided.
+"""Rollback of failed writes.
+
+Takes a pending instant with its markers, deletes the files of the write or rolls back its log blocks, and creates a
+rollback instant.
 """

@@ -1,9 +1,10 @@
-"""Files of rolled-back writes that appeared when their rollbacks were over.
+"""Files of rolled-back writes that appeared after their rollbacks.
 
-A task may sleep between its last look at the gate and its data file; meanwhile its write is taken for dead and rolled
-back; it wakes, writes the file, and dies before it can look again. No reader sees such a file while its instant is
-younger than the start of the timeline, or another attempt at its plan is pending. So it is deleted before either ends:
-the file had its marker before the gate was closed, so the plan of the rollback names it.
+A task may be suspended between its last check of the gate and the creation of its data file. In the meantime its write
+is considered dead and rolled back. The task resumes, writes the file, and is killed before it can check again. Readers
+ignore such a file while its instant is later than the start of the timeline, or while another attempt at its plan is
+pending. So it is deleted before either changes: its marker was created before the gate was closed, so the rollback plan
+includes it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 
 def delete_before(active: ActiveTimeline, start: str) -> None:
-    """Delete late files of rolled-back instants that are older than ``start``, which is going to be the first write of
-    the active timeline; late blocks in log files of version 6 are voided. The table's lock is held."""
+    """Delete late files of rolled-back instants older than ``start``, which is going to be the first write of the
+    active timeline. Late blocks in log files of version 6 are rolled back by command blocks. The caller holds the lock
+    of the table."""
     for rollback, plan in _rollbacks(active):
         if plan.instant >= start:
             continue
@@ -39,7 +41,7 @@ def delete_before(active: ActiveTimeline, start: str) -> None:
 
 
 def delete_of_attempts(active: ActiveTimeline, instant: str, named: pa.Array) -> None:
-    """Delete late files of earlier attempts at a plan, before the one that has written ``named`` is published."""
+    """Delete late files of earlier attempts at a plan, before the attempt that has written ``named`` is published."""
     for _, plan in _rollbacks(active):
         if plan.instant == instant:
             _delete(active, plan, named)
@@ -58,15 +60,15 @@ def _delete(active: ActiveTimeline, plan: RollbackPlan, named: pa.Array | None) 
 
 
 def _not_voided(active: ActiveTimeline, rollback: Instant, plan: RollbackPlan) -> list[RollbackRequest]:
-    """The requests for which the rollback wrote no command block, as there was no log file then."""
-    asked = [request for request in plan.requests if request.log_blocks]
-    if not asked:
+    """Return the requests for which the rollback wrote no command block, because there was no log file then."""
+    requests = [request for request in plan.requests if request.log_blocks]
+    if not requests:
         return []
     record = decode_record(Action.ROLLBACK, State.COMPLETED, active.read_state(rollback, State.COMPLETED))
     partitions = record["partitionMetadata"].values()
     written = {name.rpartition("/")[2] for partition in partitions for name in partition["rollbackLogFiles"] or ()}
     return [
         request
-        for request in asked
+        for request in requests
         if not any(name.startswith(f".{request.file_id}_{request.base_instant}.log.") for name in written)
     ]

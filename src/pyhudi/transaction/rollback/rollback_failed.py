@@ -1,11 +1,12 @@
-"""Rolling back failed writes, as Apache Hudi leaves it: a rollback instant on the timeline, nothing of the write.
+"""Rollback of failed writes, with the same result as in Apache Hudi: a rollback instant in the timeline, and no files
+of the write.
 
-The order makes every point of death recoverable. First the plan is published (``rollback.requested``); from then on it
-alone tells what to do, and whoever comes next finishes it. Then the data files go, the markers, the failed write's
-inflight and requested files, and last the rollback is completed.
+The order of steps allows recovery from a crash at any point. First the plan is published (``rollback.requested``); from
+then on it alone determines the rollback, which the next writer completes. Then the data files are deleted, the markers,
+and the inflight and requested files of the failed write; finally the rollback is completed.
 
-A write that was taken for dead may be published nevertheless: just before its rollback was announced, which is then
-given up, or by a request that took its time, after the write was undone. Such a file is taken away.
+A write that was considered dead may be published nevertheless: immediately before its rollback was planned, which is
+then abandoned, or by a delayed request after the rollback. Such a file is deleted.
 """
 
 from __future__ import annotations
@@ -49,13 +50,12 @@ if TYPE_CHECKING:
 
 _WRITES = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 _FORGOTTEN = _WRITES | {Action.LOG_COMPACTION}
-"""Actions of which a rollback leaves nothing; of others the plan stays, to be tried again."""
+"""Actions that are removed completely by a rollback. For others the plan remains, to be retried."""
 _log = logging.getLogger(__name__)
 
 
 def failed_writes_policy(options: Mapping[str, str]) -> FailedWritesPolicy:
-    """Return when a pending write of another writer is taken as failed; several writers mean LAZY unless said
-    otherwise."""
+    """Return the policy for failed writes; with several writers the default is LAZY."""
     opts = Options.parse(options)
     if not opts.is_set(FAILED_WRITES_POLICY) and has_several_writers(opts):
         return FailedWritesPolicy.LAZY
@@ -64,7 +64,7 @@ def failed_writes_policy(options: Mapping[str, str]) -> FailedWritesPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Rollbacks:
-    """Rolls back on one table. The caller holds the table lock for every call."""
+    """Rollbacks on one table. The caller holds the lock of the table for every call."""
 
     storage: Storage
     version: int
@@ -73,8 +73,8 @@ class Rollbacks:
     def failed_writes(
         self, active: ActiveTimeline, policy: FailedWritesPolicy, options: Mapping[str, str]
     ) -> list[Instant]:
-        """Pending writes that count as failed, newest first. Of table services only log compactions that were begun do:
-        the plans of others stay, for whoever carries them out next."""
+        """Return pending writes that are considered failed, newest first. Of table services only started log
+        compactions are included: plans of others remain, for the next process to execute."""
         if policy is FailedWritesPolicy.NEVER:
             return []
         writes = [
@@ -88,7 +88,7 @@ class Rollbacks:
         return sorted(writes, reverse=True)
 
     def check(self, active: ActiveTimeline, failed: list[Instant]) -> None:
-        """Refuse, before anything is touched, what cannot be rolled back here."""
+        """Raise an error, before anything is changed, for writes that pyhudi cannot roll back."""
         for target in failed:
             plan_rollback(active, self.version, target)
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
@@ -97,30 +97,30 @@ class Rollbacks:
                 self._refuse_log_blocks(plan, pending)
 
     def clean_up(self, active: ActiveTimeline, failed: list[Instant], options: Mapping[str, str]) -> list[Instant]:
-        """Finish rollbacks that others began, then roll back ``failed``; returns the completed rollbacks."""
+        """Complete unfinished rollbacks, then roll back ``failed``. Return the completed rollbacks."""
         self._withdraw_late(active)
         done: list[Instant | None] = []
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
             plan = read_rollback_plan(active, pending)
             if plan is None:
-                # a plan that was never whole was never begun with
+                # A rollback whose plan is incomplete was never started.
                 active.delete_pending(pending.requested, Action.ROLLBACK)
                 continue
             done.append(self._finish(active, pending, plan))
         for target in failed:
-            found = active.timeline.find(target.requested, target.action)
-            if found is not None and not found.is_completed:
-                done.append(self.roll_back(active, found))
+            current = active.timeline.find(target.requested, target.action)
+            if current is not None and not current.is_completed:
+                done.append(self.roll_back(active, current))
         self._sweep(active, options)
         return [rollback for rollback in done if rollback is not None]
 
     def roll_back(self, active: ActiveTimeline, target: Instant, *, whole: bool = False) -> Instant | None:
-        """Undo a pending write, or the last completed one, by the rollback that somebody began, if there is one.
+        """Roll back a pending write, or the last completed one, continuing an unfinished rollback if there is one.
 
         Args:
-            active: the timeline; the caller holds the lock.
-            target: the write.
-            whole: as of `plan_rollback`.
+            active: The timeline; the caller holds the lock.
+            target: The write.
+            whole: As in `plan_rollback`.
 
         Returns:
             The completed rollback instant; None if a pending write turns out to be completed.
@@ -131,18 +131,18 @@ class Rollbacks:
                 return self._finish(active, begun, known, announced_for=target)
         kind = "completed" if target.is_completed else "failed"
         _log.warning("rolling back the %s %s %s of %s", kind, target.action, target.requested, self.storage.root)
-        close_gates(self.storage, target.requested)  # before its files are gathered: no task may add to them
+        close_gates(self.storage, target.requested)  # Before its files are collected, because no task may add to them.
         with self.generator.reserve(locked=True) as slot:
             plan = plan_rollback(active, self.version, target, whole=whole)
             requested = active.create_requested(Action.ROLLBACK, slot.take(newest(active)), plan.encode())
         return self._finish(active, requested, plan, announced_for=target)
 
     def settle(self, active: ActiveTimeline, instant: str) -> ActiveTimeline:
-        """Roll back pending instants, other than ``instant``, whose publication has been sent: its outcome is not
-        known, and it could take effect after what conflicts with it. Whoever has sent it has not the lock any more.
+        """Roll back pending instants, other than ``instant``, whose publication has been sent: its outcome is unknown,
+        and it could take effect after conflicting commits. The sender no longer holds the lock.
 
         Returns:
-            The timeline as it is then.
+            The resulting timeline.
         """
         others = [i for i in active.timeline.pending() if i.state is State.INFLIGHT and i.requested != instant]
         sent = [i for i in others if PublicationIntent(self.storage, i.requested).is_set()]
@@ -153,25 +153,27 @@ class Rollbacks:
     def _finish(
         self, active: ActiveTimeline, rollback: Instant, plan: RollbackPlan, *, announced_for: Instant | None = None
     ) -> Instant | None:
-        """Do what a plan says; returns the completed rollback, or None if it is given up. ``announced_for``: the write
-        as it was when this process asked for the rollback; None for the rollback of somebody else."""
+        """Execute a rollback plan. Return the completed rollback, or None if it is abandoned.
+
+        ``announced_for``: the write when this process planned the rollback; None for the rollback of another process.
+        """
         self._refuse_log_blocks(plan, rollback)
         begun = time.monotonic()
-        active.refresh()  # whoever publishes the write from now on sees the rollback
-        target = active.timeline.find(plan.instant)  # a completed compaction or clustering has another action
+        active.refresh()  # A process that publishes the write from now on detects the rollback.
+        target = active.timeline.find(plan.instant)  # A completed compaction or clustering has another action.
         if rollback.state is State.REQUESTED:
             if _was_faster(target, rollback, announced_for):
-                _log.warning("the rollback %s is given up: %s was completed meanwhile", rollback.requested, target)
+                _log.warning("the rollback %s is abandoned: %s was completed concurrently", rollback.requested, target)
                 active.delete(rollback)
                 return None
             try:
                 rollback = active.to_inflight(rollback)
-            except AlreadyExistsError:  # by a request that took its time
+            except AlreadyExistsError:  # By a delayed request.
                 _log.warning("%s was begun already", rollback)
         if target is not None and target.is_completed:
             self._detach_if_merged(target)
-        _withdraw(active, target)  # first of all nobody must see it any more
-        close_gates(self.storage, plan.instant)  # its writer may have opened one since the plan was made
+        _withdraw(active, target)  # First make it invisible.
+        close_gates(self.storage, plan.instant)  # Its writer may have created one since the plan was made.
         self.storage.delete_many(unplanned_paths(self.storage, self.version, plan))
         paths = planned_paths(plan)
         for files in paths.values():
@@ -181,7 +183,7 @@ class Rollbacks:
         if plan.action in (Action.CLUSTERING, Action.REPLACE_COMMIT):
             consistent_hashing.forget(self.storage, plan.instant)
         Markers(self.storage, plan.instant).delete()
-        # a completed compaction is a commit, so what the plan says counts
+        # A completed compaction is a commit, so the action in the plan is used.
         keeps_plan = plan.action not in _FORGOTTEN or (target is not None and is_clustering(active, target))
         with self.generator.reserve(locked=True) as slot:
             active.refresh()
@@ -203,10 +205,10 @@ class Rollbacks:
             return _complete(active, rollback, metadata.encode(), completion)
 
     def _withdraw_late(self, active: ActiveTimeline) -> None:
-        """Take away completed files that appeared when their writes had been rolled back: requests may take their time.
+        """Delete completed files that appeared after their writes had been rolled back, by delayed requests.
 
-        Such a file has no inflight file beside it, as the rollback has deleted that, or it is older than a rollback of
-        the attempt that made it. Only where there is one like that, rollbacks are read.
+        Such a file has no inflight file, because the rollback has deleted it, or it is older than a rollback of the
+        attempt that created it. Rollbacks are read only if there is such a file.
         """
         late = [(files, files[0].requested) for files in active.half_states()]
         wanted = {requested for files, requested in late if files[0].is_write}
@@ -218,14 +220,14 @@ class Rollbacks:
                 continue
             for files in (files for files, requested in late if requested == plan.instant):
                 for instant in _void(files, rollback, forgets=plan.action in _FORGOTTEN):
-                    _log.warning("%s is withdrawn: it appeared after its rollback %s", instant, rollback.requested)
+                    _log.warning("deleting %s, which appeared after its rollback %s", instant, rollback.requested)
                     active.delete(instant)
 
     def _detach_if_merged(self, target: Instant) -> None:
-        """Take the metadata table away if what a completed write told it cannot be taken back."""
+        """Delete the metadata table if the changes of a completed write to it cannot be rolled back."""
         config = TableConfig.load(self.storage)
         if is_attached(config) and is_merged(self.storage, config, target):
-            _log.warning("the metadata table of %s is taken away, to be built anew", self.storage.root)
+            _log.warning("deleting the metadata table of %s, to be rebuilt", self.storage.root)
             detach_metadata_table(self.storage, config)
 
     def _tell_metadata_table(
@@ -235,7 +237,7 @@ class Rollbacks:
         rollback: Instant,
         commands: Mapping[str, Mapping[str, int]],
     ) -> None:
-        """Take back what the metadata table was told, as long as the write is pending and nobody looks at that."""
+        """Roll back the changes to the metadata table while the write is pending and thus invisible."""
         config = TableConfig.load(self.storage)
         if not is_attached(config):
             return
@@ -249,7 +251,7 @@ class Rollbacks:
                     self.storage, config, plan.instant, rollback.requested, files, lambda: slot.take(newest(active))
                 )
         except (CorruptTableError, FormatError) as failure:
-            _log.warning("the metadata table of %s is taken away: %s", self.storage.root, failure)
+            _log.warning("deleting the metadata table of %s: %s", self.storage.root, failure)
             detach_metadata_table(self.storage, config)
 
     def _outcome(
@@ -270,21 +272,23 @@ class Rollbacks:
         }
 
     def _refuse_log_blocks(self, plan: RollbackPlan, rollback: Instant) -> None:
-        """From version 8 on log files are deleted; a plan that voids blocks is from before an upgrade."""
+        """Refuse plans with command blocks from version 8 on, where log files are deleted: such a plan is from before
+        an upgrade."""
         if self.version >= 8 and any(request.log_blocks for request in plan.requests):
             raise UnsupportedTableError(
-                f"the pending rollback {rollback.requested} of {plan.action} {plan.instant} was planned before the "
-                "table was upgraded, and voids blocks of log files; let Apache Hudi finish it (its next write does)"
+                f"the pending rollback {rollback.requested} of {plan.action} {plan.instant} was planned before "
+                "the table was upgraded, with command blocks for log files; let Apache Hudi complete it (its "
+                "next write does)"
             )
 
     def _sweep(self, active: ActiveTimeline, options: Mapping[str, str]) -> None:
-        """Remove markers, gates and old heartbeats of writers that died outside the time in which they were pending."""
+        """Remove markers, gates and expired heartbeats of killed writers whose instants are not pending."""
         marked = sorted(marked_instants(self.storage))
         gated = gated_instants(self.storage)
         beats = self.storage.list(heartbeat.HEARTBEAT_FOLDER)["path"].to_pylist()
         if not marked and not gated and not beats:
             return
-        # listed after the traces: whoever makes markers has been on the timeline before
+        # Listed after these files: a writer that creates markers was in the timeline before.
         pending = {i.requested for i in active.reload().timeline.pending()}
         if not gated <= pending:
             remove_gates(self.storage, gated - pending)
@@ -301,7 +305,7 @@ class Rollbacks:
 
 
 def _complete(active: ActiveTimeline, rollback: Instant, content: bytes, completion: str | None) -> Instant:
-    """Complete a rollback, unless it is by now: what somebody sent who began it may have taken its time."""
+    """Complete a rollback, unless it has been completed by a delayed request of the process that started it."""
     try:
         return active.complete(rollback, content, completion)
     except (AlreadyExistsError, TimelineError):
@@ -312,9 +316,11 @@ def _complete(active: ActiveTimeline, rollback: Instant, content: bytes, complet
 
 
 def _was_faster(target: Instant | None, rollback: Instant, announced_for: Instant | None) -> bool:
-    """True if a write was completed before the rollback, announced and not begun with, could stop it. A rollback of
-    somebody else may be meant for a completed write; then it is the later one. Layout 1 does not tell; there a rollback
-    that was not begun with can be asked for again, and a commit that is lost cannot."""
+    """Return True if a write was completed before the rollback, planned but not started, could stop it.
+
+    A rollback of another process may target a completed write; then it is the later one. Layout 1 does not show this;
+    there an unstarted rollback can be requested again, but a lost commit cannot.
+    """
     if target is None or not target.is_completed:
         return False
     if announced_for is not None:
@@ -331,8 +337,8 @@ def _withdraw(active: ActiveTimeline, target: Instant | None) -> None:
 
 
 def _void(files: list[Instant], rollback: Instant, *, forgets: bool) -> list[Instant]:
-    """Those completed files of an instant that count no more because of a rollback. ``forgets``: it leaves nothing of
-    such an instant; else a later attempt may have made a file that counts."""
+    """Return the completed files of an instant that a rollback makes invalid. ``forgets``: all of them; otherwise a
+    later attempt may have created a valid one."""
     states = {instant.state for instant in files}
     undone = State.INFLIGHT not in states and (State.REQUESTED in states or forgets)
     return [
@@ -344,7 +350,7 @@ def _void(files: list[Instant], rollback: Instant, *, forgets: bool) -> list[Ins
 
 
 def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:
-    """Revert a rolled-back attempt at a compaction or clustering to its plan, to be tried again."""
+    """Revert a rolled-back attempt at a compaction or clustering to its plan, to be retried."""
     target = active.timeline.find(plan.instant)
     inflight = None if target is None else active.in_state(target, State.INFLIGHT)
     if inflight is not None:
@@ -352,15 +358,16 @@ def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:
 
 
 def newest(active: ActiveTimeline) -> str | None:
-    """The latest time on the timeline, requested or completed: new instants come after it."""
+    """Return the latest time in the timeline, requested or completed; new instants are later."""
     times = [t for i in active.timeline for t in (i.requested, i.completion) if t is not None]
     return max(times, default=None)
 
 
 def refuse_pending_restore(active: ActiveTimeline) -> None:
-    """Refuse to write to a table that is halfway through a restore to a savepoint."""
+    """Refuse to write to a table with an unfinished restore."""
     pending = active.timeline.pending().of_actions(Action.RESTORE).first
     if pending is not None:
         raise TransactionError(
-            f"a restore (instant {pending.requested}) was begun and not finished; run the restore again before writing"
+            f"a restore (instant {pending.requested}) was started but not completed; run the restore again before "
+            "writing"
         )

@@ -1,7 +1,7 @@
 """Rollback of a failed write's blocks in log files of a version 6 table.
 
-There log files bear the instant of their slice, and where stores can append, several writes share one. So they stay,
-and a command block, in a log file of its own, says that the blocks of the failed write do not count.
+Names of log files contain the instant of their slice, and if the storage supports append, several writes share one. So
+the files are kept, and a command block, in a new log file, rolls back the blocks of the failed write.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from pyhudi.timeline.instant import Instant
 
 ROLLBACK_TOKEN = "1-0-1"
-"""Write token of log files with command blocks, as the original has it."""
+"""Write token of log files with command blocks, as in Apache Hudi."""
 _UNKNOWN_SIZE = 1
-"""Plans name log files with sizes, which nobody knows from markers; the original writes this."""
+"""Size of log files in plans from markers, which do not contain it; Apache Hudi writes this value."""
 
 
 def append_requests(partitions: pa.Array, names: pa.Array) -> list[RollbackRequest]:
-    """Requests to void what was written to log files: one for each file slice."""
+    """Return requests to roll back log blocks, one per file slice."""
     parsed = parse_names(names)
     slices: dict[tuple[str, str, str], dict[str, int]] = {}
     columns = (partitions, parsed["file_id"], parsed["instant"], names)
@@ -43,23 +43,23 @@ def append_requests(partitions: pa.Array, names: pa.Array) -> list[RollbackReque
 
 
 def planned_logs(active: ActiveTimeline, target: Instant) -> tuple[pa.Array, pa.Array]:
-    """Partitions and names of the log files to which a write may have appended, by its own plan: the inflight file
-    names the file groups that get updates. To be asked when its markers are lost."""
+    """Return partitions and names of the log files to which a write may have appended, from its workload profile: the
+    inflight file lists the file groups with updates. Used if its markers are lost."""
     partitions: list[str] = []
     names: list[str] = []
     try:
         stats = decode_commit(active.read_state(target, State.INFLIGHT)).stats
-    except FormatError:  # without a plan there were no updates
+    except FormatError:  # Without a profile there were no updates.
         stats = None
     updates = [] if stats is None else stats.filter(pc.greater(stats["numUpdateWrites"], 0)).to_pylist()
     for partition in sorted({row["partitionPath"] for row in updates}):
         mine = [row for row in updates if row["partitionPath"] == partition]
-        # a slice without a base file has none to come after
+        # A slice without a base file has no base instant.
         earliest = {row["fileId"]: row["prevCommit"].removeprefix(NEW_FILE_GROUP) for row in mine}
         found = parse_names(_names_in(active.storage, partition))
         logs = found.filter(pc.equal(found["kind"], LOG)).select(["name", "file_id", "instant"])
         for row in logs.to_pylist():
-            # also those of a slice that a compaction has opened since
+            # Including those of a slice that a compaction has opened since.
             if row["file_id"] in earliest and row["instant"] >= earliest[row["file_id"]]:
                 partitions.append(partition)
                 names.append(row["name"])
@@ -69,9 +69,9 @@ def planned_logs(active: ActiveTimeline, target: Instant) -> tuple[pa.Array, pa.
 def void_appends(
     storage: Storage, requests: Iterable[RollbackRequest], rollback: str, target: str
 ) -> dict[str, dict[str, int]]:
-    """Write the command blocks that requests ask for; returns the new files' paths with their sizes, by partition.
+    """Write the command blocks of requests. Return the new files' paths with their sizes, by partition.
 
-    Nothing is written for slices of which no named log file is there: the write never came so far.
+    Nothing is written for slices whose log files do not exist, because the write did not reach them.
     """
     written: dict[str, dict[str, int]] = {}
     known: dict[str, pa.Array] = {}

@@ -1,4 +1,4 @@
-"""Rollback plans of failed writes, from their markers, else from a listing of the table."""
+"""Rollback plans of failed writes, from their markers or else from a listing of the table."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _PATHS = pa.schema([("path", pa.string())])
 
 
 def plan_rollback(active: ActiveTimeline, version: int, target: Instant, *, whole: bool = False) -> RollbackPlan:
-    """The plan to undo ``target``, a pending write or the last completed one. Reads only.
+    """Return the plan to roll back ``target``, a pending write or the last completed one, without changing anything.
 
-    Markers name every file that a write may have made. Without any (they were lost, or the writer makes none) the
-    table is listed for files that bear the instant; a write that is only requested cannot have made one. Log files of
-    version 6 are not deleted, but their blocks voided (`pyhudi.transaction.rollback.rollback_log_blocks`). ``whole``: a
-    compaction of version 6 does not only fail, but will never have been planned, and the slices that it has opened go.
+    Markers list every file that a write may have created. Without markers (they were lost, or the writer creates none)
+    the table is listed for files with the instant in their names; a write that is only requested has created none. Log
+    files of version 6 are not deleted, but their blocks rolled back
+    (`pyhudi.transaction.rollback.rollback_log_blocks`). ``whole``: a compaction of version 6 is removed together with
+    its plan, and the slices that it has opened are deleted.
     """
     storage = active.storage
     appended: list[RollbackRequest] = []
@@ -51,7 +52,7 @@ def plan_rollback(active: ActiveTimeline, version: int, target: Instant, *, whol
     partitions, names = split_paths(paths)
     parsed = parse_names(names)
     if target.action == Action.COMPACTION:
-        # compactions make base files alone; in version 6 the logs of the slice after one bear its instant, too
+        # Compactions create only base files; in version 6 log files of the following slice contain its instant, too.
         made = pc.equal(parsed["kind"], BASE).combine_chunks()
         partitions, names, parsed = partitions.filter(made), names.filter(made), parsed.filter(made)
     if version < 8:
@@ -64,10 +65,10 @@ def plan_rollback(active: ActiveTimeline, version: int, target: Instant, *, whol
 
 
 def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> RollbackPlan:
-    """The plan to undo a completed write, which no later one is built on: its commit names the files.
+    """Return the plan to roll back a completed write on which no later one depends: its commit lists the files.
 
-    In version 6 log files bear the instant of their slice. Those of slices that the write has opened go with it; of
-    what it appended to older ones the blocks are voided.
+    In version 6 names of log files contain the instant of their slice. Those of slices that the write has opened are
+    deleted; its blocks in older ones are rolled back.
     """
     metadata = active.commit_metadata(target)
     partitions, names = split_paths(metadata.named_files())
@@ -90,12 +91,14 @@ def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> Ro
 
 
 def _deletions(storage: Storage, target: Instant, partitions: pa.Array, names: pa.Array) -> tuple[RollbackRequest, ...]:
-    """A request to delete these files, for each partition of them: a file is no more than its path here."""
+    """Return a request per partition to delete these files."""
     files = pa.table([_flat(partitions), _flat(names)], names=["partition", "name"])
     grouped = files.group_by("partition", use_threads=False).aggregate([("name", "list")])
     requests = []
-    for partition, found in zip(grouped["partition"].to_pylist(), grouped["name_list"].combine_chunks(), strict=True):
-        paths = pc.binary_join_element_wise(storage.uri(partition), found.values, "/")
+    for partition, partition_names in zip(
+        grouped["partition"].to_pylist(), grouped["name_list"].combine_chunks(), strict=True
+    ):
+        paths = pc.binary_join_element_wise(storage.uri(partition), partition_names.values, "/")
         requests.append(RollbackRequest(partition, base_instant=target.requested, files=tuple(paths.to_pylist())))
     return tuple(requests)
 
@@ -105,8 +108,8 @@ def _flat(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def unplanned_paths(storage: Storage, version: int, plan: RollbackPlan) -> list[str]:
-    """Files with markers that a plan does not know: its writer was no more dead than it had the lock. Those to which
-    others append stay, as in plans."""
+    """Return files with markers that are missing in a plan, because the writer was still running without holding the
+    lock. Files to which others append are kept, as in plans."""
     try:
         paths = Markers(storage, plan.instant).list()["data_path"]
     except CorruptInstantError:
@@ -118,9 +121,9 @@ def unplanned_paths(storage: Storage, version: int, plan: RollbackPlan) -> list[
 
 
 def planned_paths(plan: RollbackPlan) -> dict[str, list[str]]:
-    """The files that a plan deletes, by partition, relative to the table's root.
+    """Return the files that a plan deletes, by partition, relative to the root of the table.
 
-    Plans hold absolute paths of the folder where the table lay when they were made, so of each only the name counts.
+    Plans contain absolute paths with the base path at that time, so only the names are used.
     """
     result: dict[str, list[str]] = {}
     for request in plan.requests:
@@ -130,7 +133,7 @@ def planned_paths(plan: RollbackPlan) -> dict[str, list[str]]:
 
 
 def _files_of(storage: Storage, instant: str) -> pa.ChunkedArray:
-    """Paths of all data files, of whatever kind, whose name bears the instant."""
+    """Return the paths of all data files, of any kind, whose name contains the instant."""
     listings = [storage.list("").select(["path"])]
     for folder in storage.list_dirs(""):
         if folder != ".hoodie":

@@ -1,4 +1,7 @@
-"""A new table in place of an old one. Takes a write with the save mode overwrite that is published, or that has failed,
-and gives the folder of the one table that stays: what belongs to the other is deleted."""
+"""Replacement of a table by a new one.
+
+Takes a published or failed write with the save mode overwrite, and leaves the folder with one table: the files of the
+other are deleted.
+"""
 
 from __future__ import annotations

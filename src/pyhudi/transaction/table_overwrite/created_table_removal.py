@@ -1,4 +1,4 @@
-"""Removal of a table that was created for a write which then failed."""
+"""Removal of a table that was created for a failed write."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _LOCKS = (join_path(META_FOLDER, "lock"), join_path(META_FOLDER, ".locks"))
 
 
 def remove_empty_table(storage: Storage, options: Mapping[str, str]) -> None:
-    """Take away a table in which nothing was ever committed, and in which nobody is writing. Nobody can begin to write
-    meanwhile, as the table's lock is held.
+    """Remove a table without any commits or running writes. No write can start in the meantime, because the lock of the
+    table is held.
 
-    The properties go last but one: until then it is an empty table, after it none, whenever this is cut off.
+    The properties are deleted second to last: until then there is an empty table, afterwards none, regardless of
+    interruptions.
 
     Raises:
-        LockError: the table's lock could not be taken.
-        StorageError, TableError: the table is left behind.
+        LockError: The lock of the table could not be acquired.
+        StorageError, TableError: The table was not removed.
     """
     with make_lock_provider(storage, options):
         client = TableMetaClient.open(storage)

@@ -1,4 +1,4 @@
-"""Parts of an overwritten table that are kept for its readers when another one takes its place."""
+"""Parts of an overwritten table that are kept for its readers."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ class Remains(Enum):
     """Parts of an overwritten table that are kept."""
 
     NOTHING = "nothing"
-    """Its partitions mean nothing to the new table: other readers would take its folders for values."""
+    """Nothing, because its partitions do not match the new table: other readers would interpret its folders as
+    values."""
     FILES = "files"
     """Its data files, hidden as replaced, until a cleaner deletes them."""
     HISTORY = "history"
-    """Its completed instants, too: they are read with the new table's properties as with its own."""
+    """Its completed instants, too: they can be read with the properties of the new table."""
 
 
 def remains_of(old: TableConfig, old_columns: pa.Schema, new: TableConfig, new_columns: pa.Schema) -> Remains:
-    """Return the parts of a table that can be kept when one with other properties and columns takes its place.
+    """Return the parts of a table that can be kept when a table with other properties and columns replaces it.
 
     Args:
-        old: The table that is there.
+        old: The existing table.
         old_columns: Its columns; none if nothing was written.
-        new: The table that takes its place.
-        new_columns: The columns of that one.
+        new: The new table.
+        new_columns: The columns of the new table.
 
     Returns:
-        As much as both Apache Hudi and pyhudi read rightly under the new table's properties.
+        The parts that both Apache Hudi and pyhudi read correctly with the properties of the new table.
     """
     if not _same(old, new, _PARTITIONING) or _timestamps(old) != _timestamps(new):
         return Remains.NOTHING
@@ -62,7 +63,7 @@ def remains_of(old: TableConfig, old_columns: pa.Schema, new: TableConfig, new_c
 
 
 def _types(columns: pa.Schema) -> dict[str, pa.DataType]:
-    """Types of a table's own columns as commits record them."""
+    """Return the types of a table's own columns as recorded by commits."""
     recorded = from_avro(to_avro(remove_meta_columns(columns), "t"))
     return {field.name: field.type for field in as_nullable(recorded)}
 

@@ -1,18 +1,18 @@
-"""A new table in place of an old one, at the old one's place: the end of a write with the save mode overwrite.
+"""Replacement of a table by a new one in the same folder: the end of a write with the save mode overwrite.
 
-The write has put its files beside those of the old table, as a replacecommit on the old table's timeline. Here that
-replacecommit is completed, naming every other file group as replaced, and then, before any other writer may begin:
+The write has added its files to those of the old table, as a replacecommit in its timeline. The functions here complete
+that replacecommit, with all other file groups as replaced, and then, before any other writer may start:
 
-1. where the new table has another timeline layout, the replacecommit is put into that layout's folder as well, where
-   nobody looks yet;
-2. the properties are exchanged, by one atomic step;
-3. what is not to stay of the old table is cleared away.
+1. If the new table has another timeline layout, the replacecommit is also created in the folder of that layout, which
+is not read yet.
+2. The properties are replaced atomically.
+3. Parts of the old table that are not kept are deleted.
 
-What stays, for those who are reading the old table, is for `pyhudi.transaction.table_overwrite.overwrite_compatibility`
-to say: its data files, which are replaced file groups like others, for a cleaner to delete, and its instants.
+`pyhudi.transaction.table_overwrite.overwrite_compatibility` determines which parts are kept for readers of the old
+table: its data files, which are replaced file groups to be deleted by a cleaner, and its instants.
 
-A kill leaves the old table, or the new rows: under the old properties in the moment before step 2, under the new ones
-and not tidy after it. What is not tidy is hidden by the replacecommit, and a second overwrite clears it away.
+After a crash there is either the old table, or the new rows: with the old properties immediately before step 2, with
+the new ones and leftovers after it. Leftovers are hidden by the replacecommit, and another overwrite deletes them.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 _INDEX = ".hoodie/.bucket_index"
 _DESCRIPTIONS = (".hoodie/.schema", ".hoodie/.index_defs")
-"""Folders that describe the old table and say nothing of the new one."""
+"""Folders that describe the old table and do not apply to the new one."""
 _UPGRADED = ".hoodie/archived"
-"""Folder of the older history of a table that was upgraded from version 6."""
+"""Folder of the older archive of a table that was upgraded from version 6."""
 
 _HISTORY_FILE = r"/(\.commits_\.archive\..*|_version_|manifest_\d+|[^/]*\.parquet)$"
 
@@ -62,23 +62,23 @@ def replace_table(
     keep_index: Callable[[], None] = lambda: None,
     remains: Remains = Remains.NOTHING,
 ) -> tuple[Committed | Conflicted, CommitMetadata]:
-    """Complete ``tx``, a replacecommit on the old table's timeline, and make of the table one that has ``config``.
+    """Complete ``tx``, a replacecommit in the old table's timeline, and convert the table to one with ``config``.
 
-    ``metadata`` says what the write wrote; it is given back with the replaced file groups. ``keep_index`` stores what
-    the new table has to know of its index, in place of what the old one knew. ``remains`` is what stays of the old
-    table. Every other write that is
-    pending, or was completed since this one began, is a conflict: its rows belong to a table that is no more.
+    ``metadata`` describes the write; it is returned with the replaced file groups. ``keep_index`` stores the index
+    metadata of the new table, replacing that of the old one. ``remains`` are the parts of the old table to keep. Every
+    other write that is pending, or was completed since this one started, is a conflict, because its rows belong to the
+    old table.
 
     Raises:
-        UnsupportedTableError: two timeline layouts would share a folder; nothing has been committed.
-        StorageError: the rows were exchanged, and the properties could not be.
-        More as `Transaction.commit`.
+        UnsupportedTableError: Two timeline layouts would share a folder; nothing has been committed.
+        StorageError: The rows were replaced, but the properties could not be.
+        The errors of `Transaction.commit`.
     """
     old, new = tx.config.layout, config.layout
     if old.version != new.version and old.folder == new.folder:
         raise UnsupportedTableError(
-            f"the table at {tx.storage.root} keeps its timeline in {old.folder!r}, where one of layout {new.version} "
-            "cannot be put beside it; delete the table and write the new one with the save mode append"
+            f"the timeline of the table at {tx.storage.root} is in {old.folder!r}, which cannot also hold one of "
+            f"layout {new.version}; delete the table and write the new one with the save mode append"
         )
     metadata = replace(metadata, replaced=_all_others(tx.storage, metadata.stats))
 
@@ -92,7 +92,7 @@ def replace_table(
         try:
             _clear_away(tx.storage, old, new, done.requested, metadata.stats, remains)
         except StorageError as error:
-            _log.warning("something of the old table at %s is left behind, unseen: %s", tx.storage.root, error)
+            _log.warning("invisible leftovers of the old table at %s were not deleted: %s", tx.storage.root, error)
         tx.build_metadata_table(metadata)
 
     outcome = tx.commit(metadata, exclusively=become)
@@ -105,7 +105,7 @@ def _replace(properties: dict[str, str], wanted: Mapping[str, str]) -> None:
 
 
 def _all_others(storage: Storage, stats: pa.Table) -> pa.Table:
-    """All file groups of which there are files (REPLACED_SCHEMA), seen or not, except those that the write made."""
+    """Return all existing file groups (REPLACED_SCHEMA), visible or not, except those of the write."""
     files, _ = list_files(storage)
     others = files.filter(pc.invert(pc.is_in(files["path"], value_set=stats["path"].combine_chunks())))
     groups = others.group_by(["partition", "file_id"], use_threads=False).aggregate([])
@@ -113,8 +113,8 @@ def _all_others(storage: Storage, stats: pa.Table) -> pa.Table:
 
 
 def _put_into(config: TableConfig, tx: Transaction, done: Instant, metadata: CommitMetadata) -> Instant:
-    """Create the completed instant in the folder of another layout; returns it as it is there."""
-    # of an exchange that was cut off, or of before an upgrade
+    """Create the completed instant in the folder of another layout. Return it in that layout."""
+    # From an interrupted replacement, or from before an upgrade.
     _clear_instants(tx.storage, config.layout)
     _clear_history(tx.storage, config.layout)
     active = ActiveTimeline.load(tx.storage, config.layout)
@@ -131,7 +131,7 @@ def _clear_away(storage: Storage, old: Layout, new: Layout, kept: str, stats: pa
     for folder in _DESCRIPTIONS:
         storage.delete_tree(folder)
     if remains is Remains.HISTORY:
-        # plans of services that nobody is to carry out any more
+        # Plans of services that must not be executed any more.
         _clear_instants(storage, old, lambda instant: instant.is_completed)
         return
     if remains is Remains.NOTHING:
@@ -149,13 +149,13 @@ def _clear_history(storage: Storage, layout: Layout) -> None:
     if layout.history not in (META_FOLDER, layout.folder):
         storage.delete_tree(layout.history)
         return
-    # tables of the first releases have their archive among everything else
+    # Tables of the first releases have their archive among other files.
     paths = storage.list(layout.history)["path"]
     storage.delete_many(paths.filter(pc.match_substring_regex(paths, _HISTORY_FILE)).to_pylist())
 
 
 def _clear_data(storage: Storage, stats: pa.Table) -> None:
-    """Delete every file outside of ``.hoodie``, except what the write made and the metadata of its partitions."""
+    """Delete every file outside of ``.hoodie``, except those of the write and the metadata of its partitions."""
     folders = pc.unique(stats["partitionPath"].combine_chunks())
     written = stats["path"].combine_chunks()
     top = [name for name in storage.list_dirs() if name != META_FOLDER]
@@ -172,7 +172,7 @@ def _clear_data(storage: Storage, stats: pa.Table) -> None:
 
 
 def _clear_instants(storage: Storage, layout: Layout, keep: Callable[[Instant], bool] = lambda _: False) -> None:
-    """Delete the instants of a layout, except some; a kill in between leaves none that looks failed."""
+    """Delete the instants of a layout, except some. After a crash none of them looks failed."""
     active = ActiveTimeline.load(storage, layout)
     for instant in active.timeline:
         if not keep(instant):

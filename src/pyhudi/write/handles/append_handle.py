@@ -1,4 +1,4 @@
-"""Writes updates and deletes of existing records to log files: what a write to a merge-on-read table does."""
+"""Writing of updates and deletes of existing records to log files of a merge-on-read table."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from pyhudi.write.write_status import Stat, log_stat
 class AppendHandle:
     """Writes the incoming rows of one file group to new log files of its latest slice.
 
-    Nothing of the base file is read: a row brings its position along. Rows come sorted by position, and so they are
-    written; records come before deletes in every file.
+    The base file is not read, because rows have their position. Rows arrive and are written ordered by position; in
+    every file records precede deletes.
     """
 
     def __init__(self, context: WriteContext, task: TaskId, layout: RowLayout, logs: LogSettings) -> None:
@@ -45,14 +45,14 @@ class AppendHandle:
         return self._slice_of(key) >= 0
 
     def _slice_of(self, key: GroupKey) -> int:
-        """Index of the file group's slice; -1: none. Every task knows all slices, and asks for few."""
+        """Return the index of the file group's slice; -1: none. Every task has all slices, but looks up few."""
         text = group_keys(pa.table({"partition": [key.partition], "file_id": [key.file_id]}))[0]
-        found: int = pc.index(self._groups, text).as_py()
-        return found
+        index: int = pc.index(self._groups, text).as_py()
+        return index
 
     def run(self, key: GroupKey, rows: GroupRows) -> list[Stat]:
-        """Write one file group; ``rows`` stands at its first row and is left behind its last. Returns a stat for each
-        log file."""
+        """Write one file group; ``rows`` is at its first row and is left after its last. Return one stat per log
+        file."""
         started = time.monotonic()
         base_name = "" if key.base_path is None else key.base_path.rpartition("/")[2]
         slice_names: list[str] = self._known(key, "log_names") or []
@@ -70,7 +70,7 @@ class AppendHandle:
                     recorder.add(laid)
                 writer.write(laid, _positions(batch))
             files = writer.close()
-        # of several files each gets the bounds of all
+        # With several files, each gets the bounds of all.
         bounds = None if recorder is None else recorder.finish()
         by_slice = self._logs.names_slice
         return [
@@ -103,11 +103,11 @@ class AppendHandle:
         )
 
     def _instant(self, key: GroupKey) -> str:
-        """The instant in the names of the file group's log files."""
+        """Return the instant in the names of the file group's log files."""
         if not self._logs.named_by_slice:
             return self._context.instant
-        found: str = self._known(key, "base_instant")
-        return found
+        instant: str = self._known(key, "base_instant")
+        return instant
 
     def _known(self, key: GroupKey, column: str) -> Any:
         return self._logs.slices[column][self._slice_of(key)].as_py()
@@ -115,11 +115,11 @@ class AppendHandle:
     def _constants(self, key: GroupKey) -> dict[str, str | None]:
         if not self._context.populate_meta_fields:
             return dict.fromkeys((COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME))
-        # records of log files have the bare id of their file group where others have a file name
+        # Records in log files have the id of their file group instead of a file name.
         return {COMMIT_TIME: self._context.instant, PARTITION_PATH: key.partition, FILE_NAME: key.file_id}
 
     def _deletes(self, rows: pa.RecordBatch) -> pa.Table:
-        """Keys and ordering values of deletes. Deletes by key have none, nor have rows without the columns."""
+        """Return keys and ordering values of deletes. Deletes by key have none, nor have rows without the columns."""
         keys = {name: rows.column(name) for name in (RECORD_KEY, PARTITION_PATH)}
         ordering = self._logs.schema.ordering
         if not len(ordering) or self._context.hard_deletes:
@@ -131,6 +131,6 @@ class AppendHandle:
 
 
 def _positions(rows: pa.RecordBatch) -> pa.Array:
-    """The rows of the base file that incoming rows change; null where that is not known."""
+    """Return the positions in the base file of the rows that incoming rows change; null if unknown."""
     known = rows.column(ROW)
     return pc.if_else(pc.greater_equal(known, 0), known, None)

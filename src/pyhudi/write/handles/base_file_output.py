@@ -1,4 +1,4 @@
-"""A base file on its way: its marker, its name, its meta columns, its writer."""
+"""Base file being written: its marker, name, meta columns and writer."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from pyhudi.write.write_context import TaskId, WriteContext
 
 
 class SequenceNumbers:
-    """Generator of ``_hoodie_commit_seqno`` values: ``<instant>_<task partition>_<running number of the task>``."""
+    """Generator of ``_hoodie_commit_seqno`` values: ``<instant>_<task partition>_<row number in the task>``."""
 
     def __init__(self, instant: str, task: TaskId) -> None:
         self._prefix = f"{instant}_{task.partition}_"
         self._next = 0
 
     def take(self, n: int) -> pa.Array:
-        """The next ``n`` numbers."""
+        """Return the next ``n`` numbers."""
         numbers = pa.array(np.arange(self._next, self._next + n)).cast(pa.string())
         self._next += n
         return pc.binary_join_element_wise(self._prefix, numbers, "")
@@ -58,8 +58,8 @@ class RowLayout:
         self._meta = [pa.field(name, pa.string()) for name in names]
 
     def lay_out(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with sequence number and record key in front; meta columns that are the same in a whole file are
-        left to its writer. Texts that come as dictionaries stay so."""
+        """Return the rows with sequence number and record key first. Meta columns that are constant in a file are added
+        by its writer. Dictionary-encoded texts are kept."""
         kinds = {f.name: f.type for f in rows.schema if pa.types.is_dictionary(f.type)}
         own = self._own
         if kinds:
@@ -74,9 +74,9 @@ class RowLayout:
 
 
 class BaseFileOutput:
-    """Base file being written. Its marker exists before the file does; a file that is not closed never appears.
+    """Base file being written. Its marker is created before the file; a file that is not closed never appears.
 
-    ``earlier`` is the footer of the file that it replaces, ``repeating`` names text columns of few distinct values.
+    ``earlier`` is the footer of the file that it replaces, ``repeating`` are text columns with few distinct values.
     ``copied``: rows of a new file are copies, which keep their commit times.
     """
 
@@ -123,14 +123,14 @@ class BaseFileOutput:
         return constants
 
     def write(self, rows: pa.RecordBatch, *, old_keys: bool = False) -> None:
-        """Add rows as `RowLayout` or a base file gives them; ``old_keys``: the replaced file has all their keys."""
+        """Add rows in the form of `RowLayout` or a base file; ``old_keys``: the replaced file has all their keys."""
         self.writer.write(rows, old_keys=old_keys)
 
     def close(self) -> FileSummary:
         """Finish the file.
 
         Raises:
-            TransactionError: the write is over; the file has been taken back.
+            TransactionError: The write has ended; the file has been deleted.
         """
         try:
             summary = self.writer.close()
@@ -142,16 +142,16 @@ class BaseFileOutput:
         return self._with_all_bounds(summary)
 
     def _with_all_bounds(self, summary: FileSummary) -> FileSummary:
-        """Complete the bounds that the footer lacks, as it leaves out long texts, from the file itself."""
+        """Complete the bounds that the footer lacks, because it omits long texts, from the file itself."""
         columns = self._context.indexed
         if columns is None or summary.bounds is None or not unknown_columns(summary.bounds):
             return summary
         return replace(summary, bounds=file_bounds(self._context.storage, self.path, columns))
 
     def abort(self) -> None:
-        """Drop the file."""
+        """Discard the file."""
         self.writer.abort()
-        self._close_sink(InterruptedError("the base file is not wanted any more"))
+        self._close_sink(InterruptedError("the base file is discarded"))
 
     def _close_sink(self, error: BaseException) -> None:
         self._stack.__exit__(type(error), error, error.__traceback__)

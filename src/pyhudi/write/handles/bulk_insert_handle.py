@@ -1,4 +1,4 @@
-"""Writes records of any number of partitions into new file groups, as they come: what a bulk insert's tasks do."""
+"""Writing of records of any number of partitions into new file groups, in the tasks of a bulk insert."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pyhudi.write.write_status import Stat
 _CHUNK_ROWS = 131_072
 _CHUNK_BYTES = 48 * 1024 * 1024
 MAX_OPEN_FILES = 64
-"""Number of base files that a task has open at a time; rows of further partitions wait on local disk."""
+"""Maximum number of base files that a task has open; rows of further partitions are spilled to local disk."""
 
 
 class BulkWriter:
-    """Splits rows by partition path and writes each partition to files of its own.
+    """Splits rows by partition path and writes each partition to its own files.
 
-    With ``sorted_input`` a partition's rows come together, and its file is closed when the next partition begins.
-    Otherwise a file per partition stays open, up to `MAX_OPEN_FILES`, and the rows of all other partitions go to local
-    disk until the input ends. What waits in memory is bounded by the context's ``buffer_size``.
+    With ``sorted_input`` the rows of a partition are contiguous, and its file is closed when the next partition begins.
+    Otherwise a file per partition stays open, up to `MAX_OPEN_FILES`, and the rows of all other partitions are spilled
+    to local disk until the input ends. Buffered rows are bounded by the context's ``buffer_size``.
     """
 
     def __init__(self, context: WriteContext, task: TaskId, *, sorted_input: bool = False) -> None:
@@ -42,7 +42,7 @@ class BulkWriter:
         self._repeating: frozenset[str] | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> list[Stat]:
-        """Write everything; return the stats of all files."""
+        """Write all batches. Return the stats of all files."""
         try:
             for chunk in _chunks(batches):
                 self._write(chunk)
@@ -66,7 +66,7 @@ class BulkWriter:
         else:
             codes: Codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
             late = self._choose_late(names)
-            if not late:  # the rows of late partitions go through a file whose columns have one dictionary each
+            if not late:  # Columns of the spill file have one dictionary each.
                 chunk = self._encoded(chunk)
             for code, name in enumerate(names):
                 if code not in late:
@@ -77,13 +77,13 @@ class BulkWriter:
         self._bound_memory()
 
     def _encoded(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with texts of few values as dictionaries; the first rows tell which texts these are."""
+        """Return the rows with texts of few distinct values as dictionaries; the first rows determine the columns."""
         if self._repeating is None:
             self._repeating = dictionary_columns(chunk, self._context.schema.names)
         return as_dictionaries(chunk, self._repeating)
 
     def _choose_late(self, names: list[str]) -> set[int]:
-        """The partitions of a chunk that get no open file."""
+        """Select the partitions of a chunk that get no open file."""
         if self._spill is None:
             return set()
         new = [code for code, name in enumerate(names) if name not in self._handles]
@@ -128,7 +128,7 @@ class BulkWriter:
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches, so that splitting by partition leaves pieces worth writing."""
+    """Combine small batches, so that splitting by partition yields pieces of reasonable size."""
     pending: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

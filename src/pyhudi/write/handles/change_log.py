@@ -1,4 +1,5 @@
-"""Writes the change log of one file group: what a new version of its base file changed, for change data queries."""
+"""Writing of the change log of one file group: the changes in a new version of its base file, for change data
+queries."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ from pyhudi.write.handles.marked_file import MarkedFile
 
 
 class ChangeLog:
-    """Change log being written, next to the base file whose changes it has.
+    """Change log being written, together with the base file whose changes it contains.
 
-    Files bear the instant of the write in tables of every version. Changes are taken batch by batch, and wait in memory
-    until they make a block. ``columns`` are the table's own.
+    Names of the files contain the instant of the write in all table versions. Changes are added batch by batch, and
+    buffered until they fill a block. ``columns`` are the table's own.
     """
 
     def __init__(
@@ -52,8 +53,8 @@ class ChangeLog:
         self._writer = LogWriter(self._open, where, instant, settings.schema, options=settings.options)
 
     def add_merged(self, base: pa.RecordBatch, updates: pa.RecordBatch, positions: Index, merged: Merged) -> None:
-        """Take the updates and deletes of a batch of the base file. ``updates`` are the incoming rows whose keys the
-        rows at ``positions`` have."""
+        """Add the updates and deletes of a batch of the base file. ``updates`` are the incoming rows with the keys of
+        the rows at ``positions``."""
         if not (merged.changed.any() or merged.deleted.any()):
             return
         keyed = RECORD_KEY in base.schema.names
@@ -68,15 +69,15 @@ class ChangeLog:
             self._put(UPDATE, keys.filter(pa.array(merged.changed)), base.take(pa.array(old)), after)
 
     def add_inserts(self, rows: pa.RecordBatch, keys: pa.Array) -> None:
-        """Take new records of the file group."""
+        """Add new records of the file group."""
         if rows.num_rows:
             self._put(INSERT, keys, None, rows)
 
     def close(self) -> dict[str, int]:
-        """Finish the log; return its files with their sizes. Without any change there is one file that says so.
+        """Finish the log. Return its files with their sizes. Without changes there is one empty file.
 
         Raises:
-            TransactionError: the write is over; the file has been taken back.
+            TransactionError: The write has ended; the file has been deleted.
         """
         files = self._writer.close()
         if not files:
@@ -85,7 +86,7 @@ class ChangeLog:
         return {join_path(self._partition, file.name): file.size for file in files}
 
     def abort(self) -> None:
-        """Drop the log."""
+        """Discard the log."""
         self._writer.abort()
 
     @property

@@ -1,4 +1,4 @@
-"""Writes the base file in which a file slice's base file and log files are merged: the compaction of one slice."""
+"""Compaction of one file slice: writes a base file with its base file and log files merged."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _TEXTS = pa.dictionary(pa.int32(), pa.string())
 def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice) -> Stat:
     """Write the next base file of a slice's file group, and return its stat.
 
-    ``reading`` says how the slice is merged; its columns are those that are stored. Rows keep the commit time and the
-    sequence number of the version that won; all get the new file's name. A slice of which nothing is left becomes a
-    file without rows, so that the file group goes on.
+    ``reading`` determines how the slice is merged; its columns are the stored ones. Rows keep the commit time and the
+    sequence number of the winning version; all get the new file's name. If all rows are deleted, the file has no rows,
+    so that the file group continues.
 
     Raises:
-        QueryError: a file of the slice is gone.
-        FormatError: a file of the slice is damaged.
-        TransactionError: the compaction was given up meanwhile.
+        QueryError: A file of the slice no longer exists.
+        FormatError: A file of the slice is corrupt.
+        TransactionError: The compaction was abandoned.
     """
     started = time.monotonic()
-    with open_slice(reading, file_slice) as found, _base_of(reading, file_slice) as base:
+    with open_slice(reading, file_slice) as opened, _base_of(reading, file_slice) as base:
         millis = int((time.monotonic() - started) * 1000)
-        handle = _CompactHandle(reading, context, task, file_slice, found, base)
+        handle = _CompactHandle(reading, context, task, file_slice, opened, base)
         summary = handle.run()
     previous = None
     if file_slice.base_path is not None:
@@ -60,11 +60,11 @@ def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, fi
         deletes=handle.deletes,
         previous=previous,
     )
-    return with_reading(stat, file_slice, found, millis)
+    return with_reading(stat, file_slice, opened, millis)
 
 
 def with_reading(stat: Stat, file_slice: FileSlice, found: OpenSlice, millis: int) -> Stat:
-    """Return the stat with what was read of the slice's logs, and the time that took in milliseconds."""
+    """Return the stat with the statistics of reading the slice's logs, and the duration in milliseconds."""
     times: dict[str, Any] = stat["runtimeStats"]
     return stat | {
         "totalLogRecords": found.num_versions,
@@ -92,8 +92,8 @@ def _base_of(reading: SliceContext, file_slice: FileSlice) -> Iterator[BaseReade
 class _CompactHandle:
     """Merges one slice, batch by batch.
 
-    Rewriting what no log touches is most of the work. So texts of few distinct values stay dictionaries from file to
-    file, and the bloom filter of the old file is gone on with.
+    Rewriting unchanged rows dominates the cost. So texts of few distinct values stay dictionary-encoded, and the bloom
+    filter of the old file is continued.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class _CompactHandle:
         self.inserts = self.updates = self.deletes = 0
         self._reader, self._base = found.reader, base
         self._state = found.state if found.state is not None and len(found.state) else None
-        # what the writer fills in by itself is not read
+        # Columns that the writer fills in are not read.
         own = pa.schema([f for f in reading.schema if f.name not in (FILE_NAME, PARTITION_PATH)])
         self._repeating = self._kept_as_dictionaries(reading, own)
         self._schema = pa.schema([f.with_type(_TEXTS) if f.name in self._repeating else f for f in own])
@@ -125,10 +125,10 @@ class _CompactHandle:
     def run(self) -> FileSummary:
         """Write the file."""
         try:
-            seen = np.zeros(0 if self._state is None else len(self._state), dtype=np.bool_)
-            for batch in self._merged(seen):
+            merged = np.zeros(0 if self._state is None else len(self._state), dtype=np.bool_)
+            for batch in self._merged(merged):
                 self.output.write(batch, old_keys=True)
-            for batch in self._new_rows(seen):
+            for batch in self._new_rows(merged):
                 self.output.write(batch)
         except BaseException:
             self.output.abort()
@@ -136,7 +136,7 @@ class _CompactHandle:
         return self.output.close()
 
     def _kept_as_dictionaries(self, reading: SliceContext, own: pa.Schema) -> frozenset[str]:
-        """Columns whose values the merge only moves."""
+        """Return columns whose values the merge only moves."""
         rules = self._reader.rules
         if self._base is None or rules.partial is not None or rules.merger is not None:
             return frozenset()
@@ -146,7 +146,8 @@ class _CompactHandle:
         return (self._base.repeating() & texts) - compared
 
     def _merged(self, seen: Mask) -> Iterator[pa.RecordBatch]:
-        """The rows of the base file with the logs' versions put in; ``seen`` marks the records that were found."""
+        """Yield the rows of the base file merged with the versions in the logs; ``seen`` marks the records with a base
+        row."""
         if self._base is None:
             return
         start = 0
@@ -175,7 +176,7 @@ class _CompactHandle:
             yield merged.rows
 
     def _new_rows(self, seen: Mask) -> Iterator[pa.RecordBatch]:
-        """The records that only the logs have."""
+        """Yield the records that occur only in the logs."""
         if self._state is None:
             return
         for records in self._state.batches(~seen & ~self._state.is_delete):
@@ -183,7 +184,7 @@ class _CompactHandle:
             yield self._changes(self._state, records).rows
 
     def _changes(self, state: MergedLogRecords, records: Index) -> RecordVersions:
-        """Versions of these records under the schema in which base rows are read."""
+        """Return versions of these records with the schema of base rows."""
         changes = state.changes(records)
         columns = [_encoded(changes.rows.column(f.name), f) for f in self._schema]
         return replace(changes, rows=pa.RecordBatch.from_arrays(columns, schema=self._schema))

@@ -1,4 +1,4 @@
-"""Writes new records into new file groups."""
+"""Writing of new records into new file groups."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pyhudi.write.write_status import Stat, file_stat
 
 _FIRST_RATIO = 0.3
 _FULL = 0.9
-"""A file is full at this part of its maximum size: the last tenth would cost a small row group."""
+"""Fraction of its maximum size at which a file is full, because the last tenth would need a small row group."""
 
 
 def task_file_ids(instant: str, task: TaskId, partition: str) -> Iterator[str]:
-    """Ids of the file groups that a task opens in a partition, the same for all attempts at it: so that what an attempt
-    leaves behind does not look like a file group of its own."""
+    """Return ids of the file groups that a task creates in a partition, the same for all its attempts, so that
+    leftovers of an attempt do not look like a separate file group."""
     return file_ids(new_file_id(file_prefix_of(f"{instant}/{task.stage}/{task.partition}/{partition}"), 0))
 
 
 def file_ids(first: str) -> Iterator[str]:
-    """Ids of new file groups that share a prefix, counting on from ``first``."""
+    """Yield ids of new file groups with a common prefix, numbered from ``first``."""
     prefix, _, number = first.rpartition("-")
     n = int(number)
     while True:
@@ -34,10 +34,10 @@ def file_ids(first: str) -> Iterator[str]:
 
 
 class CreateHandle:
-    """Writes records of one partition into new base files, beginning another one when a file has its size.
+    """Writes records of one partition into new base files, starting another one when a file is full.
 
-    Rows come as `RowLayout` gives them. ``ids`` gives the ids of the file groups that are opened; ``repeating`` names
-    texts that come as dictionaries. ``copied``: the rows are those of other files, and come with their commit times.
+    Rows have the form of `RowLayout`. ``ids`` yields the ids of new file groups; ``repeating`` are dictionary-encoded
+    text columns. ``copied``: the rows are those of other files, with their commit times.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class CreateHandle:
 
     @property
     def buffered_bytes(self) -> int:
-        """Arrow bytes that wait in memory."""
+        """Buffered Arrow bytes."""
         return 0 if self._output is None else self._output.writer.buffered_bytes
 
     def flush(self) -> None:
-        """Write what waits in memory."""
+        """Write buffered rows."""
         if self._output is not None:
             self._output.writer.flush()
 
@@ -81,13 +81,13 @@ class CreateHandle:
             rows = rows.slice(room)
 
     def close(self) -> list[Stat]:
-        """Finish the last file; return the stats of all."""
+        """Finish the last file. Return the stats of all."""
         if self._output is not None:
             self._finish(self._output)
         return self._stats
 
     def abort(self) -> None:
-        """Drop the file that is open."""
+        """Discard the open file."""
         if self._output is not None:
             self._output.abort()
             self._output = None
@@ -115,13 +115,13 @@ class CreateHandle:
         )
 
     def _room(self, output: BaseFileOutput, rows: pa.RecordBatch) -> int:
-        """Number of the rows that still fit into the file; every file takes at least one row."""
+        """Return the number of rows that still fit into the file; every file takes at least one row."""
         writer, limit = output.writer, self._context.max_file_size
         if not writer.num_rows:
             row_size: float = rows.nbytes * _FIRST_RATIO / rows.num_rows
             return max(1, min(int(rows.num_rows), int(limit / row_size) if row_size else int(rows.num_rows)))
         if writer.estimated_size >= _FULL * limit and writer.buffered_bytes:
-            # the estimate rests on a guess of how well the rows compress; now it matters, so measure
+            # The estimate assumes a compression ratio; near the limit, measure instead.
             writer.flush()
         size = writer.estimated_size
         if size >= _FULL * limit:

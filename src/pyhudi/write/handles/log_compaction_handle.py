@@ -1,4 +1,4 @@
-"""Writes the log file in which the log files of a file slice are put together: the log compaction of one slice."""
+"""Log compaction of one file slice: writes a log file with its log files merged."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from pyhudi.write.write_status import Stat, log_stat
 def compact_logs(
     reading: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice, logs: LogSettings
 ) -> list[Stat]:
-    """Write what the logs of a slice say, one version of each record and the deletes, into a log file of its own, whose
-    blocks stand for theirs from then on. Returns the stats of the files.
+    """Write the merged records of a slice's logs, one version each, and the deletes, to a new log file whose blocks
+    replace theirs. Return the stats of the files.
 
-    Records keep the commit time and sequence number of the version that won. Logs with partial updates are left as they
-    are: a block cannot say of single records which columns they have.
+    Records keep the commit time and sequence number of the winning version. Logs with partial updates are not
+    compacted, because a block cannot record the columns of single records.
 
     Raises:
-        QueryError: a log file is gone.
-        FormatError: a log file is damaged.
-        TransactionError: the log compaction was given up meanwhile.
+        QueryError: A log file no longer exists.
+        FormatError: A log file is corrupt.
+        TransactionError: The log compaction was abandoned.
     """
     started = time.monotonic()
-    reading = replace(reading, use_positions=False)  # deletes are written by key
-    with open_slice(reading, replace(file_slice, base_path=None)) as found:
-        state = found.state
-        if state is None or not len(state) or any(block.is_partial for block in found.blocks):
+    reading = replace(reading, use_positions=False)  # Deletes are written by key.
+    with open_slice(reading, replace(file_slice, base_path=None)) as opened:
+        state = opened.state
+        if state is None or not len(state) or any(block.is_partial for block in opened.blocks):
             return []
         millis = int((time.monotonic() - started) * 1000)
         names = split_paths(pa.array(file_slice.log_paths, pa.string()))[1]
@@ -49,15 +49,15 @@ def compact_logs(
             context.instant,
             logs.schema,
             options=logs.options,
-            compacted_times=list(dict.fromkeys(block.instant or "" for block in found.blocks)),
+            compacted_times=list(dict.fromkeys(block.instant or "" for block in opened.blocks)),
             constants=None if context.populate_meta_fields else dict.fromkeys(META_COLUMNS),
         ) as writer:
             recorder = None if context.indexed is None else BoundsRecorder(context.indexed)
-            _write(writer, state, found, file_slice.partition, recorder)
+            _write(writer, state, opened, file_slice.partition, recorder)
             files = writer.close()
     bounds = None if recorder is None else recorder.finish()
     stats = [_stat(file_slice, file, logs, started, bounds) for file in files]
-    return [with_reading(stat, file_slice, found, millis) for stat in stats]
+    return [with_reading(stat, file_slice, opened, millis) for stat in stats]
 
 
 def _write(

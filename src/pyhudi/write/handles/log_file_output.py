@@ -1,4 +1,4 @@
-"""Log files that a task writes: what they are called, and how they are opened."""
+"""Names and opening of the log files that a task writes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from pyhudi.write.write_context import TaskId, WriteContext
 def log_slice(
     context: WriteContext, task: TaskId, logs: LogSettings, file_id: str, base_instant: str, names: pa.Array
 ) -> LogSlice:
-    """Return the names of the log files of a task, in a slice that has logs of these ``names`` (asked for in version
-    6)."""
+    """Return the names of the log files of a task, in a slice with log files of these ``names`` (used in version 6)."""
     if not logs.named_by_slice:
         return LogSlice(file_id, context.instant, task.token)
     version = next_log_version(names, file_id, base_instant)
@@ -31,10 +30,10 @@ def log_slice(
 
 @contextmanager
 def open_log(context: WriteContext, logs: LogSettings, partition: str, name: str) -> Iterator[BinaryIO]:
-    """A log file to be written, announced by its marker.
+    """Open a log file for writing, after its marker is created.
 
     Raises:
-        TransactionError: the write is over; the file is not there then.
+        TransactionError: The write has ended; the file does not exist then.
     """
     io_type = IOType.APPEND if logs.named_by_slice else IOType.CREATE
     file = MarkedFile(context.storage, context.instant, partition, name, io_type, attempt=context.attempt)
@@ -44,8 +43,8 @@ def open_log(context: WriteContext, logs: LogSettings, partition: str, name: str
 
 
 def _own_token(task: TaskId, instant: str) -> str:
-    """The write token for names that do not bear the instant of the write: another one for every write.
+    """Return the write token for names that do not contain the instant of the write, different for every write.
 
-    Tasks of two writes may well have equal numbers, and then one would replace the other's log file.
+    Tasks of two writes may have the same numbers, and then one would replace the other's log file.
     """
     return replace(task, attempt=(zlib.crc32(instant.encode()) ^ task.attempt) & 0x7FFFFFFF).token

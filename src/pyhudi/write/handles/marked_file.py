@@ -1,4 +1,4 @@
-"""A data file that a task is going to write: announced by its marker, and taken back when the write is over."""
+"""Data file to be written by a task: created after its marker, and deleted if the write has ended."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pyhudi.timeline.write_gate import WriteGate
 
 
 class MarkedFile:
-    """A data file whose marker is there before the file is. ``attempt`` tells attempts at one instant apart.
+    """A data file whose marker is created before the file. ``attempt`` distinguishes attempts at one instant.
 
     Raises:
-        TransactionError: the write is over; there is no marker then.
+        TransactionError: The write has ended; no marker remains.
     """
 
     def __init__(
@@ -27,11 +27,11 @@ class MarkedFile:
         self.check()
 
     def check(self) -> None:
-        """Leave nothing behind when the write has ended without this task: neither the file nor its marker. To be
-        called again when the file is finished.
+        """Delete the file and its marker if the write has ended without this task. Must be called again when the file
+        is finished.
 
         Raises:
-            TransactionError: the write is over; the file has been taken back.
+            TransactionError: The write has ended; the file has been deleted.
         """
         try:
             self._gate.check()

@@ -1,4 +1,4 @@
-"""Writes the next version of an existing base file: its rows updates and deletes put in, new records behind."""
+"""Writing of the next version of a base file, with updates and deletes applied and new records appended."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ _TEXTS = pa.dictionary(pa.int32(), pa.string())
 class MergeHandle:
     """Merges the incoming rows of one file group with its base file, batch by batch.
 
-    Rows find each other by position, not by key: the index has told each update the row it belongs to, so a key that
-    the base file holds twice is updated twice. Rows that nothing touches keep their commit time and sequence number;
-    all rows get the new file's name. A file of which every row is deleted is written without rows, as the original
-    does it, so that the file group goes on.
+    Rows are matched by position, not by key: the index has determined the base row of each update, so a key that occurs
+    twice in the base file is updated twice. Unchanged rows keep their commit time and sequence number; all rows get the
+    new file's name. If every row is deleted, the file is written without rows, as in Apache Hudi, so that the file
+    group continues.
 
-    Rewriting what is not touched is most of the work. So texts of few distinct values stay dictionaries from file to
-    file, and the bloom filter of the old file is gone on with.
+    Rewriting unchanged rows dominates the cost. So texts of few distinct values stay dictionary-encoded, and the bloom
+    filter of the old file is continued.
     """
 
     def __init__(self, context: WriteContext, task: TaskId, layout: RowLayout) -> None:
         self._context = context
         self._task = task
         self._layout = layout
-        # what the writer fills in by itself is not read
+        # Columns that the writer fills in are not read.
         constant = {FILE_NAME, PARTITION_PATH}
         self._plain = self._schema = pa.schema([f for f in context.file_schema if f.name not in constant])
-        # a write that deletes by key has nothing that an ordering value could decide
+        # In a write that deletes by key, ordering values are irrelevant.
         by_key = context.hard_deletes and context.rules.merger is None
         self._rules = MergeRules() if by_key else context.rules.present(self._plain)
         self._stamp = (COMMIT_TIME, COMMIT_SEQNO) if context.populate_meta_fields else ()
@@ -56,7 +56,7 @@ class MergeHandle:
         self._log: ChangeLog | None = None
 
     def run(self, key: GroupKey, rows: GroupRows) -> Stat:
-        """Merge one file group; ``rows`` stands at its first row and is left behind its last."""
+        """Merge one file group; ``rows`` is at its first row and is left after its last."""
         assert key.base_path is not None
         started = time.monotonic()
         self._updates = self._deletes = self._inserts = 0
@@ -119,8 +119,8 @@ class MergeHandle:
         )
 
     def _finish_log(self, num_rows: int) -> dict[str, int] | None:
-        """Close the change log, unless readers know from the counts alone what it would say: that all rows are new, or
-        that a delete left none."""
+        """Close the change log, unless readers can derive its content from the counts alone: all rows are new, or a
+        delete left none."""
         if self._log is None:
             return None
         all_new = not self._updates and not self._deletes and num_rows == self._inserts
@@ -131,7 +131,7 @@ class MergeHandle:
         return self._log.close()
 
     def _kept_as_dictionaries(self, base: BaseReader) -> frozenset[str]:
-        """Columns whose values the merge only moves."""
+        """Return columns whose values the merge only moves."""
         if self._rules.partial is not None or self._rules.merger is not None:
             return frozenset()
         texts = {f.name for f in self._plain if f.type == pa.string()}
@@ -142,13 +142,13 @@ class MergeHandle:
         start = 0
         for batch in batches:
             base = conform(batch, self._schema)
-            found = rows.updates_below(key, start + base.num_rows)
-            if found is not None and found[1][0] < 0:
+            updates = rows.updates_below(key, start + base.num_rows)
+            if updates is not None and updates[1][0] < 0:
                 raise FormatError(
-                    f"a record of file group {key.file_id!r} was found by its key alone, and base file "
-                    f"{key.base_path!r} is merged by positions"
+                    f"a record of file group {key.file_id!r} has no position, but base file {key.base_path!r} is "
+                    "merged by positions"
                 )
-            yield base if found is None else self._apply(base, found[0], found[1] - start)
+            yield base if updates is None else self._apply(base, updates[0], updates[1] - start)
             start += base.num_rows
         beyond = rows.updates_below(key, np.iinfo(np.int64).max)
         if beyond is not None:
@@ -170,7 +170,7 @@ class MergeHandle:
         return merged.rows
 
     def _changes(self, updates: pa.RecordBatch) -> RecordVersions:
-        """Incoming rows as versions of base rows; of deletes only the key is kept."""
+        """Return incoming rows as versions of base rows; of deletes only the key is kept."""
         deletes = deleted(updates)
         hard = self._context.hard_deletes
         if not deletes.any():
@@ -192,7 +192,7 @@ class MergeHandle:
         return new
 
     def _with_commit_time(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Incoming rows under the schema in which base rows are read."""
+        """Return incoming rows with the schema of base rows."""
         laid = self._layout.lay_out(rows)
         columns = {name: laid.column(name) for name in laid.schema.names}
         if self._context.populate_meta_fields:

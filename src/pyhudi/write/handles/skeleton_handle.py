@@ -1,4 +1,4 @@
-"""Writes skeleton files: base files of a metadata-only bootstrap, with the meta columns of a source file's rows."""
+"""Writing of skeleton files: base files of a metadata-only bootstrap, with the meta columns of a source file's rows."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _AVRO = json.dumps(
     {"type": "record", "name": "HoodieRecordKey", "doc": "", "fields": json.loads(to_avro(META_SCHEMA, "t"))["fields"]},
     separators=(",", ":"),
 )
-"""Columns of skeleton files, as Apache Hudi names them in their footers."""
+"""Columns of skeleton files, as in the footers of Apache Hudi."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkeletonHandle:
     """Writes the skeleton files of a task.
 
-    Of a source file the footer is read and the columns of the record key, nothing else; other columns are read where
-    the metadata table wants their bounds and the footer does not have them. ``context`` is that of whole base files;
-    ``keys`` says how keys are made.
+    Of a source file only the footer and the columns of the record key are read, and other columns if the metadata table
+    needs their bounds and the footer lacks them. ``context`` is that of complete base files; ``keys`` specifies record
+    keys.
     """
 
     context: WriteContext
@@ -46,13 +46,13 @@ class SkeletonHandle:
     reader: SourceReader
 
     def write(self, source: SourceFile, task: TaskId) -> Stat:
-        """Write the skeleton of one source file.
+        """Write the skeleton file of one source file.
 
         Raises:
-            SchemaMismatchError: the source has columns that cannot be the table's.
-            RecordKeyError: a record key field is missing, or null in a row.
-            StorageError: the source is gone, or has changed since it was listed.
-            FormatError: the source is damaged.
+            SchemaMismatchError: The source has columns that do not match the table.
+            RecordKeyError: A record key field is missing, or null in a row.
+            StorageError: The source no longer exists, or has changed since it was listed.
+            FormatError: The source is corrupt.
         """
         started = time.monotonic()
         context = replace(self.context, schema=pa.schema([]), avro_schema=_AVRO, indexed=None)
@@ -74,7 +74,7 @@ class SkeletonHandle:
         )
 
     def _keys(self, source: SourceFile, file: Any) -> Iterator[pa.RecordBatch]:
-        """The record keys of the rows, batch by batch."""
+        """Yield the record keys of the rows, batch by batch."""
         own = self.context.schema.names
         needed = [name if name in own else name.partition(".")[0] for name in self.keys.record_fields]
         for batch in self.reader.batches(source, file, list(dict.fromkeys(needed))):

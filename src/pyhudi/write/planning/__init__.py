@@ -1,3 +1,5 @@
-"""Planning of file groups. Takes counts of new and changed records and the table's small files, and gives the file
-groups to write and the rows that each gets.
+"""Planning of file groups.
+
+Takes counts of new and changed records and the small files of the table, and returns the file groups to write and the
+number of rows for each.
 """

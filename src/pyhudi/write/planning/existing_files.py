@@ -1,4 +1,4 @@
-"""Facts that a write has to read from the table's files, because its properties do not state them."""
+"""Properties of a table that a write determines from its files, because hoodie.properties lacks them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
 
 
 def check_buckets(storage: Storage, bucketing: Bucketing, slices: pa.Table, *, keys: bool) -> None:
-    """Check that file slices (SLICE_SCHEMA) of a table with the bucket index fit these settings: the numbers of all
-    buckets and, if base files hold ``keys``, some of those.
+    """Check that file slices (SLICE_SCHEMA) of a table with the bucket index match these settings: all bucket numbers
+    and, if base files store ``keys``, some of those.
 
-    With twice as many buckets every second key is still where it was, so a few keys may all agree by chance: the first
-    and the last key of up to 16 files are asked, and, where these are fewer than 32, some of a file's own as well.
+    With twice as many buckets every second key would still be in its bucket, so a few keys may match by chance: the
+    first and last keys of up to 16 files are checked, and, if these are fewer than 32, some keys inside a file as well.
 
     Raises:
-        ConfigError: they are not.
+        ConfigError: They do not match.
     """
     numbers = bucket_numbers(slices["file_id"])
     bucketing.check_numbers(numbers, slices["partition"])
@@ -51,32 +51,33 @@ def check_buckets(storage: Storage, bucketing: Bucketing, slices: pa.Table, *, k
     if not with_base.num_rows or not keys:
         return
     step = -(-with_base.num_rows // _FILES_ASKED)
-    asked = with_base.take(pa.array(range(0, with_base.num_rows, step))).to_pylist()
+    samples = with_base.take(pa.array(range(0, with_base.num_rows, step))).to_pylist()
     with ThreadPoolExecutor(_READ_THREADS) as pool:
-        footers = pool.map(lambda row: read_footer(storage, row["base_path"]), asked)
-        found = [{key for key in (footer.min_key, footer.max_key) if key is not None} for footer in footers]
-        missing = 2 * _FILES_ASKED - sum(map(len, found))
-        few = -(-missing // len(asked))
+        footers = pool.map(lambda row: read_footer(storage, row["base_path"]), samples)
+        footer_keys = [{key for key in (footer.min_key, footer.max_key) if key is not None} for footer in footers]
+        missing = 2 * _FILES_ASKED - sum(map(len, footer_keys))
+        few = -(-missing // len(samples))
         if few > 0:
-            more = pool.map(lambda row: first_keys(storage, row["base_path"], few), asked)
-            found = [ends.union(some) for ends, some in zip(found, more, strict=True)]
-    for row, some in zip(asked, found, strict=True):
+            more = pool.map(lambda row: first_keys(storage, row["base_path"], few), samples)
+            footer_keys = [ends.union(some) for ends, some in zip(footer_keys, more, strict=True)]
+    for row, some in zip(samples, footer_keys, strict=True):
         for key in sorted(some):
             bucketing.check_key(key, row["number"], row["partition"])
 
 
 def check_not_bucketed(client: TableMetaClient) -> None:
-    """Refuse a table that was written with the bucket index, whatever index the options name now.
+    """Refuse a table that was written with the bucket index, regardless of the index in the options.
 
     Raises:
-        UnsupportedTableError: says what shows it.
+        UnsupportedTableError: The message has the evidence.
     """
     evidence = bucket_evidence(client)
     if evidence is not None:
         raise UnsupportedTableError(
-            f"table {client.config.name!r} was written with the bucket index ({evidence}), in which a file's name says "
-            "which keys it holds. Records written without it would not be found again: set hoodie.index.type=BUCKET, "
-            "and hoodie.bucket.index.num.buckets and hoodie.bucket.index.hash.field as they were when it was made"
+            f"table {client.config.name!r} was written with the bucket index ({evidence}), in which the name of a "
+            "file determines its keys. Records written without it would not be found: set "
+            "hoodie.index.type=BUCKET, and hoodie.bucket.index.num.buckets and hoodie.bucket.index.hash.field to "
+            "the values with which the table was created"
         )
 
 
@@ -84,11 +85,11 @@ def check_not_bucketed(client: TableMetaClient) -> None:
 class LogContents:
     """Contents of log files that a lookup in base files alone would miss.
 
-    ``new_keys``: they may hold keys that are in no base file. They do where records were written with an index that
-    finds keys in log files, as by Flink and with the in-memory index: then a slice has no base file, or commit metadata
-    say that log files got new records. And they may where a write went on beside the compaction that made the base
-    file: what the file before it had, and a delete in the logs has taken out of the new one, such a write still took
-    for an update. ``deletes``: they may have deleted keys of base files.
+    ``new_keys``: they may contain keys that are in no base file. This is the case if records were written with an index
+    that finds keys in log files, as by Flink and with the in-memory index: then a slice has no base file, or commit
+    metadata record inserts into log files. It is also the case if a write ran concurrently with the compaction that
+    created the base file: if a delete in the logs removed a record of the previous file, such a write may have written
+    it as an update. ``deletes``: they may have deleted keys of base files.
     """
 
     new_keys: bool = False
@@ -96,8 +97,8 @@ class LogContents:
 
     @classmethod
     def of(cls, active: ActiveTimeline, slices: pa.Table) -> LogContents:
-        """Return the contents of the log files of slices (SLICE_SCHEMA), by the metadata of the writes, archived ones
-        too."""
+        """Return the contents of the log files of slices (SLICE_SCHEMA) according to commit metadata, including
+        archived commits."""
         lists = slices["log_paths"].combine_chunks()
         _, names = split_paths(lists.flatten())
         logs = parse_names(names)["instant"].combine_chunks()
@@ -122,7 +123,7 @@ class LogContents:
 
 
 def _completions(active: ActiveTimeline, instants: pa.ChunkedArray) -> pa.Array:
-    """Completion times of instants; null where unknown."""
+    """Return completion times of instants; null if unknown."""
     encoded = instants.combine_chunks().dictionary_encode()
     texts: list[str] = encoded.dictionary.to_pylist()
     archived = archived_completions(
@@ -135,8 +136,8 @@ def _completions(active: ActiveTimeline, instants: pa.ChunkedArray) -> pa.Array:
 def _written_by(
     active: ActiveTimeline, instants: Collection[str], *, by_write: bool
 ) -> Iterator[CommitMetadata | None]:
-    """The metadata of the delta commits that may have written log files whose names bear these instants: those of the
-    writes, or (not ``by_write``) of their slices, and so those of any later write. None for what nobody knows of."""
+    """Return the metadata of the delta commits that may have written log files with these instants: those of the
+    writes, or (not ``by_write``) of their slices, which includes all later writes. None for unknown instants."""
     oldest = min(instants)
     wrote = [
         instant
@@ -164,8 +165,8 @@ def _any_above_zero(counts: pa.ChunkedArray) -> bool:
 
 
 def _of_an_earlier_base(stats: pa.Table, slices: pa.Table) -> bool:
-    """True if a write of a version 6 table (the stats of its log files) added to these slices while their base files
-    were being made: it names other base files."""
+    """Return True if a write to a version 6 table (the stats of its log files) added to these slices while their base
+    files were being created: it records other base files."""
     groups = stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])
     at = pc.index_in(group_keys(groups), value_set=group_keys(slices))
     current = split_paths(slices["base_path"])[1].take(at)
@@ -175,13 +176,13 @@ def _of_an_earlier_base(stats: pa.Table, slices: pa.Table) -> bool:
 
 
 def row_counts(storage: Storage, paths: pa.ChunkedArray) -> list[int]:
-    """Return the numbers of rows of base files, by their footers."""
+    """Return the numbers of rows of base files, from their footers."""
     with ThreadPoolExecutor(_READ_THREADS) as pool:
         return list(pool.map(lambda path: read_footer(storage, path).num_rows, paths.to_pylist()))
 
 
 def sample_keys(client: TableMetaClient) -> tuple[str, ...]:
-    """A few record keys of the table; none if it is empty or its files hold no keys."""
+    """Return some record keys of the table; none if it is empty or its files store no keys."""
     if not client.config.populate_meta_fields:
         return ()
     for path in FileSystemView.load(client).latest_base_files()["path"].to_pylist():
@@ -197,12 +198,12 @@ def sample_keys(client: TableMetaClient) -> tuple[str, ...]:
 
 
 def first_keys(storage: Storage, path: str, count: int | None = None) -> list[str]:
-    """The first record keys of a base file, at most ``count``, without those that are not UTF-8, which are no samples;
-    none if it has no others."""
+    """Return the first record keys of a base file, at most ``count``, without invalid UTF-8; none if there are no
+    others."""
     with open_base(storage, path, InvalidText.REPLACE) as base:
         for batch in base.batches(_KEY_SCHEMA):
             keys = batch.column(RECORD_KEY)
-            found: list[str] = keys.filter(pc.invert(pc.match_substring(keys, "\ufffd"))).slice(0, count).to_pylist()
-            if found:
-                return found
+            valid: list[str] = keys.filter(pc.invert(pc.match_substring(keys, "\ufffd"))).slice(0, count).to_pylist()
+            if valid:
+                return valid
     return []

@@ -1,8 +1,8 @@
-"""The workload of an insert or upsert: which existing small files take new records, and which files are to be opened.
+"""Distribution of new records: the existing small files that receive them, and new files.
 
-The rules are Apache Hudi's: new records of a partition first fill its small base files up to the maximum file size,
-the rest opens new files of as many records as the average record size lets one file hold. All of it is arithmetic on
-one row per partition and file group.
+The rules are those of Apache Hudi: new records of a partition first fill its small base files up to the maximum file
+size; the rest is written to new files, whose number of records is derived from the average record size. All
+computations use one row per partition and file group.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ INSERTS_SCHEMA = pa.schema([("partition", pa.string()), ("rows", pa.int64())])
 SMALL_FILES_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("size", pa.int64())]
 )
-"""Base files that may take more records; sizes in bytes."""
+"""Base files that may receive more records; sizes in bytes."""
 
 BUCKETS_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("rows", pa.int64())]
 )
-"""Destinations of new records: existing small files (with ``base_path``) and new file groups, in order within a
+"""Destinations of new records: existing small files (with ``base_path``) and new file groups, ordered within a
 partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """File sizing options, in bytes and rows. ``split_size`` is used only when ``auto_split`` is off."""
+    """File sizing options, in bytes and rows. ``split_size`` is used only if ``auto_split`` is false."""
 
     max_file_size: int
     small_file_limit: int
@@ -49,14 +49,14 @@ class Sizing:
     estimation_threshold: float
 
     def rows_per_new_file(self, record_size: int) -> int:
-        """Return the number of records that a new file is planned to hold."""
+        """Return the planned number of records of a new file."""
         return max(self.max_file_size // max(record_size, 1), 1) if self.auto_split else max(self.split_size, 1)
 
 
 def average_record_size(history: Iterable[pa.Table], sizing: Sizing) -> int:
-    """Bytes per record, by the newest commit that wrote enough to tell.
+    """Return the average bytes per record in the newest commit that is large enough for an estimate.
 
-    ``history`` gives write stats (WRITE_STAT_SCHEMA), newest commit first; it is read no further than needed.
+    ``history`` yields write stats (WRITE_STAT_SCHEMA), newest commit first; it is read only as far as needed.
     """
     enough = sizing.estimation_threshold * sizing.small_file_limit
     for stats in history:
@@ -68,10 +68,10 @@ def average_record_size(history: Iterable[pa.Table], sizing: Sizing) -> int:
 
 
 def assign_inserts(inserts: pa.Table, small_files: pa.Table, sizing: Sizing, record_size: int) -> pa.Table:
-    """Decide where new records go.
+    """Assign new records to files.
 
-    ``inserts`` has INSERTS_SCHEMA, ``small_files`` SMALL_FILES_SCHEMA (files of other partitions are ignored).
-    Returns BUCKETS_SCHEMA, sorted by the order of partitions in ``inserts``; each partition with new records has a row.
+    ``inserts`` has INSERTS_SCHEMA, ``small_files`` SMALL_FILES_SCHEMA (files of other partitions are ignored). Returns
+    BUCKETS_SCHEMA, in the order of partitions in ``inserts``; each partition with new records has a row.
     """
     totals: Ints = inserts["rows"].to_numpy().astype(np.int64)
     partition_of = pc.index_in(small_files["partition"], inserts["partition"].combine_chunks())
@@ -108,7 +108,7 @@ def assign_inserts(inserts: pa.Table, small_files: pa.Table, sizing: Sizing, rec
 
 
 def smallest_files(small_files: pa.Table, most: int) -> pa.Table:
-    """Return at most ``most`` files of each partition, the smallest (SMALL_FILES_SCHEMA)."""
+    """Return at most ``most`` files of each partition, the smallest ones (SMALL_FILES_SCHEMA)."""
     ordered = small_files.sort_by([("partition", "ascending"), ("size", "ascending"), ("file_id", "ascending")])
     partitions = ordered["partition"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     first = np.searchsorted(partitions, partitions, side="left")
@@ -116,11 +116,11 @@ def smallest_files(small_files: pa.Table, most: int) -> pa.Table:
 
 
 def fillable_small_files(small_files: pa.Table, inserts: pa.Table, record_size: int, ratio: int) -> pa.Table:
-    """Return those small files (SMALL_FILES_SCHEMA) that are at most ``ratio`` times as large as the new records of
-    their partition (INSERTS_SCHEMA), or so small that it does not matter; 0: all of them.
+    """Return the small files (SMALL_FILES_SCHEMA) whose size is at most ``ratio`` times that of the new records of
+    their partition (INSERTS_SCHEMA), or negligible; 0: all of them.
 
-    To fill a file is to write it anew. Where updates go to log files, that would be most of what a write does for a few
-    new records. A new file takes them; it is the smallest one then, and is filled from then on.
+    A file that receives records is rewritten. If updates are written to log files, this would dominate the cost of a
+    write with few new records. Instead they go to a new file, which is then the smallest and is filled by later writes.
     """
     if not ratio:
         return small_files
@@ -131,15 +131,15 @@ def fillable_small_files(small_files: pa.Table, inserts: pa.Table, record_size: 
 
 
 def new_file_ids(count: int) -> pa.Array:
-    """Ids of new file groups, each with a prefix of its own."""
+    """Return ids of new file groups, each with a different prefix."""
     return pa.array([new_file_id(new_file_prefix(), 0) for _ in range(count)], pa.string())
 
 
 def slots(rows: Ints, resolution: int = 16) -> npt.NDArray[np.int32]:
-    """A lookup table that spreads hashes over buckets in proportion to their rows.
+    """Return a lookup table that distributes hashes over buckets in proportion to their rows.
 
-    Entry ``hash mod len`` is the bucket's index; one bucket needs one entry, more get ``resolution`` entries each on
-    average. Buckets of hardly any rows may get none.
+    Entry ``hash mod len`` is the index of the bucket. One bucket needs one entry; several get ``resolution`` entries
+    each on average. Buckets with very few rows may get none.
     """
     if len(rows) <= 1:
         return np.zeros(1, dtype=np.int32)
@@ -149,7 +149,7 @@ def slots(rows: Ints, resolution: int = 16) -> npt.NDArray[np.int32]:
 
 
 def _fill(codes: Ints, room: Ints, totals: Ints) -> Ints:
-    """Fill files in order: each takes what its partition has left, at most its room. ``codes`` ascend."""
+    """Fill files in order: each takes the remaining rows of its partition, at most its capacity. ``codes`` ascend."""
     if not len(codes):
         return np.zeros(0, dtype=np.int64)
     running = np.cumsum(room)

@@ -1,4 +1,4 @@
-"""The plan of an upsert or insert: every file group that is written, and how many rows it gets."""
+"""Workload of an upsert or insert: all file groups to write, and their numbers of rows."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from pyhudi.write.planning.small_files import (
 COUNTS_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("rows", pa.int64())]
 )
-"""Tagged rows by where they belong: updates and deletes by file group, new records with null file id and path."""
+"""Counts of tagged rows by destination: updates and deletes by file group, new records with null file id and path."""
 
 GROUPS_SCHEMA = pa.schema([*BUCKETS_SCHEMA, ("size", pa.int64())])
-"""File groups to write: partition, file id, current base file (null: new group), incoming rows, and how many bytes are
-read and written for it."""
+"""File groups to write: partition, file id, current base file (null: new group), number of incoming rows, and bytes to
+read and write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """``updates`` (COUNTS_SCHEMA) are the groups that get updates or deletes, ``buckets`` (BUCKETS_SCHEMA) those that
-    get new records; a group can be in both. ``groups`` (GROUPS_SCHEMA) has each group once."""
+    """``updates`` (COUNTS_SCHEMA) are the groups with updates or deletes, ``buckets`` (BUCKETS_SCHEMA) those with new
+    records; a group can be in both. ``groups`` (GROUPS_SCHEMA) has each group once."""
 
     updates: pa.Table
     inserts: pa.Table
@@ -52,8 +52,8 @@ def plan_workload(
     """Plan a write from the counts of its rows.
 
     ``counts`` has COUNTS_SCHEMA; ``base_sizes`` the columns partition, file_id and base_size of existing groups;
-    ``small_files`` SMALL_FILES_SCHEMA. ``logs``: base files that get no new records are not written anew, and
-    ``fill_ratio`` says which are worth it (`fillable_small_files`).
+    ``small_files`` SMALL_FILES_SCHEMA. ``logs``: base files without new records are not rewritten, and ``fill_ratio``
+    selects the files to fill (`fillable_small_files`).
     """
     is_new = pc.is_null(counts["file_id"])
     new = counts.filter(is_new)
@@ -78,8 +78,8 @@ def plan_workload(
 
 
 def profile_stats(workload: Workload) -> pa.Table:
-    """The workload as the original puts it into the inflight file: a row for a partition's new records, then one for
-    each file group with updates."""
+    """Return the workload in the form of the inflight file, as in Apache Hudi: a row for a partition's new records,
+    then one for each file group with updates."""
     updates, inserts = workload.updates, workload.inserts
     partitions = pa.array(sorted({*updates["partition"].to_pylist(), *inserts["partition"].to_pylist()}), pa.string())
     at = pc.index_in(partitions, inserts["partition"].combine_chunks())

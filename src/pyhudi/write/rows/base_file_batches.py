@@ -1,4 +1,4 @@
-"""Reads base files of either format: their rows in batches of bounded size, in order, and their footers."""
+"""Reader of base files of any format: their rows in batches of bounded size, in order, and their footers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _MIN_ROWS, _MAX_ROWS = 1024, 131_072
 
 
 class BaseReader:
-    """An open base file. Made by `open_base`."""
+    """An open base file. Created by `open_base`."""
 
     def __init__(self, source: Any, path: str, invalid_text: InvalidText = InvalidText.FAIL) -> None:
         self._source, self._invalid_text = source, invalid_text
         self._file = None if path.endswith(".orc") else parquet.open_file(source, pre_buffer=False)
 
     def footer(self) -> Footer:
-        """Entries that Hudi keeps in the file's footer."""
+        """Hudi's entries in the file's footer."""
         return orc.read_footer(self._source) if self._file is None else parquet.read_footer(self._file)
 
     def schema(self) -> pa.Schema:
-        """The columns that there are, as `batches` gives them."""
+        """Columns of the file, as returned by `batches`."""
         return self.footer().schema
 
     def repeating(self) -> frozenset[str]:
@@ -40,7 +40,8 @@ class BaseReader:
         return frozenset() if self._file is None else parquet.dictionary_encoded_columns(self._file)
 
     def batches(self, schema: pa.Schema, dictionaries: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
-        """The rows, with those columns of ``schema`` that the file has; ``dictionaries`` come dictionary-encoded."""
+        """Return the rows, with those columns of ``schema`` that the file has; ``dictionaries`` are returned
+        dictionary-encoded."""
         if self._file is None:
             return orc.read_batches(self._source, schema.names, invalid_text=self._invalid_text)
         metadata = self._file.metadata
@@ -55,8 +56,8 @@ class BaseReader:
         return parquet.read_batches(file, schema.names, batch_size=rows, invalid_text=self._invalid_text)
 
     def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:
-        """The last ``count`` rows, in order, with those columns of ``schema`` that the file has; of the row groups of a
-        parquet file only those are read that have them."""
+        """Return the last ``count`` rows, in order, with those columns of ``schema`` that the file has. Of a Parquet
+        file only the required row groups are read."""
         if self._file is None:
             skipped, batches = orc.read_footer(self._source).num_rows - count, self.batches(schema)
         else:
@@ -75,7 +76,7 @@ class BaseReader:
 
 
 class SkeletonReader(BaseReader):
-    """An open base file whose data columns are in the file that was bootstrapped."""
+    """An open base file whose data columns are in the bootstrapped source file."""
 
     def __init__(self, file: SkeletonFile) -> None:
         self._joined = file
@@ -103,7 +104,7 @@ class SkeletonReader(BaseReader):
 
 
 class RenamedReader(BaseReader):
-    """An open base file that has other names for columns, or for fields inside of them, than the table has now."""
+    """An open base file with other names of columns, or nested fields, than the current ones of the table."""
 
     def __init__(self, reader: BaseReader, names: FileNames) -> None:
         self._reader, self._names = reader, names
@@ -112,7 +113,7 @@ class RenamedReader(BaseReader):
         return self._reader.footer()
 
     def schema(self) -> pa.Schema:
-        """The columns under the names that the file has for them."""
+        """Columns with the names in the file."""
         return self._reader.schema()
 
     def repeating(self) -> frozenset[str]:
@@ -138,8 +139,8 @@ class RenamedReader(BaseReader):
 def open_base(
     storage: Storage, path: str, invalid_text: InvalidText = InvalidText.FAIL, names: FileNames | None = None
 ) -> Iterator[BaseReader]:
-    """Open a base file of either format. ``invalid_text``: what becomes of text that is not UTF-8. ``names``: those of
-    columns that the file has other names for."""
+    """Open a base file of any format. ``invalid_text``: treatment of text that is not valid UTF-8. ``names``: names in
+    the file of columns that were renamed."""
     with _opened(storage, path, invalid_text) as reader:
         yield RenamedReader(reader, names) if names else reader
 
@@ -155,12 +156,12 @@ def _opened(storage: Storage, path: str, invalid_text: InvalidText) -> Iterator[
 
 
 def read_footer(storage: Storage, path: str) -> Footer:
-    """Read the entries that Hudi keeps in the footer of a base file."""
+    """Return Hudi's entries in the footer of a base file."""
     with open_base(storage, path) as base:
         return base.footer()
 
 
 def read_schema(storage: Storage, path: str) -> pa.Schema:
-    """Read the columns of a base file, as `BaseReader` gives them."""
+    """Return the columns of a base file, as returned by `BaseReader`."""
     with open_base(storage, path) as base:
         return base.schema()

@@ -1,4 +1,5 @@
-"""Source files of a bootstrap: opened as they were listed, their columns checked, their rows as the table has them."""
+"""Source files of a bootstrap: verified against their listing, with columns checked and rows converted to those of the
+table."""
 
 from __future__ import annotations
 
@@ -26,10 +27,10 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class SourceReader:
-    """Reads source files for a table with the columns of ``schema``; pickles, so that it can go to tasks.
+    """Reads source files for a table with the columns of ``schema``. Can be pickled, so that it can be sent to tasks.
 
-    ``all_columns``: files must not have columns that the table lacks. ``invalid_text``: what becomes of text that is
-    not UTF-8.
+    ``all_columns``: files must not have columns that the table lacks. ``invalid_text``: treatment of text that is not
+    valid UTF-8.
     """
 
     storage: Storage
@@ -40,42 +41,42 @@ class SourceReader:
 
     @contextmanager
     def open(self, source: SourceFile) -> Iterator[Any]:
-        """Open a file, and check that it is as it was listed and fits the table.
+        """Open a file, and check that it is unchanged and matches the table.
 
         Raises:
-            SchemaMismatchError: it has columns that cannot be the table's.
-            StorageError: it is gone, or has changed.
-            FormatError: it is damaged.
+            SchemaMismatchError: It has columns that do not match the table.
+            StorageError: It no longer exists, or has changed.
+            FormatError: It is corrupt.
         """
         folder, _, name = source.uri.rpartition("/")
         try:
             file = open_sibling(self.storage, folder).open_input(name)
         except NotFoundError as e:
-            raise StorageError(f"{source.uri} is gone since it was listed; bootstrap again") from e
-        with as_corruption(f"{source.uri} cannot be bootstrapped"), file:
+            raise StorageError(f"{source.uri} no longer exists; bootstrap again") from e
+        with as_corruption(f"cannot bootstrap {source.uri}"), file:
             if source.size is not None and file.size() != source.size:
                 raise StorageError(
-                    f"{source.uri} has changed since it was listed: it has {file.size():,} bytes and had "
+                    f"{source.uri} has changed since it was listed: its size is {file.size():,} bytes and was "
                     f"{source.size:,}; bootstrap again when nobody writes to the source"
                 )
             self._check_columns(source, file)
             yield file
 
     def batches(self, source: SourceFile, file: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of an open file, with those columns that it has."""
+        """Return the rows of an open file, with the requested columns that it has."""
         if source.uri.endswith(".orc"):
             return orc.read_batches(file, names, invalid_text=self.invalid_text)
         return parquet.read_batches(file, names, batch_size=BATCH_ROWS, invalid_text=self.invalid_text)
 
     def rows(self, source: SourceFile) -> Iterator[pa.RecordBatch]:
-        """The rows of a file with all columns of the table; those that only its folder tells come from there. Raises
-        what `open` does."""
-        told = decode_partition_paths(self.config, self.schema, [source.partition])
+        """Return the rows of a file with all columns of the table, including those in its path. Raises the errors of
+        `open`."""
+        decoded = decode_partition_paths(self.config, self.schema, [source.partition])
         with self.open(source) as file:
             for batch in self.batches(source, file, self.schema.names):
                 for field in self.schema:
-                    if field.name not in batch.schema.names and field.name in told.column_names:
-                        column = pa.repeat(pa.scalar(told[field.name][0].as_py(), field.type), batch.num_rows)
+                    if field.name not in batch.schema.names and field.name in decoded.column_names:
+                        column = pa.repeat(pa.scalar(decoded[field.name][0].as_py(), field.type), batch.num_rows)
                         batch = batch.append_column(field, column)
                 yield conform(batch, self.schema)
 
@@ -85,12 +86,12 @@ class SourceReader:
         more = [name for name in own.names if name not in self.schema.names]
         if more and self.all_columns:
             raise SchemaMismatchError(
-                f"{source.uri} has the column {more[0]!r}, which the first file of the source does not have; name all "
-                "columns by those of an empty DataFrame"
+                f"{source.uri} has the column {more[0]!r}, which the first file of the source does not have; pass "
+                "an empty DataFrame with all columns"
             )
         wanted = pa.schema([field for field in self.schema if field.name in own.names])
         try:
             held = table_schema(pa.schema([own.field(name) for name in wanted.names]))
             conform(pa.RecordBatch.from_arrays([pa.array([], f.type) for f in held], schema=held), wanted)
         except (SchemaError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-            raise SchemaMismatchError(f"{source.uri} has columns of other types than the table: {e}") from e
+            raise SchemaMismatchError(f"{source.uri} has columns with other types than the table: {e}") from e

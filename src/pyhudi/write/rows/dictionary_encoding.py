@@ -1,6 +1,6 @@
-"""Texts with few distinct values, kept as dictionaries on their way from the input into files.
+"""Texts with few distinct values, kept dictionary-encoded from the input to the files.
 
-Moving and writing a dictionary's numbers costs a fraction of moving and writing the texts, and the files are the same.
+Moving and writing dictionary indexes costs a fraction of moving and writing the texts, and the files are the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def dictionary_columns(sample: pa.RecordBatch, names: Collection[str]) -> frozen
 
 
 def as_dictionaries(rows: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
-    """The rows with these columns as dictionaries."""
+    """Return the rows with these columns dictionary-encoded."""
     if not names:
         return rows
     columns = [
@@ -35,7 +35,7 @@ def as_dictionaries(rows: pa.RecordBatch, names: Collection[str]) -> pa.RecordBa
 
 
 def as_texts(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows without dictionaries."""
+    """Return the rows without dictionaries."""
     if not any(pa.types.is_dictionary(kind) for kind in rows.schema.types):
         return rows
     columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in rows.columns]

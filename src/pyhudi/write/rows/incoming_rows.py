@@ -1,4 +1,4 @@
-"""Incoming rows of a write task, split by file group, without holding more than a batch."""
+"""Incoming rows of a write task, split by file group, with at most one batch in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AFTER_ALL = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """The file group that rows go to; ``base_path`` is its current base file, ``None`` for a new group."""
+    """File group of rows; ``base_path`` is its current base file, ``None`` for a new group."""
 
     partition: str
     file_id: str
@@ -29,7 +29,7 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Rows of one group within one batch, with their row positions (new records: the greatest integer)."""
+    """Rows of one group within one batch, with their row positions (new records: the maximum integer)."""
 
     key: GroupKey
     rows: pa.RecordBatch
@@ -37,7 +37,7 @@ class _Piece:
 
 
 class GroupRows(Protocol):
-    """The rows of one file group for a handle: first those that change rows of the base file, then new records."""
+    """Rows of one file group for a handle: first those that change rows of the base file, then new records."""
 
     def updates_below(self, key: GroupKey, limit: int, /) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None: ...
     def inserts(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
@@ -47,7 +47,7 @@ class GroupRows(Protocol):
 class GroupedRows:
     """Reads batches that are sorted by group, then row position with nulls last, one group after the other.
 
-    A group must be read to its end, or `finish_group` called, before the next one is asked for.
+    A group must be read completely, or `finish_group` called, before the next one is requested.
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -62,12 +62,12 @@ class GroupedRows:
             self.finish_group(key)
 
     def finish_group(self, key: GroupKey) -> None:
-        """Skip what is left of a group."""
+        """Skip the remaining rows of a group."""
         while self._head is not None and self._head.key == key:
             self._head = next(self._pieces, None)
 
     def updates_below(self, key: GroupKey, limit: int) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None:
-        """Take the group's rows that update base rows before ``limit``: the rows and their positions, ascending."""
+        """Return the group's rows that update base rows before ``limit``: the rows and their positions, ascending."""
         taken: list[_Piece] = []
         while self._head is not None and self._head.key == key:
             head = self._head
@@ -83,8 +83,8 @@ class GroupedRows:
         return pa.concat_batches([p.rows for p in taken]), np.concatenate([p.positions for p in taken])
 
     def inserts(self, key: GroupKey) -> Iterator[pa.RecordBatch]:
-        """Take the rest of the group: its new records, batch by batch. Deletes of records that are nowhere are left
-        out."""
+        """Yield the remaining rows of the group, its new records, batch by batch. Deletes of non-existing records are
+        dropped."""
         while self._head is not None and self._head.key == key:
             rows = self._head.rows
             self._head = next(self._pieces, None)
@@ -92,7 +92,7 @@ class GroupedRows:
             yield rows.filter(pa.array(~gone)) if gone.any() else rows
 
     def rest(self, key: GroupKey) -> Iterator[pa.RecordBatch]:
-        """Take what is left of the group, updates, deletes and new records, batch by batch."""
+        """Yield the remaining rows of the group, updates, deletes and new records, batch by batch."""
         while self._head is not None and self._head.key == key:
             rows = self._head.rows
             self._head = next(self._pieces, None)
@@ -121,7 +121,7 @@ def _split(batches: Iterable[pa.RecordBatch]) -> Iterator[_Piece]:
 
 
 def _run_bounds(batch: pa.RecordBatch) -> list[int]:
-    """Start of every run of one group, and the end of the last."""
+    """Return the start of every run of one group, and the end of the last."""
     changes = np.zeros(batch.num_rows - 1, dtype=np.bool_)
     for name in (PARTITION_PATH, FILE_ID):
         column = batch.column(name)

@@ -1,7 +1,7 @@
-"""Rows of a file group whose places in it are not known yet: they are found by key, in the task that writes the group.
+"""Rows of a file group without positions, which are matched by key in the task that writes the group.
 
-That is what an index is good for that knows the file group of a key by the key alone: nothing is looked up before the
-rows are where they are needed, and the keys of base files are read only by the tasks that read these files anyway.
+This is used with indexes that determine the file group of a key from the key alone: no lookup precedes the shuffle, and
+the keys of base files are read only by the tasks that read these files anyway.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
 
 @dataclass(frozen=True, slots=True)
 class KeyedWrite:
-    """Settings for writing rows without locations. ``match``: those whose keys the base file has are updates and
-    deletes of its rows; otherwise all are new. ``dedupe``: how rows of one key are merged before (None: they are
-    not)."""
+    """Settings for writing rows without locations. ``match``: rows whose keys are in the base file are updates and
+    deletes of its rows; otherwise all are new. ``dedupe``: merges rows with the same key first (None: they are not
+    merged)."""
 
     match: bool = True
     dedupe: SortedDeduplicator | None = None
 
 
 class LocatedRows:
-    """The rows of one file group that change rows of its base file (``numbers`` of *rows* with the ``positions`` of
-    those, ascending), and new ones (``new``, numbers too).
+    """Rows of one file group that change rows of its base file (``numbers`` of *rows* with the ``positions`` of those,
+    ascending), and new ones (``new``, numbers too).
 
-    Gives them as `GroupedRows` does.
+    Returns them like `GroupedRows`.
     """
 
     def __init__(self, rows: SpillableRows, positions: Index, numbers: Index, new: Index) -> None:
@@ -53,7 +53,7 @@ class LocatedRows:
         self._next = 0
 
     def updates_below(self, _: GroupKey, limit: int) -> tuple[pa.RecordBatch, Index] | None:
-        """Take the rows that change base rows before ``limit``: the rows and their positions, ascending."""
+        """Return the rows that change base rows before ``limit``: the rows and their positions, ascending."""
         end = int(np.searchsorted(self._positions, limit, side="left"))
         start, self._next = self._next, end
         if start >= end:
@@ -61,14 +61,14 @@ class LocatedRows:
         return self._rows.take(self._numbers[start:end]), self._positions[start:end]
 
     def inserts(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
-        """Take the new records, batch by batch; deletes of records that are nowhere are left out."""
+        """Yield the new records, batch by batch. Deletes of non-existing records are dropped."""
         for start in range(0, len(self._new), _BATCH_ROWS):
             batch = self._rows.take(self._new[start : start + _BATCH_ROWS])
             gone = deleted(batch)
             yield batch.filter(pa.array(~gone)) if gone.any() else batch
 
     def rest(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
-        """Take the rows that change others, with the positions of those, batch by batch."""
+        """Yield the rows that change others, with the positions of those, batch by batch."""
         for start in range(0, len(self._numbers), _BATCH_ROWS):
             batch = self._rows.take(self._numbers[start : start + _BATCH_ROWS])
             at = batch.schema.get_field_index(ROW)
@@ -77,7 +77,7 @@ class LocatedRows:
 
 
 class KeyedRows(LocatedRows):
-    """The rows of one file group, split into those that change a row of its base file and new ones."""
+    """Rows of one file group, split into those that change a row of its base file and new ones."""
 
     def __init__(self, rows: SpillableRows, base_keys: pa.ChunkedArray | None) -> None:
         none: Index = np.zeros(0, dtype=np.int64)
@@ -88,13 +88,13 @@ class KeyedRows(LocatedRows):
         super().__init__(rows, positions, numbers, np.flatnonzero(new).astype(np.int64))
 
     def rest(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
-        """Take all rows, batch by batch."""
+        """Yield all rows, batch by batch."""
         yield from self._rows.chosen(np.ones(self._rows.num_rows, dtype=np.bool_))
 
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """Keys that are looked for: the distinct ones, and the numbers of the rows of each, grouped by key."""
+    """Index of keys to match: the distinct keys, and the row numbers of each, grouped by key."""
 
     keys: pa.Array
     rows: Index
@@ -103,7 +103,7 @@ class KeyIndex:
 
     @classmethod
     def of(cls, keys: pa.ChunkedArray) -> KeyIndex:
-        """Return the index of a column of keys, which may be repeated."""
+        """Return the index of a column of keys, which may contain duplicates."""
         encoded = _one(keys).dictionary_encode()
         mine = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         counts = np.bincount(mine, minlength=len(encoded.dictionary)).astype(np.int64)
@@ -111,13 +111,13 @@ class KeyIndex:
         return cls(encoded.dictionary, order, np.cumsum(counts) - counts, counts)
 
     def match(self, base: pa.ChunkedArray) -> tuple[Index, Index]:
-        """Pairs of a position in *base* and the number of a row with the same key, by ascending position, then number.
-        Keys may be repeated on both sides."""
+        """Return pairs of a position in *base* and the number of a row with the same key, by ascending position, then
+        number. Both sides may contain duplicate keys."""
         kind = self.keys.type
-        found = pc.index_in(base if kind == base.type else base.cast(kind), value_set=self.keys)
-        hit = pc.is_valid(found)
+        matches = pc.index_in(base if kind == base.type else base.cast(kind), value_set=self.keys)
+        hit = pc.is_valid(matches)
         positions: Index = np.flatnonzero(hit.to_numpy()).astype(np.int64)
-        codes = found.drop_null().to_numpy().astype(np.int64)
+        codes = matches.drop_null().to_numpy().astype(np.int64)
         if len(self.rows) == len(self.keys):
             return positions, self.rows[self.starts[codes]]
         repeats = self.counts[codes]
@@ -126,7 +126,7 @@ class KeyIndex:
 
 
 def buffer_rows(rows: GroupedRows, key: GroupKey, how: SortedDeduplicator | None, held: SpillableRows) -> None:
-    """Read a group to its end into *held*, with one row for each key if that is wanted."""
+    """Read all rows of a group into *held*, merged by key if requested."""
     if how is None:
         for batch in rows.rest(key):
             held.add(batch)
@@ -146,14 +146,15 @@ def buffer_rows(rows: GroupedRows, key: GroupKey, how: SortedDeduplicator | None
 
 
 def base_keys(storage: Storage, path: str, invalid_text: InvalidText = InvalidText.FAIL) -> pa.ChunkedArray:
-    """The record keys of a base file, row by row. ``invalid_text``: what becomes of keys that are not UTF-8."""
+    """Return the record keys of a base file, row by row. ``invalid_text``: treatment of keys that are not valid
+    UTF-8."""
     with open_base(storage, path, invalid_text) as base:
         chunks = [batch.column(0).cast(pa.string()) for batch in base.batches(_KEY_SCHEMA)]
     return pa.chunked_array(chunks, pa.string())
 
 
 def _repeated(keys: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Mask of the keys that come more than once."""
+    """Return a mask of the keys that occur more than once."""
     if not len(keys):
         return np.zeros(0, dtype=np.bool_)
     codes = _one(keys).dictionary_encode().indices.to_numpy(zero_copy_only=False)
@@ -162,7 +163,7 @@ def _repeated(keys: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 
 
 def _one(keys: pa.ChunkedArray) -> pa.Array:
-    """The keys in one piece, whatever they take."""
+    """Return the keys as one array, of any size."""
     if keys.num_chunks == 1:
         return keys.chunk(0)
     return pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in keys.chunks])

@@ -1,4 +1,4 @@
-"""Keeps rows of many partitions in a temporary file, to be read back partition by partition."""
+"""Temporary file for rows of many partitions, which are read back partition by partition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Codes = npt.NDArray[np.int64]
 
 
 class PartitionSpill:
-    """Rows set aside on local disk. Memory: one batch, and a few bytes per batch and partition."""
+    """Rows spilled to local disk. Memory: one batch, and a few bytes per batch and partition."""
 
     def __init__(self) -> None:
         self._file = SpillFile()
@@ -27,7 +27,7 @@ class PartitionSpill:
         return partition in self._places
 
     def add(self, rows: pa.RecordBatch, names: list[str], codes: Codes) -> None:
-        """Set rows aside: row ``i`` is of the partition ``names[codes[i]]``."""
+        """Spill rows: row ``i`` belongs to the partition ``names[codes[i]]``."""
         order = np.argsort(codes, kind="stable")
         codes = codes[order]
         starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
@@ -37,7 +37,7 @@ class PartitionSpill:
         self._file.append(rows.take(pa.array(order)))
 
     def read(self) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
-        """Yield each partition with its rows; nothing can be added afterwards."""
+        """Yield each partition with its rows. Nothing can be added afterwards."""
         self._file.finish()
         for partition, places in self._places.items():
             yield partition, (self._file.batch(i).slice(start, length) for i, start, length in places)

@@ -1,4 +1,4 @@
-"""Rows that a task keeps until it has seen all of them: in memory, and from a certain size on in a temporary file."""
+"""Rows that a task buffers until it has read all of them: in memory, and beyond a limit in a temporary file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _CHUNK_ROWS = 131_072
 
 
 class SpillableRows:
-    """Rows of one schema, which can be taken by their numbers. Use as a context manager; the file goes with it.
+    """Rows of one schema, which can be taken by number. Use as a context manager, which deletes the file.
 
-    Memory: ``memory_size`` bytes at most, about; what is taken from the file is mapped, not read.
+    Memory: approximately ``memory_size`` bytes; rows in the file are memory-mapped.
     """
 
     def __init__(self, memory_size: int) -> None:
@@ -32,7 +32,7 @@ class SpillableRows:
         self._ends: Index = np.zeros(0, dtype=np.int64)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows."""
+        """Add rows."""
         if not batch.num_rows:
             return
         self._waiting.append(batch)
@@ -42,7 +42,7 @@ class SpillableRows:
             self._chunk()
 
     def finish(self) -> None:
-        """End appending; rows can be read only after it."""
+        """End appending. Rows can be read only afterwards."""
         self._chunk()
         if self._file is not None:
             self._file.finish()
@@ -54,11 +54,11 @@ class SpillableRows:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """A column of the rows, of which there is at least one."""
+        """Return a column of the rows, of which there must be at least one."""
         return pa.chunked_array([batch.column(name) for batch in self._batches])
 
     def take(self, numbers: Index) -> pa.RecordBatch:
-        """The rows of these numbers, of which there is at least one, in their order."""
+        """Return the rows with these numbers, of which there must be at least one, in order."""
         which = np.searchsorted(self._ends, numbers, side="right")
         parts: list[pa.RecordBatch] = []
         order: list[Index] = []
@@ -72,7 +72,7 @@ class SpillableRows:
         return pa.concat_batches(parts).take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
 
     def chosen(self, keep: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
-        """The rows that are marked, batch by batch."""
+        """Yield the marked rows, batch by batch."""
         start = 0
         for batch in self._batches:
             mask = keep[start : start + batch.num_rows]

@@ -74,7 +74,7 @@ def test_every_truncation_is_an_error_or_empty() -> None:
 
 
 def test_bad_record_says_so() -> None:
-    with pytest.raises(FormatError, match="does not fit"):
+    with pytest.raises(FormatError, match="does not match"):
         container.write_container(container.load_schema("HoodieRollbackPlan"), [{"instantToRollback": 7}])
 
 

@@ -214,7 +214,7 @@ def test_error_leaves_the_file_unfinished(tmp_path: Path) -> None:
 def test_not_a_parquet_file(tmp_path: Path) -> None:
     whole = write(rows())
     for data in (b"", b"PAR1", b"x" * 100, whole[:-1], whole[:200]):
-        with pytest.raises(FormatError, match="not a readable Parquet file"):
+        with pytest.raises(FormatError, match="not a valid Parquet file"):
             parquet.open_file(pa.BufferReader(data))
     with pytest.raises(FileNotFoundError):
         parquet.open_file(tmp_path / "none.parquet")

@@ -1,4 +1,4 @@
-"""Blocks framed by hand, tables of any types, and what fastavro makes of them."""
+"""Log blocks created directly, tables of arbitrary types, and their encoding by fastavro."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def block(kind: int, headers: Mapping[int, str | bytes], content: bytes) -> byte
 
 
 def golden_log_files(table: str) -> list[tuple[str, bytes]]:
-    """Names and bytes of a golden table's log files, those of its metadata table and version-6 archives included."""
+    """Return names and bytes of a golden table's log files, those of its metadata table and version-6 archives
+    included."""
     every = [(name.rpartition("/")[2], data) for name, data in golden.files(table, metadata_table=True)]
     kinds = parse_names(pa.array([name for name, _ in every]))["kind"].to_pylist()
     archives = [name.startswith(".commits_.archive") for name, _ in every]
@@ -40,13 +41,13 @@ def golden_log_files(table: str) -> list[tuple[str, bytes]]:
 
 
 def framed(datums: Iterable[bytes]) -> bytes:
-    """The content of an AVRO_DATA block."""
+    """Return the content of an AVRO_DATA block."""
     parts = list(datums)
     return struct.pack(">ii", 3, len(parts)) + b"".join(struct.pack(">i", len(part)) + part for part in parts)
 
 
 def datums_of(table: pa.Table, schema: str) -> list[bytes]:
-    """Rows as fastavro encodes them."""
+    """Return rows as fastavro encodes them."""
     parsed = fastavro.parse_schema(json.loads(schema))
     result = []
     for row in table.to_pylist():
@@ -118,7 +119,7 @@ def _kinds(draw: st.DrawFn, depth: int = 2) -> tuple[pa.DataType, st.SearchStrat
 
 @st.composite
 def tables(draw: st.DrawFn, max_rows: int = 12) -> tuple[pa.Table, str]:
-    """A table with columns of any types, and its Avro schema."""
+    """Generate a table with columns of arbitrary types, and its Avro schema."""
     columns = draw(st.lists(st.tuples(_kinds(), st.booleans()), min_size=1, max_size=5))
     schema = pa.schema([pa.field(f"f{i}", kind, nullable) for i, ((kind, _), nullable) in enumerate(columns)])
     rows = draw(st.integers(0, max_rows))
@@ -130,7 +131,7 @@ def tables(draw: st.DrawFn, max_rows: int = 12) -> tuple[pa.Table, str]:
 
 
 def kryo_samples() -> dict[str, bytes]:
-    """Delete blocks' Kryo bytes as the classes of release 0.15 make them, by name."""
+    """Return Kryo bytes of delete blocks as the classes of release 0.15 write them, by name."""
     path = golden.TABLES.parents[1] / "unit" / "format" / "data" / "kryo-deletes-0.15.0.tsv"
     pairs = (line.split("\t") for line in path.read_text().splitlines())
     return {name: base64.b64decode(text) for name, text in pairs}

@@ -207,7 +207,7 @@ def test_hfile_blocks_are_sorted_by_key() -> None:
     writer = LogWriter(folder.open, WHERE, INSTANT, SCHEMA, options=options)
     writer.write(rows(1))
     writer.write(rows(1))
-    with pytest.raises(FormatError, match="all different"):
+    with pytest.raises(FormatError, match="unique"):
         writer.close()
 
 
@@ -326,7 +326,7 @@ def test_several_ordering_fields_of_deletes() -> None:
     ]
     writer = LogWriter(folder.open, WHERE, INSTANT, LogSchema(AVRO, ordering, 8))
     writer.delete(deletes)
-    with pytest.raises(FormatError, match="version 8 carry one"):
+    with pytest.raises(FormatError, match="version 8 have one"):
         writer.close()
 
 

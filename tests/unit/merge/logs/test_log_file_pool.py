@@ -106,7 +106,7 @@ def test_a_file_that_goes_between_headers_and_contents(tmp_path: Path) -> None:
                 (tmp_path / path).unlink(missing_ok=True)
             return super().open_input(path)
 
-    with pytest.raises(QueryError, match="is gone"):
+    with pytest.raises(QueryError, match="no longer exists"):
         numbers(SliceContext(Going(made.storage), made.whole_schema, ("b",)), made, ())
 
 

@@ -86,7 +86,7 @@ def test_a_log_compaction_outside_the_range_of_an_incremental_query() -> None:
 
 
 def test_what_cannot_be_understood() -> None:
-    with pytest.raises(FormatError, match="names no instant"):
+    with pytest.raises(FormatError, match="has no instant"):
         order(block(None))
-    with pytest.raises(FormatError, match="no rollback"):
+    with pytest.raises(FormatError, match="not a rollback"):
         order(block(1, BlockType.COMMAND, COMMAND_BLOCK_TYPE="7", TARGET_INSTANT_TIME="1"))

@@ -127,9 +127,9 @@ def test_schemas(version: int):
 def test_unknown_versions_and_kinds():
     with pytest.raises(FormatError, match="version 7"):
         record_schema(7)
-    with pytest.raises(FormatError, match="no SecondaryIndexMetadata"):
+    with pytest.raises(FormatError, match="no field SecondaryIndexMetadata"):
         payload_type(RecordType.SECONDARY_INDEX, 6)
-    with pytest.raises(FormatError, match="no records of a metadata table"):
+    with pytest.raises(FormatError, match="not records of a metadata table"):
         decode(pa.array([b""]), '{"type":"record","name":"r","fields":[{"name":"a","type":"int"}]}')
 
 

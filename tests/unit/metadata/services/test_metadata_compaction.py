@@ -168,7 +168,7 @@ def test_failures_are_tried_ever_less_often(mor: MorTable, monkeypatch: pytest.M
 
     def fail(*_: object) -> list[Stat]:
         at.append(deltas(mor))
-        raise FileSizeError("too large")
+        raise FileSizeError("exceeds the limit")
 
     with monkeypatch.context() as patch:
         patch.setattr(compaction, "run_job", fail)

@@ -227,7 +227,7 @@ def test_no_filter():
         (("i", "=", 1), r"not \('i', '=', 1\); write \[\('i', '=', 1\)\]"),
         (["i", "=", 1], r"write \[\('i', '=', 1\)\]"),
         (3, "pyarrow expression or SQL"),
-        ("length(s) > 2", "only Spark understands all of the filter .length.*use to_spark"),
+        ("length(s) > 2", "length.* requires Spark: use to_spark"),
     ],
 )
 def test_bad_filters_name_what_is_wrong(value, message):

@@ -165,7 +165,7 @@ def test_plans_that_are_too_old_or_broken():
     known = {"p": replace(first, sequence=1)}
     with pytest.raises(TransactionError, match="split or merged since"):
         new_buckets(known, "1", extra)
-    with pytest.raises(FormatError, match="what becomes of its buckets"):
+    with pytest.raises(FormatError, match="lacks its new buckets"):
         new_buckets({"p": first}, "1", [{"clustering.group.partition": "p"}])
     with pytest.raises(ConfigError, match=r"max\.num\.buckets=2 is less than .*min\.num\.buckets=4"):
         _rules(max_num_buckets=2)

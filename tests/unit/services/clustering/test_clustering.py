@@ -72,21 +72,21 @@ def test_nothing_is_done_by_a_dry_run(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hoodie.clustering.plan.strategy.sort.columns": "V"}, "no column 'V' to sort by.*did you mean 'v'"),
-        ({"hoodie.clustering.plan.strategy.sort.columns": "v.x"}, "no column 'v.x' to sort by"),
+        ({"hoodie.clustering.plan.strategy.sort.columns": "V"}, "sort column 'V' does not exist.*did you mean 'v'"),
+        ({"hoodie.clustering.plan.strategy.sort.columns": "v.x"}, "sort column 'v.x' does not exist"),
         ({"hoodie.clustering.plan.strategy.class": "Mine"}, "'Mine'; allowed: "),
         ({"hoodie.clustering.execution.strategy.class": "Mine"}, "'Mine'; allowed: "),
         ({"hoodie.clustering.plan.partition.filter.mode": "SELECTED_PARTITIONS"}, "begin.partition"),
         ({"hoodie.clustering.plan.strategy.partition.regex.pattern": "("}, "a regular expression"),
         (
             {"hoodie.clustering.plan.strategy.class": "SparkConsistentBucketClusteringPlanStrategy"},
-            "no buckets of consistent hashing",
+            "no consistent hashing buckets",
         ),
         (
             {"hoodie.clustering.execution.strategy.class": "SparkConsistentBucketClusteringExecutionStrategy"},
-            "do not go together",
+            "cannot be combined",
         ),
-        ({"hoodie.clustering.execution.strategy.class": "SparkSingleFileSortExecutionStrategy"}, "one by one"),
+        ({"hoodie.clustering.execution.strategy.class": "SparkSingleFileSortExecutionStrategy"}, "individually"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_done(options: dict[str, str], message: str, tmp_path: Path):
@@ -103,7 +103,7 @@ def test_a_failed_attempt_leaves_the_plan(tmp_path: Path):
     (log,) = (mor.root / "b").glob(".*.log.*")
     content = log.read_bytes()
     log.unlink()
-    with pytest.raises(HudiError, match="which is gone: put the file back"):
+    with pytest.raises(HudiError, match="which no longer exists: restore the file"):
         mor.table.services.run_clustering()
     (pending,) = mor.table.services.pending_clusterings()
     assert pending.instant == plan.instant
@@ -131,7 +131,7 @@ def test_a_write_that_is_let_through(tmp_path: Path):
             mor.delta([row("b5", "b", 7, "meanwhile")])
             return stats
 
-    with pytest.raises(ConflictError, match="meanwhile changed file group"):
+    with pytest.raises(ConflictError, match="concurrently changed file group"):
         run_plan(mor.client, pending, Options.parse(several), Slow())
     assert mor.table.services.run_clustering().instants == (plan.instant,)
     rows = mor.rows()
@@ -154,7 +154,7 @@ def test_a_plan_whose_files_are_gone(tmp_path: Path):
         path.unlink()
     for path in (mor.root / "a").glob(".*.log.*"):
         path.unlink()
-    with pytest.raises(TransactionError, match="names 1 file groups that the table does not have"):
+    with pytest.raises(TransactionError, match="contains 1 file groups that the table does not have"):
         mor.table.services.run_clustering()
     assert [p.instant for p in mor.table.services.pending_clusterings()] == [plan.instant]
 
@@ -163,7 +163,7 @@ def test_groups_that_were_replaced_are_left_out(tmp_path: Path):
     mor = _filled(tmp_path)
     a = mor.table.services.schedule_clustering({**FAST, "hoodie.clustering.plan.strategy.partition.selected": "a"})
     assert mor.table.services.schedule_clustering().partitions == ["b"]  # what is in a plan is in no other
-    assert mor.table.services.schedule_clustering().reason.startswith("no file groups are left")
+    assert mor.table.services.schedule_clustering().reason.startswith("no file groups to cluster")
     assert a.partitions == ["a"]
     assert mor.table.services.run_clustering().num_rows == 19
     with pytest.raises(InstantNotFoundError, match="no clustering 'x' is pending"):
@@ -192,7 +192,7 @@ def test_unknown_sort_column_of_a_plan(tmp_path: Path):
     (pending,) = pending_plans(mor.client.active_timeline())
     assert plan.sort_columns == ("v",)
     object.__setattr__(pending, "sort_columns", ("gone",))
-    with pytest.raises(ConfigError, match="no column 'gone'"):
+    with pytest.raises(ConfigError, match="sort column 'gone' does not exist"):
         run_plan(mor.client, pending, Options.parse(FAST), ThreadRunner())
 
 

@@ -66,7 +66,7 @@ def test_shown_to_people(tmp_path: Path):
     assert "<table>" in pending._repr_html_()
     beside = repr(table.services.compact(dry_run=True))
     assert "nothing to do" in beside
-    assert f"planned before, and pending: {pending.instant}" in beside
+    assert f"earlier pending plans: {pending.instant}" in beside
     assert pending.state is State.REQUESTED
     assert pending.partitions == ["r0", "r1"]
 

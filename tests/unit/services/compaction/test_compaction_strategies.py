@@ -87,7 +87,7 @@ def test_by_day(form: str):
 
 
 def test_no_day():
-    with pytest.raises(ConfigError, match=r"'europe' is no day.*hoodie.compaction.strategy"):
+    with pytest.raises(ConfigError, match=r"'europe' is not a day.*hoodie.compaction.strategy"):
         chosen("DayBasedCompactionStrategy", [operation("a", "europe")])
     with pytest.raises(ConfigError, match=r"2026/13/01"):
         chosen("DayBasedCompactionStrategy", [operation("a", "2026/13/01")])
@@ -97,7 +97,7 @@ def test_by_regex():
     operations = [operation("a", "region=eu/day=1"), operation("b", "region=us/day=1")]
     regex = {"hoodie__compaction__partition__path__regex": "=eu/"}
     assert ids(chosen("PartitionRegexBasedCompactionStrategy", operations, **regex)) == ["a"]
-    with pytest.raises(ConfigError, match="needs the option"):
+    with pytest.raises(ConfigError, match="requires the option"):
         chosen("PartitionRegexBasedCompactionStrategy", operations)
     with pytest.raises(InvalidOptionError, match="regular expression"):
         chosen("PartitionRegexBasedCompactionStrategy", operations, hoodie__compaction__partition__path__regex="(")

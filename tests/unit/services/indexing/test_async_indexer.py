@@ -223,12 +223,12 @@ def test_dying_while_dropping(mor: MorTable) -> None:
 
 def test_refused(mor: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
     services = mor.table.services
-    with pytest.raises(ConfigError, match="needs a name"):
+    with pytest.raises(ConfigError, match="requires a name"):
         services.schedule_index("fi les", "v")
     plan(mor)
-    with pytest.raises(ConfigError, match="planned already"):
+    with pytest.raises(ConfigError, match="is planned"):
         plan(mor)
-    with pytest.raises(ConfigError, match="planned already"):
+    with pytest.raises(ConfigError, match="is planned"):
         services.build_index(wanted(mor)[-1])
     assert services.schedule_index(wanted(mor)[0], if_not_exists=True).reason
     with pytest.raises(InstantNotFoundError, match="20010101000000000"):

@@ -59,7 +59,7 @@ def test_what_is_asked_for(
 
 
 def test_a_name_that_is_mistyped() -> None:
-    with pytest.raises(ConfigError, match="'colum_stats' is no index of a whole table, which are column_stats, "):
+    with pytest.raises(ConfigError, match=r"'colum_stats' is not an index of a whole table \(column_stats, "):
         IndexRequest.of("colum_stats", (), None, {})
 
 
@@ -80,7 +80,7 @@ def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:
     plan = table.scan(filter="from_unixtime(ts, 'yyyy') = '1999' or qty = 3 and year(ts) = 1").plan()
     assert plan.partitions == ["a", "b"], "no index is of these expressions"
     assert services.drop_index("record_index", dry_run=True).partitions == ("record_index", SECONDARY)
-    with pytest.raises(ConfigError, match="already"):
+    with pytest.raises(ConfigError, match="exists"):
         services.build_index("idx_name", "name", dry_run=True)
     assert services.drop_index("idx_name", dry_run=True).partitions == (SECONDARY,)
     assert (golden / DEFINITIONS).read_bytes() == before

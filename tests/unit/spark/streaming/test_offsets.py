@@ -41,7 +41,7 @@ def test_commits_before_the_start_are_left_out(table):
     latest = StartOffset(first_batch_after=at(20))
     assert batch_query(table, files(table, 10, 20), latest, 0, Query()) is None
     assert batch_query(table, files(table, 20), latest, 1, Query()).only == {at(20)}
-    with pytest.raises(QueryError, match="outside of the thread"):
+    with pytest.raises(QueryError, match="in the thread of its query"):
         batch_query(table, files(table, 20), latest, None, Query())
 
 

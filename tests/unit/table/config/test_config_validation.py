@@ -172,7 +172,7 @@ def test_refused_with_key_values_and_cure(name: str, given: dict[str, Any], valu
     with pytest.raises(TableConfigConflictError) as caught:
         table(name).validate_against(Options.parse(given))
     key = next(iter(given))  # the spelling that was used
-    assert str(caught.value).startswith(f"option {key}={value!r} contradicts the table, which has {stored!r}; leave")
+    assert str(caught.value).startswith(f"option {key}={value!r} contradicts the value {stored!r} of the table; leave")
 
 
 @pytest.mark.parametrize("name", TABLES)

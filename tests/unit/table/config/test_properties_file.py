@@ -89,8 +89,8 @@ class TestCreateAndLoad:
         [
             (b"", "is empty"),
             (b"hoodie.table.name=t\n", "has no hoodie.table.checksum"),
-            (b"hoodie.table.name=t\nhoodie.table.checksum=7\n", "says hoodie.table.checksum=7.*give 498511606"),
-            (b"hoodie.table.name=\\u12\n", "broken escape"),
+            (b"hoodie.table.name=t\nhoodie.table.checksum=7\n", "contains hoodie.table.checksum=7.*is 498511606"),
+            (b"hoodie.table.name=\\u12\n", "invalid escape"),
             (b"\xff\xfe\x00garbage", "has no hoodie.table.checksum"),
         ],
     )
@@ -193,7 +193,7 @@ class TestKilledWriters:
     def test_neither_is_whole(self, table: Storage) -> None:
         table.write(PATH, b"")
         table.write(BACKUP_PATH, written(OLD)[:50])
-        with pytest.raises(CorruptTableError, match=r"is empty, and .*backup is missing or no better; restore"):
+        with pytest.raises(CorruptTableError, match=r"is empty, and .*backup is missing or also invalid; restore"):
             load_properties(table)
         with pytest.raises(CorruptTableError):
             update_properties(table, put={"a": "new"})

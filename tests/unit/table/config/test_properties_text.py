@@ -27,7 +27,7 @@ def body(data: bytes) -> bytes:
 def test_parses_as_java_does(text: str, expected: dict[str, str] | None) -> None:
     data = text.encode("latin-1")
     if expected is None:
-        with pytest.raises(FormatError, match="broken escape"):
+        with pytest.raises(FormatError, match="invalid escape"):
             parse_properties(data)
     else:
         assert parse_properties(data) == expected

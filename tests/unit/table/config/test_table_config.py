@@ -58,7 +58,7 @@ class TestGoldenTables:
     def test_version_5_is_read_and_not_written(self, name: str) -> None:
         for found in golden(name).values():
             found.check_readable()
-            with pytest.raises(UnsupportedTableError, match="upgrade it first"):
+            with pytest.raises(UnsupportedTableError, match="upgrade the table first"):
                 found.check_writable()
 
     @pytest.mark.parametrize("name", WRITABLE)
@@ -236,7 +236,8 @@ class TestKeys:
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        ("version", "cure"), [(10, "newer release"), (7, "cut off"), (4, "upgrade it with Apache Hudi"), (0, "upgrade")]
+        ("version", "cure"),
+        [(10, "newer release"), (7, "interrupted"), (4, "upgrade it with Apache Hudi"), (0, "upgrade")],
     )
     def test_versions(self, version: int, cure: str) -> None:
         with pytest.raises(UnsupportedTableError, match=rf"'t' has version {version}.*5, 6, 8, 9.*{cure}"):
@@ -244,7 +245,7 @@ class TestRefusals:
 
     def test_version_5_is_read_only(self) -> None:
         config(5).check_readable()
-        with pytest.raises(UnsupportedTableError, match=r"version 5.*upgrade it first"):
+        with pytest.raises(UnsupportedTableError, match=r"version 5.*upgrade the table first"):
             config(5).check_writable()
 
     def test_java_key_generators_are_read_only(self) -> None:
@@ -276,7 +277,7 @@ class TestRefusals:
     def test_nonsense(self) -> None:
         with pytest.raises(CorruptTableError, match=r"hoodie\.table\.version='nine'"):
             TableConfig({"hoodie.table.name": "t", "hoodie.table.version": "nine"}).check_readable()
-        with pytest.raises(CorruptTableError, match=r"version 9 says hoodie\.timeline\.layout\.version=1"):
+        with pytest.raises(CorruptTableError, match=r"version 9 has hoodie\.timeline\.layout\.version=1"):
             TableConfig(
                 {"hoodie.table.name": "t", "hoodie.table.version": "9", "hoodie.timeline.layout.version": "1"}
             ).check_readable()

@@ -94,7 +94,7 @@ def test_a_broken_manifest(lsm: Storage, content: bytes):
 def test_a_broken_archive_file(lsm: Storage):
     name = next(p for p in lsm.list(LAYOUT_2.history)["path"].to_pylist() if p.endswith(".parquet"))
     lsm.write(name, b"PAR1nonsense")
-    with pytest.raises(CorruptInstantError, match=r"no parquet file"):
+    with pytest.raises(CorruptInstantError, match=r"not a Parquet file"):
         read_history(lsm, LAYOUT_2)
 
 

@@ -1,3 +1,4 @@
-"""Decoders of log blocks. Take the bytes of data and delete blocks in any content version, and give records and
-deletes as Arrow tables.
+"""Decoders of log blocks.
+
+Decode data and delete blocks of any content version to records and deletes in Arrow tables.
 """

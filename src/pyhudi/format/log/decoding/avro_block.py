@@ -1,11 +1,11 @@
-"""The content of AVRO_DATA and CDC_DATA blocks::
+"""Content of AVRO_DATA and CDC_DATA blocks::
 
     int32 content version, 1 to 3
     int32 number of records
     per record: int32 length, then that many bytes of Avro binary
 
-Version 0, of releases before 0.5, had no number of records. Framed so, the records are one run of Avro data whose
-every record begins with a fixed field of four bytes, its length: decoders are given that schema, and nothing is cut.
+Version 0, of releases before 0.5, had no number of records. The records can be decoded as consecutive Avro data in
+which every record starts with a fixed field of four bytes, its length, so they need not be split first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def records_of(content: memoryview) -> tuple[memoryview, int]:
     """Return the framed records of a block's content and their number.
 
     Raises:
-        FormatError: the content version is unknown, or the number of records cannot be.
+        FormatError: The content version is unknown, or the number of records is impossible.
     """
     count = count_framed(content)
     body = content[_HEAD.size :]
@@ -48,16 +48,16 @@ def records_of(content: memoryview) -> tuple[memoryview, int]:
 
 
 def count_framed(content: memoryview) -> int:
-    """The number of records that a content, of which at least `HEAD_SIZE` bytes are given, claims to have.
+    """Return the number of records in the head of a content, of which at least `HEAD_SIZE` bytes are given.
 
     Raises:
-        FormatError: the content version is unknown, or there are fewer bytes.
+        FormatError: The content version is unknown, or there are too few bytes.
     """
     if len(content) < HEAD_SIZE:
         raise FormatError(f"Avro data block of {len(content)} bytes is too short")
     version, count = _HEAD.unpack_from(content)
     if not 1 <= version <= 3:
-        raise FormatError(f"Avro data block has content version {version}; versions 1 to 3 are known")
+        raise FormatError(f"an Avro data block has content version {version}; versions 1 to 3 are supported")
     return int(count)
 
 
@@ -65,7 +65,7 @@ def avro_datums(content: memoryview) -> Iterator[memoryview]:
     """Yield the Avro-encoded records of a block's content one by one.
 
     Raises:
-        FormatError: the content version is unknown or a record runs past the end.
+        FormatError: The content version is unknown, or a record extends beyond the end.
     """
     body, count = records_of(content)
     pos = 0
@@ -75,7 +75,7 @@ def avro_datums(content: memoryview) -> Iterator[memoryview]:
         (length,) = _INT.unpack_from(body, pos)
         pos += PREFIX
         if length < 0 or pos + length > len(body):
-            raise FormatError(f"record {number} of {count} runs past the end of its Avro data block")
+            raise FormatError(f"record {number} of {count} extends beyond the end of its Avro data block")
         yield body[pos : pos + length]
         pos += length
 
@@ -88,13 +88,13 @@ def decode_avro(
     fast: bool = True,
     trusted: bool = False,
 ) -> pa.Table:
-    """Return a block's records under the Arrow schema that goes with its Avro schema; ``columns`` chooses and orders.
+    """Return the records of a block with the Arrow schema of its Avro schema; ``columns`` selects and orders.
 
-    Decoders do not look at everything: of a damaged record they may make another one. So the records are encoded again
-    and compared with the content, which nobody encodes otherwise; not if it is ``trusted`` already.
+    Decoders do not check everything and may return wrong values for corrupt records. Therefore the records are encoded
+    again and compared with the content, whose encoding is unique, unless it is ``trusted`` already.
 
     Raises:
-        FormatError: the content is not what its schema says.
+        FormatError: The content does not match its schema.
     """
     body, count = records_of(content)
     if trusted or not is_exact(record_type(schema)):
@@ -103,7 +103,7 @@ def decode_avro(
     at = 0
     for _, part in encode_avro(table, schema):
         if part != body[at : at + len(part)]:
-            raise FormatError(f"the {count} records of an Avro data block are not encoded as Avro records are")
+            raise FormatError(f"the {count} records of an Avro data block are not in canonical Avro encoding")
         at += len(part)
     return table if columns is None else table.select([name for name in columns if name in table.column_names])
 
@@ -155,7 +155,7 @@ def _decode(
     layout = record_layout(schema)
     fields = layout.chosen(columns)
     fast = fast and layout.is_simple and has_fast_decoder()
-    # to polars a float is the cheapest type of four bytes, and keeps them as they are
+    # In polars, float is the cheapest type of four bytes and preserves them.
     prefix: Any = "float" if fast else {"type": "fixed", "name": "prefix", "size": PREFIX}
     wanted = {name: RecordProjection(node.raw, node.unwrap) for name, _, node in fields if node is not None}
     wanted[PREFIX_FIELD] = RecordProjection(pa.float32() if fast else pa.binary())
@@ -168,10 +168,10 @@ def _decode(
 def _starts(body: memoryview, prefixes: pa.Array) -> npt.NDArray[np.int64]:
     """Where records begin, checked to be where the lengths say: a decoder that lost its way has read other lengths.
 
-    ``prefixes`` are what a decoder came upon in front of each record.
+    ``prefixes`` are the lengths that a decoder has read before each record.
 
     Raises:
-        FormatError: they do not.
+        FormatError: The lengths do not match.
     """
     read = np.frombuffer(prefixes.buffers()[-1] or b"", ">i4", len(prefixes))
     starts = np.zeros(len(read) + 1, np.int64)

@@ -1,4 +1,5 @@
-"""Avro records with text that is not UTF-8. Text and bytes are encoded alike, so such records are read as bytes."""
+"""Avro records with text that is not valid UTF-8. Text and bytes have the same encoding, so such records are read as
+bytes."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from pyhudi.format.avro.binary_layout import record_layout
 from pyhudi.format.text_encoding import as_text, invalid_text
 
 Decode = Callable[[str], pa.Table]
-"""Decodes records under a schema."""
+"""Decodes records with a schema."""
 
 
 def avro_table(decode: Decode, schema: str, invalid: InvalidText) -> pa.Table:
-    """Decode under the schema, with text that is not UTF-8 refused or replaced.
+    """Decode with the schema; invalid UTF-8 is refused or replaced.
 
     Raises:
-        FormatError: the records are not what the schema says, or there is such text and it is to be refused.
+        FormatError: The records do not match the schema, or invalid UTF-8 is to be refused.
     """
     try:
         return decode(schema)
@@ -40,7 +41,7 @@ def avro_table(decode: Decode, schema: str, invalid: InvalidText) -> pa.Table:
 
 
 def _of_bytes(decode: Decode, schema: str) -> pa.Table | None:
-    """The records, with bytes where the schema has text; None where it is not the text that they cannot be read for."""
+    """Return the records with bytes instead of text; None if invalid text is not the reason why they cannot be read."""
     plain = json.loads(schema)
     changed = _bytes_for_text(plain)
     try:
@@ -50,7 +51,7 @@ def _of_bytes(decode: Decode, schema: str) -> pa.Table | None:
 
 
 def _bytes_for_text(avro: Any) -> Any:
-    """An Avro type with bytes in the place of text (keys of maps aside)."""
+    """Return an Avro type with bytes instead of text (except keys of maps)."""
     if isinstance(avro, list):
         return [_bytes_for_text(one) for one in avro]
     if not isinstance(avro, dict):

@@ -30,14 +30,14 @@ from pyhudi.format.range_reader import read_exactly
 def decode_records(
     block: LogBlock, *, columns: Sequence[str] | None = None, invalid_text: InvalidText = InvalidText.FAIL
 ) -> pa.Table:
-    """Return the records of a data block or change-data block, in the order of the block.
+    """Return the records of a data block or change data block, in the order of the block.
 
-    The schema is the block's own (its SCHEMA header), with the Arrow types that base files are read with, meta columns
-    included. ``columns`` chooses and orders top-level columns; those that the block does not have are left out.
-    ``invalid_text``: what becomes of text that is not UTF-8.
+    The schema is that of the block (its SCHEMA header) in the Arrow types of base files, including meta columns.
+    ``columns`` selects and orders top-level columns; missing ones are omitted. ``invalid_text`` determines the
+    treatment of text that is not valid UTF-8.
 
     Raises:
-        FormatError: the block holds no records, or its content is not what its type and schema say.
+        FormatError: The block holds no records, or its content does not match its type and schema.
     """
     with _decoding(block):
         if block.type in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
@@ -124,10 +124,10 @@ def _matching_parquet(
 
 
 def count_records(block: LogBlock) -> int:
-    """Return the number of records or deletes of a data or delete block, without decoding more than that needs.
+    """Return the number of records or deletes of a block, decoding as little as possible.
 
     Raises:
-        FormatError: the block holds no records, or is damaged.
+        FormatError: The block holds no records, or is corrupt.
     """
     if block.type is BlockType.AVRO_DATA:
         return count_framed(read_exactly(block.source, block.content_offset, min(block.content_length, HEAD_SIZE)))
@@ -148,7 +148,7 @@ def _avro(block: LogBlock, columns: Sequence[str] | None, invalid_text: InvalidT
 
 
 def _hfile(block: LogBlock, columns: Sequence[str] | None, invalid_text: InvalidText) -> pa.Table:
-    """The Avro values of an HFile, in order of their keys. Writers leave the field ``key`` empty; here it is filled."""
+    """Return the Avro values of an HFile in key order. Writers leave the field ``key`` empty; it is filled here."""
     reader = HFileReader(block.content())
     schema = block.schema or reader.schema
     if schema is None:
@@ -163,10 +163,10 @@ def _hfile(block: LogBlock, columns: Sequence[str] | None, invalid_text: Invalid
 
 
 def decode_values(values: pa.BinaryArray, schema: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return Avro records that are the values of a binary array, in its order; see `decode_records`.
+    """Return the Avro records in a binary array, in its order; see `decode_records`.
 
     Raises:
-        FormatError: a value is no such record.
+        FormatError: A value is not such a record.
     """
     sizes = pc.binary_length(values).to_numpy().astype(">i4")
     prefixes = pa.Array.from_buffers(

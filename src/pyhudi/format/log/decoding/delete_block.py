@@ -26,7 +26,7 @@ from pyhudi.format.log.log_block import BlockType, LogBlock
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 
 DELETE_LIST = "HoodieDeleteRecordList.v9"
-"""The widest schema of version 3; that of earlier releases is the same without the last branch of the union."""
+"""Widest schema of version 3; that of earlier releases lacks the last branch of the union."""
 
 _HEAD = struct.Struct(">ii")
 
@@ -39,12 +39,13 @@ def delete_schema(ordering: pa.Schema) -> pa.Schema:
 
 
 def decode_deletes(block: LogBlock, ordering: pa.Schema) -> pa.Table:
-    """Return the deletes of a block, in its order: record key, partition path, ordering fields, `NATURAL_COLUMN`.
+    """Return the deletes of a block in its order: record key, partition path, ordering fields, `NATURAL_COLUMN`.
 
-    Ordering fields have the types that ``ordering`` gives them, and are null where the delete has no ordering value.
+    Ordering fields have the types of ``ordering``, and are null for deletes without ordering value.
 
     Raises:
-        FormatError: the block holds no deletes, its content is broken, or ordering values are not of the fields' types.
+        FormatError: The block holds no deletes, its content is corrupt, or ordering values do not match the fields'
+            types.
     """
     if block.type is not BlockType.DELETE:
         raise FormatError(f"a block of type {block.type.name} holds no deletes")
@@ -53,29 +54,29 @@ def decode_deletes(block: LogBlock, ordering: pa.Schema) -> pa.Table:
         raise FormatError(f"delete block of {len(content)} bytes is too short")
     version, length = _HEAD.unpack_from(content)
     if length != len(content) - _HEAD.size:
-        raise FormatError(f"delete block of {len(content)} bytes claims to have {length}")
+        raise FormatError(f"a delete block of {len(content)} bytes claims a content of {length}")
     body = content[_HEAD.size :]
     if version == 3:
         uniform = decode_uniform(body)
         return _assemble(_general(body), ordering) if uniform is None else _columns(uniform, ordering)
     if version in (1, 2):
         return _assemble(parse_deletes(body, version), ordering)
-    raise FormatError(f"delete block has content version {version}; versions 1 to 3 are known")
+    raise FormatError(f"a delete block has content version {version}; versions 1 to 3 are supported")
 
 
 def _general(body: memoryview) -> Iterable[DeletedKey]:
-    """Deletes one by one, whatever their ordering values are."""
+    """Decode deletes one by one, with any ordering values."""
     schema = _plain_delete_list()
     record = decode_record(schema, bytes(body), named_unions=True)
     if encode_record(schema, record) != body:
-        raise FormatError(f"a delete block of {len(body)} bytes is not encoded as Avro records are")
+        raise FormatError(f"a delete block of {len(body)} bytes is not in canonical Avro encoding")
     rows = record["deleteRecordList"]
     return (DeletedKey(row["recordKey"], row["partitionPath"], _unwrap(row["orderingVal"])) for row in rows)
 
 
 @functools.cache
 def _plain_delete_list() -> str:
-    """The schema without logical types: values come as they are stored."""
+    """Return the schema without logical types, so that values are returned as stored."""
 
     def without(part: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in part.items() if key != "logicalType"}
@@ -111,7 +112,7 @@ _KINDS = {
 
 
 def _assemble(deletes: Iterable[DeletedKey], ordering: pa.Schema) -> pa.Table:
-    """Deletes of any mixture, put together kind by kind and then brought back into their order."""
+    """Combine deletes with ordering values of different kinds, kind by kind, in their original order."""
     groups: dict[tuple[Kind, ...], list[tuple[int, DeletedKey, tuple[Any, ...]]]] = {}
     for place, delete in enumerate(deletes):
         kinds, values = _parts(delete.ordering)
@@ -128,17 +129,17 @@ def _assemble(deletes: Iterable[DeletedKey], ordering: pa.Schema) -> pa.Table:
 
 
 def _parts(ordering: Ordering) -> tuple[tuple[Kind, ...], tuple[Any, ...]]:
-    """Kinds and values field by field; nothing for the default."""
+    """Return kinds and values per field; nothing for the default."""
     if ordering.is_natural:
         return (), ()
     parts: tuple[Ordering, ...] = ordering.value if ordering.kind is Kind.ARRAY else (ordering,)
     if any(part.kind is Kind.ARRAY for part in parts):
-        raise FormatError("a delete has an ordering value that is an array inside an array")
+        raise FormatError("a delete has an ordering value with nested arrays")
     return tuple(part.kind for part in parts), tuple(part.value for part in parts)
 
 
 def _columns(deletes: UniformDeletes, ordering: pa.Schema) -> pa.Table:
-    """Deletes whose ordering values are all of the same kinds; the default may be among those of kind INT."""
+    """Decode deletes whose ordering values have the same kinds; the default may occur among those of kind INT."""
     count = len(deletes.keys)
     if deletes.kinds == (Kind.INT,):
         natural = pc.equal(deletes.values[0], 0)

@@ -1,9 +1,9 @@
-"""Delete blocks of releases up to 0.13: arrays of delete records as Kryo wrote them.
+"""Delete blocks of releases up to 0.13: arrays of delete records serialized by Kryo.
 
-Only the classes that can be there are known, and nothing but text and numbers is ever made of the bytes. Layout: a
-class is either one of those that Kryo has numbers for, or introduced by its name and from then on known by the number
-of that name; an object or text that may come again begins with 0 (null), 1 (new) or the number of the one seen before,
-plus 2. Fields of a class follow in alphabetical order.
+Only the expected classes are supported, and only text and numbers are ever created from the bytes. Layout: a class is
+either one with a Kryo number, or is introduced by its name and from then on referenced by the number of that name. An
+object or text that may be referenced starts with 0 (null), 1 (new) or the number of the earlier object plus 2. Fields
+of a class are in alphabetical order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class DeletedKey:
-    """Delete of one key: the key, its partition path, and its ordering value."""
+    """Delete of one key: key, partition path, and ordering value."""
 
     record_key: str | None
     partition_path: str | None
@@ -43,17 +43,17 @@ class DeletedKey:
 
 
 def parse_deletes(data: memoryview, version: int) -> list[DeletedKey]:
-    """Return the deletes of a block's Kryo bytes, content version 1 (keys alone) or 2 (with ordering values).
+    """Return the deletes in a block's Kryo bytes, content version 1 (keys only) or 2 (with ordering values).
 
     Raises:
-        FormatError: the bytes are something else.
+        FormatError: The bytes are invalid.
     """
     try:
         return _Parser(KryoInput(bytes(data))).deletes(with_ordering=version == 2)
     except (IndexError, struct.error, ValueError, OverflowError) as e:
         if isinstance(e, FormatError):
             raise
-        raise FormatError(f"a delete block of {len(data)} bytes cannot be parsed: {e}") from e
+        raise FormatError(f"cannot parse a delete block of {len(data)} bytes: {e}") from e
 
 
 class _Parser:
@@ -61,7 +61,7 @@ class _Parser:
         self._in = source
         self._names: dict[int, str] = {}
         self._objects: list[object] = []
-        # Kryo's own numbers of classes, and the names that the 0.15 release writes
+        # Kryo's class numbers, and the names written by the 0.15 release.
         self._values: dict[int | str, Callable[[], Ordering]] = {
             2: lambda: Ordering(Kind.INT, self._in.zigzag()),
             3: self._string,
@@ -71,7 +71,7 @@ class _Parser:
             10: lambda: Ordering(Kind.DOUBLE, struct.unpack(">d", self._in.take(8))[0]),
             30: lambda: self._object(lambda: Ordering(Kind.STRING, self._in.counted().decode())),
             "java.math.BigDecimal": lambda: self._object(self._decimal),
-            # midnight of that day in the writer's time zone
+            # Midnight of that day in the writer's time zone.
             "java.sql.Date": lambda: self._object(
                 lambda: Ordering(Kind.DATE, (self._in.long() + _DAY_MS // 2) // _DAY_MS)
             ),
@@ -105,7 +105,7 @@ class _Parser:
             return DeletedKey(key.record_key, key.partition_path, Ordering(Kind.NONE, None))
         read = self._values.get(kind)
         if read is None:
-            raise FormatError(f"an ordering value of Kryo class {kind!r}, which no ordering field has")
+            raise FormatError(f"an ordering value has the unsupported Kryo class {kind!r}")
         return DeletedKey(key.record_key, key.partition_path, read())
 
     def _key(self) -> DeletedKey:
@@ -144,7 +144,7 @@ class _Parser:
         return Ordering(Kind.TIMESTAMP_MICROS, seconds * 1_000_000 + self._in.varint() // 1000)
 
     def _reference(self, read: Callable[[], _T], expected: type[_T]) -> _T | None:
-        """Read a value that is null, new, or a reference to one read before."""
+        """Read a value that is null, new, or a reference to an earlier one."""
         number = self._in.varint()
         if number == 0:
             return None
@@ -154,23 +154,23 @@ class _Parser:
             value = read()
             self._objects[place] = value
             return value
-        seen = self._objects[number - 2] if number - 2 < len(self._objects) else None
-        if not isinstance(seen, expected):
+        earlier = self._objects[number - 2] if number - 2 < len(self._objects) else None
+        if not isinstance(earlier, expected):
             raise FormatError(
-                f"a reference to object {number - 2} of {len(self._objects)}, which is no {expected.__name__}"
+                f"reference to object {number - 2} of {len(self._objects)}, which is not {expected.__name__}"
             )
-        return seen
+        return earlier
 
     def _expect_new(self) -> None:
         number = self._in.varint()
         if number != 1:
-            raise FormatError(f"reference {number} where a new object must be")
+            raise FormatError(f"reference {number} instead of a new object")
         self._objects.append(None)
 
     def _expect_class(self, name: str) -> None:
-        found = self._class()
-        if found != name:
-            raise FormatError(f"class {found!r} instead of {name!r}")
+        name_read = self._class()
+        if name_read != name:
+            raise FormatError(f"class {name_read!r} instead of {name!r}")
 
     def _class(self) -> int | str:
         number = self._in.varint()

@@ -1,6 +1,6 @@
 """Kryo's primitive values: numbers and texts, read from bytes in order.
 
-Every method raises FormatError, IndexError, struct.error or ValueError where the bytes end or cannot be.
+Methods raise FormatError, IndexError, struct.error or ValueError if the bytes end or are invalid.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyhudi.errors import FormatError
 
 
 class KryoInput:
-    """A place in the bytes."""
+    """A position in the bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -24,15 +24,15 @@ class KryoInput:
         return len(self._data) - self._at
 
     def take(self, length: int) -> bytes:
-        """The next bytes as they are."""
+        """Return the next bytes unchanged."""
         part = self._data[self._at : self._at + length]
         if len(part) != length:
-            raise FormatError(f"{length} bytes wanted where {len(part)} are left")
+            raise FormatError(f"{length} bytes requested, but {len(part)} are left")
         self._at += length
         return part
 
     def varint(self) -> int:
-        """A number of seven bits a byte, low ones first; the ninth byte of a long has eight."""
+        """Read a number of seven bits per byte, low ones first; the ninth byte of a long has eight."""
         result = shift = 0
         while True:
             byte = self._data[self._at]
@@ -45,30 +45,30 @@ class KryoInput:
             shift += 7
 
     def long(self) -> int:
-        """A signed long that is written as if it had no sign."""
+        """Read a signed long that is written as an unsigned one."""
         value = self.varint()
         return value - (1 << 64) if value >> 63 else value
 
     def zigzag(self) -> int:
-        """A number whose lowest bit is its sign."""
+        """Read a number whose lowest bit is its sign."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
     def counted(self) -> bytes:
-        """Bytes after their number plus one."""
+        """Read bytes after their number plus one."""
         length = self.varint() - 1
         if length < 0:
-            raise FormatError("null where bytes must be")
+            raise FormatError("null instead of bytes")
         return self.take(length)
 
     def local_date(self) -> date:
-        """Year, month, day."""
+        """Read year, month, day."""
         year = self.varint()
         month, day = self.take(2)
         return date(year, month, day)
 
     def text(self) -> str:
-        """A text: ASCII with the last byte marked, or its number of UTF-16 units plus one and each of them."""
+        """Read a text: ASCII with the last byte marked, or its number of UTF-16 units plus one and each of them."""
         first = self._data[self._at]
         if first & 0x80 == 0:
             end = self._at
@@ -85,7 +85,7 @@ class KryoInput:
         return self._units(count - 1)
 
     def _units(self, count: int) -> str:
-        """UTF-16 units of one to three bytes each; characters beyond the basic plane are two of them."""
+        """Read UTF-16 units of one to three bytes each; characters outside the basic plane are two of them."""
         units = []
         for _ in range(count):
             first = self.take(1)[0]
@@ -97,6 +97,6 @@ class KryoInput:
                 second, third = self.take(2)
                 unit = (first & 0x0F) << 12 | (second & 0x3F) << 6 | third & 0x3F
             else:
-                raise FormatError("a text that is not in Kryo's form of UTF-8")
+                raise FormatError("text that is not in Kryo's form of UTF-8")
             units.append(unit)
         return struct.pack(f">{count}H", *units).decode("utf-16-be")

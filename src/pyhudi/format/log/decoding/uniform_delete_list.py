@@ -1,8 +1,8 @@
-"""Delete lists whose ordering values are all of one kind, decoded as columns.
+"""Columnar decoder of delete lists whose ordering values all have the same kind.
 
-Nearly every delete block is so: its deletes are of one table. The kind is looked up in the first delete, and becomes a
-part of the schema: the number of the union's branch is then a plain number, which is the same in all rows if the guess
-was right. Whatever does not fit is left to the general way.
+This is the case for nearly every delete block. The kind is determined from the first delete and becomes part of the
+schema: the union branch is then a plain number that is the same in all rows if the assumption holds. Other lists are
+decoded by the general decoder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyhudi.format.log.delete_ordering import AVRO_NAMES, RAW_TYPES, Kind
 from pyhudi.format.varint import encoded_sizes
 
 _LEAST_DELETE = 3
-"""Bytes of the shortest delete: three unions that are null."""
+"""Bytes of the shortest delete: three null unions."""
 _MOST_FIELDS = 64
 
 
@@ -36,7 +36,7 @@ class UniformDeletes:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Layout of the bytes after the key and partition path of every delete: numbers that must match, and values."""
+    """Layout of the bytes after key and partition path of every delete: numbers that must match, and values."""
 
     constants: dict[str, int]
     kinds: tuple[Kind, ...]
@@ -44,10 +44,10 @@ class _Shape:
 
 
 def decode_uniform(body: memoryview) -> UniformDeletes | None:
-    """Return the deletes of an Avro delete list, or None when they must be read one by one.
+    """Return the deletes of an Avro delete list, or None if they must be decoded one by one.
 
     Raises:
-        FormatError: the list cannot be.
+        FormatError: The list is invalid.
     """
     reader = _Reader(body)
     try:
@@ -66,7 +66,7 @@ def decode_uniform(body: memoryview) -> UniformDeletes | None:
     wanted = {"key": pa.string(), "partition": pa.string()}
     wanted |= dict.fromkeys(constants, pa.int64())
     wanted |= {f"v{i}": RAW_TYPES[kind] for i, kind in enumerate(shape.kinds)}
-    # the list ends with an empty array block
+    # The list ends with an empty array block.
     items = body[start:-1]
     record = {"type": "record", "name": "row", "fields": [*fields, *shape.fields]}
     try:
@@ -79,7 +79,7 @@ def decode_uniform(body: memoryview) -> UniformDeletes | None:
     ):
         return None
     values = [columns[f"v{i}"] for i in range(len(shape.kinds))]
-    # with so many bytes, numbers and lengths are as short as they can be, and nothing is left
+    # With this number of bytes, all varints are minimal and nothing remains.
     size = count * len(constants) + sum(_size(array) for array in (columns["key"], columns["partition"], *values))
     if size != len(items) or body[-1] != 0:
         return None
@@ -102,7 +102,7 @@ def _shape(reader: _Reader) -> _Shape | None:
 
 
 def _array_shape(reader: _Reader) -> _Shape | None:
-    """The shape of several ordering values: an optional array, whose items are told one by one."""
+    """Return the layout of several ordering values: an optional array whose items have individual types."""
     constants = {"branch": int(Kind.ARRAY), "present": 1, "items": 0}
     if reader.long() != 1:
         return None
@@ -127,7 +127,7 @@ def _array_shape(reader: _Reader) -> _Shape | None:
 
 
 def _size(array: pa.Array) -> int:
-    """Encoded bytes of a column's values, unions left out."""
+    """Return the encoded bytes of a column's values, without unions."""
     if pa.types.is_boolean(array.type):
         return len(array)
     if pa.types.is_floating(array.type):
@@ -139,7 +139,7 @@ def _size(array: pa.Array) -> int:
 
 
 class _Reader:
-    """Reader of the first delete; IndexError where the bytes end, ValueError where a number does not."""
+    """Reader of the first delete; raises IndexError if the bytes end, ValueError for an invalid varint."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -153,7 +153,7 @@ class _Reader:
             result |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return (result >> 1) ^ -(result & 1)
-        raise ValueError("a number that does not end")
+        raise ValueError("a varint is too long")
 
     def skip(self, length: int) -> None:
         if length < 0:

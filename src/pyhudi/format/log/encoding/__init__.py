@@ -1,1 +1,4 @@
-"""Encoders of log blocks. Take Arrow rows and deletes, and give the content of data and delete blocks as bytes."""
+"""Encoders of log blocks.
+
+Encode Arrow rows and deletes as the content of data and delete blocks.
+"""

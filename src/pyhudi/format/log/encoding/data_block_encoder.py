@@ -1,4 +1,4 @@
-"""Contents of data blocks: Arrow rows as framed Avro records, as a Parquet file, or as an HFile."""
+"""Content of data blocks: Arrow rows as framed Avro records, as a Parquet file, or as an HFile."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pyhudi.format.log.block_framing import Buffer
 from pyhudi.schema.meta_fields import RECORD_KEY
 
 CONTENT_VERSION = 3
-"""Content version of Avro blocks, as all releases since 0.10 write them."""
+"""Content version of Avro blocks, as written by all releases since 0.10."""
 _SLICE_BYTES = 16 * 1024 * 1024
-"""Arrow bytes of the rows that are encoded at once; what is worked on stays in the processor's caches."""
+"""Arrow bytes of the rows that are encoded at once, so that intermediate data fit into the processor's caches."""
 
 
 def encode_avro(
@@ -29,13 +29,13 @@ def encode_avro(
     *,
     slice_bytes: int = _SLICE_BYTES,
 ) -> Iterator[tuple[int, memoryview]]:
-    """Yield numbers of rows with their framed records, in order; `avro_content` makes contents of them.
+    """Yield framed records with their numbers of rows, in order; `avro_content` combines them to contents.
 
-    ``constants`` are fields that have the same text (or null) in every row, and need not be columns of the rows;
-    ``slice_bytes`` are about the Arrow bytes of the rows that are encoded at once.
+    ``constants`` are fields with the same text (or null) in every row, which need not be columns of the rows.
+    ``slice_bytes`` are approximately the Arrow bytes of the rows that are encoded at once.
 
     Raises:
-        FormatError: rows and schema do not fit.
+        FormatError: The rows do not match the schema.
     """
     record = record_type(schema)
     step = max(1, int(rows.num_rows * slice_bytes / max(1, rows.nbytes)))
@@ -55,7 +55,7 @@ def avro_content(parts: Sequence[tuple[int, memoryview]]) -> list[Buffer]:
 def parquet_content(
     rows: pa.Table, schema: str, options: ParquetOptions, constants: Mapping[str, str | None] | None = None
 ) -> list[Buffer]:
-    """Return the content of a PARQUET_DATA block: a whole Parquet file, in the columns of the Avro schema."""
+    """Return the content of a PARQUET_DATA block: a whole Parquet file with the columns of the Avro schema."""
     columns = record_type(schema).arrow
     sink = pa.BufferOutputStream()
     writer = BaseFileWriter(
@@ -67,20 +67,20 @@ def parquet_content(
 
 
 def hfile_content(rows: pa.Table, schema: str, constants: Mapping[str, str | None] | None = None) -> list[Buffer]:
-    """Return the content of an HFILE_DATA block: Avro records under their record keys, in the order of those.
+    """Return the content of an HFILE_DATA block: Avro records by record key, in key order.
 
-    The key is the record key, or the field ``key`` where records have none (the metadata table); that field is stored
-    empty, because the key has its text.
+    The key is the record key, or the field ``key`` if records have none (metadata table); that field is stored empty,
+    because the key has its text.
 
     Raises:
-        FormatError: keys are null, or not all different.
+        FormatError: Keys are null or not unique.
     """
     record = record_type(schema)
     if KEY_FIELD in rows.column_names and (RECORD_KEY not in rows.column_names or rows[RECORD_KEY].null_count):
         keys = rows[KEY_FIELD]
     else:
         keys = rows[RECORD_KEY]
-    # text is sorted by its bytes
+    # Arrow sorts text by its bytes.
     order = pc.sort_indices(keys.cast(pa.binary()))
     table = rows.take(order)
     columns = {name: _flat(table[name]) for name in table.column_names}
@@ -92,7 +92,7 @@ def hfile_content(rows: pa.Table, schema: str, constants: Mapping[str, str | Non
 
 
 def _data(values: pa.BinaryArray) -> memoryview:
-    """The bytes of all values, one after another."""
+    """Return the concatenated bytes of all values."""
     offsets = memoryview(values.buffers()[1]).cast("i")
     data = values.buffers()[2]
     start, end = offsets[values.offset], offsets[values.offset + len(values)]

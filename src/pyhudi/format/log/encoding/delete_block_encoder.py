@@ -1,4 +1,4 @@
-"""Contents of delete blocks, as releases since 0.14 write them: content version 3, an Avro list."""
+"""Content of delete blocks as written by releases since 0.14: content version 3, an Avro list."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 _TEXT = Union((Primitive("null", pa.null()), Primitive("string", pa.string())), pa.string())
 CONTENT_VERSION = 3
 _NATURAL = bytes((Kind.INT << 1, 0))
-"""The default ordering value: the int 0."""
+"""Default ordering value: the int 0."""
 
 
 def delete_content(deletes: pa.Table, ordering: pa.Schema, table_version: int) -> list[Buffer]:
     """Return the content of a DELETE block.
 
     Args:
-        deletes: columns as `pyhudi.format.log.decoding.delete_block.decode_deletes` gives them. The ordering fields and
-            `NATURAL_COLUMN` may be missing: such deletes have the default ordering value, and so have those where the
+        deletes: Columns as returned by `pyhudi.format.log.decoding.delete_block.decode_deletes`. The ordering fields
+            and `NATURAL_COLUMN` may be missing: such deletes have the default ordering value, and so have those whose
             only ordering field is null.
-        ordering: the table's ordering fields with their types.
+        ordering: Ordering fields of the table with their types.
         table_version: 6, 8 or 9.
 
     Raises:
-        FormatError: an ordering field has a type that deletes cannot carry, or there are several before version 9.
+        FormatError: An ordering field has an unsupported type, or there are several before version 9.
     """
     if len(ordering) > 1 and table_version < 9:
         raise FormatError(
-            f"deletes in a table of version {table_version} carry one ordering value, but there are {len(ordering)} "
-            f"ordering fields: {', '.join(ordering.names)}"
+            f"deletes in a table of version {table_version} have one ordering value, but there are "
+            f"{len(ordering)} ordering fields: {', '.join(ordering.names)}"
         )
     flat = deletes.combine_chunks()
     count = flat.num_rows
@@ -81,15 +81,15 @@ def _add_ordering(encoder: RecordEncoder, deletes: pa.Table, ordering: pa.Schema
 
 
 def _there(deletes: pa.Table, ordering: pa.Schema) -> list[pa.Field]:
-    """The ordering fields, or none if the deletes have none of them."""
+    """Return the ordering fields, or none if the deletes have none of them."""
     missing = [field.name for field in ordering if field.name not in deletes.column_names]
     if missing and len(missing) < len(ordering):
-        raise FormatError(f"deletes have some ordering fields, but not {', '.join(missing)}")
+        raise FormatError(f"deletes have some ordering fields, but lack {', '.join(missing)}")
     return [] if missing else list(ordering)
 
 
 def _natural(deletes: pa.Table, values: list[pa.Array]) -> npt.NDArray[np.bool_]:
-    """Deletes with the default ordering value: those that say so, and those whose only value is null."""
+    """Return the deletes with the default ordering value: those marked so, and those whose only value is null."""
     natural = np.zeros(deletes.num_rows, np.bool_)
     if NATURAL_COLUMN in deletes.column_names:
         natural |= _column(deletes, NATURAL_COLUMN).to_numpy(zero_copy_only=False)
@@ -103,7 +103,7 @@ def _where(valid: npt.NDArray[np.bool_], values: pa.Array) -> pa.Array:
 
 
 def _but_last(natural: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Mask of the bytes to write, of three: all but the last one for the default."""
+    """Return a mask of the bytes to write, of three: all but the last one for the default."""
     both = np.ones((len(natural), 2), np.bool_)
     return np.concatenate([both, ~natural[:, None]], axis=1)
 

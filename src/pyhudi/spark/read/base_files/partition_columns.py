@@ -1,8 +1,10 @@
 """Sources of the values of partition columns, chosen so that Spark can prune files of other partitions.
 
 Spark takes them from the names of folders where it can (see :mod:`pyhudi.spark.read.base_files.partition_folders`), and
-prunes by them. Where paths tell values that Spark would not find there, they are constants of a part of the query.
-Where paths do not tell the exact value, the column is read from the files, whose row groups are still skipped by their
+prunes by them. Where paths determine values that Spark would not parse from them, they are constants of a part of the
+query.
+Where paths do not determine the exact value, the column is read from the files, whose row groups are still skipped by
+their
 statistics.
 """
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _MOST_WAYS = 64
-"""Most parts with constants; each costs some milliseconds."""
+"""Maximum number of parts with constants; each costs some milliseconds."""
 _LINE_ENDS = "\n\r\x85\u2028\u2029"
 _ESCAPE = r"%[0-9A-Fa-f]{2}"
 _READ_AS_TEXT = (
@@ -46,9 +48,11 @@ _READ_AS_TEXT = (
 class PartitionColumns:
     """Source of the partition columns of some partitions.
 
-    ``folders``: Spark takes columns from their names: ``told``, the partition columns, which files hold otherwise, and
-    if ``numbered``, the number of each file. ``levels`` are folders that are mounted above the files, for each column
-    an array with an element for each partition. ``constants``: the values of ``told`` columns that folders cannot tell,
+    ``folders``: Spark parses columns from their names: the partition columns in ``told``, which are otherwise read from
+    the files, and
+    if ``numbered``, the number of each file. ``levels`` are folders mounted above the files, for each column
+    an array with an element for each partition. ``constants``: the values of ``told`` columns that folder names cannot
+    represent,
     which are the same in all these partitions.
     """
 
@@ -60,7 +64,7 @@ class PartitionColumns:
     constants: Mapping[str, Any] = field(default_factory=dict)
 
     def uris(self, tasks: pa.Table) -> list[str]:
-        """The addresses of some of the partitions' files."""
+        """Return the URIs of the files of some partitions."""
         assert self.folders is not None
         at = pc.index_in(tasks["partition"], value_set=self.partitions)
         levels = [each.take(at.combine_chunks()) for each in self.levels]
@@ -71,9 +75,11 @@ class PartitionColumns:
 def partition_columns(
     table: PinnedTable, plan: ScanPlan, settings: Options, *, numbered: bool
 ) -> list[PartitionColumns] | None:
-    """The plan's partitions, split by where their partition columns come from; None when Spark cannot get at some
-    values: those that paths tell, in too many partitions in ways that it does not understand. ``numbered``: tasks have
-    numbers of files, which are to be had from folders, too, if possible."""
+    """Return the partitions of a plan, split by the source of their partition columns; None if Spark cannot get some
+    values: those
+    that paths determine, in too many partitions in forms that it does not parse. ``numbered``: tasks require file
+    numbers,
+    which folders provide where possible."""
     every = plan.partition_values["partition"].combine_chunks()
     root = table.storage.uri()
     forced = bool(plan.path_columns)
@@ -99,23 +105,23 @@ def partition_columns(
 
 
 def _by_columns(plan: ScanPlan) -> list[tuple[tuple[str, ...], pa.BooleanArray]]:
-    """The partitions whose paths tell some columns, by which these are."""
+    """Return the partitions grouped by the columns that their paths determine."""
     rows = plan.partition_values.num_rows
     which = reduce(
         pc.add,
         (pc.multiply(each.counts.cast(pa.int64()), 1 << i) for i, each in enumerate(plan.told.values())),
         pa.repeat(pa.scalar(0, pa.int64()), rows),
     )
-    found = []
+    groups = []
     for number in pc.unique(which).to_pylist():
         if number:
             names = tuple(name for i, name in enumerate(plan.told) if number >> i & 1)
-            found.append((names, pc.equal(which, number)))
-    return found
+            groups.append((names, pc.equal(which, number)))
+    return groups
 
 
 def _constant(partitions: pa.Table, values: dict[str, pa.Array]) -> list[PartitionColumns]:
-    """Partitions with the same values together, which are constants."""
+    """Group partitions with the same values, which become constants."""
     if not partitions.num_rows:
         return []
     groups: dict[tuple[object, ...], list[str]] = {}
@@ -131,7 +137,7 @@ def _constant(partitions: pa.Table, values: dict[str, pa.Array]) -> list[Partiti
 
 
 def _mounted(way: PartitionColumns, root: str) -> PartitionColumns:
-    """The same with numbers of files, where folders can have them."""
+    """Add file numbers to the folders, where folders can provide them."""
     if not pc.all(_free(way.partitions)).as_py():
         return way
     return replace(way, folders=mounted(root), numbered=True)
@@ -148,7 +154,7 @@ def _some(*ways: PartitionColumns) -> list[PartitionColumns]:
 def _in_folders(
     table: PinnedTable, plan: ScanPlan, rows: pa.Table, values: dict[str, pa.Array], *, numbered: bool
 ) -> list[PartitionColumns]:
-    """The ways by folders that tell values, for those of some partitions that can go one."""
+    """Return the sources by folder names for those of some partitions that folder names can represent."""
     if not all(_reads_as_text(plan.schema.field(name).type) for name in values):
         return []
     root, told = table.storage.uri(), frozenset(values)
@@ -187,14 +193,15 @@ def _reads_as_text(kind: pa.DataType) -> bool:
 
 
 def _decodable(partitions: pa.Array, fields: list[str], *, encoded: bool) -> pa.BooleanArray:
-    """Mask of the Hive-style folders that Spark decodes to the exact values; it always undoes percent escapes."""
+    """Return a mask of the Hive-style folders that Spark decodes to the exact values; it always undoes percent
+    escapes."""
     usable = pc.equal(pc.count_substring(partitions, "/"), len(fields) - 1)
     return usable if encoded else pc.and_not(usable, pc.match_substring_regex(partitions, _ESCAPE))
 
 
 def _has_scales(partitions: pa.Array, values: dict[str, pa.Array], fields: list[str]) -> pa.BooleanArray:
-    """Mask of the Hive-style folders that have decimal numbers with as many digits as their type: Spark takes 1.5 for
-    0.15 where the type has two digits after the point."""
+    """Return a mask of the Hive-style folders whose decimal numbers have as many digits as their type: Spark reads 0.15
+    as 1.5 where the type has two digits after the point."""
     told = pa.repeat(pa.scalar(True), len(partitions))
     for i, name in enumerate(fields):
         if pa.types.is_decimal(values[name].type):
@@ -205,19 +212,19 @@ def _has_scales(partitions: pa.Array, values: dict[str, pa.Array], fields: list[
 
 
 def _free(partitions: pa.Array) -> pa.BooleanArray:
-    """Mask of the folders without special characters of Spark or Hadoop, whose patterns match no ends of lines."""
+    """Return a mask of the folders without special characters of Spark or Hadoop, whose patterns match no line ends."""
     return pc.invert(pc.match_substring_regex(partitions, f"[=:{_LINE_ENDS}]"))
 
 
 def can_be_told(values: Mapping[str, pa.Array]) -> bool:
-    """Return True if Spark takes all these values from names of mounted folders."""
+    """Return True if Spark parses all these values correctly from the names of mounted folders."""
     return all(_reads_as_text(each.type) and _PLAIN_NAME.fullmatch(name) for name, each in values.items()) and bool(
         pc.all(_can_be_told(dict(values))).as_py()
     )
 
 
 def _can_be_told(values: dict[str, pa.Array]) -> pa.BooleanArray:
-    """Return True if names of folders can represent all values: no floating-point numbers, no empty texts."""
+    """Return a mask of the values that folder names can represent: no floating-point numbers, no empty texts."""
     columns = list(values.values())
     told = pa.repeat(pa.scalar(not any(pa.types.is_floating(column.type) for column in columns)), len(columns[0]))
     for column in columns:

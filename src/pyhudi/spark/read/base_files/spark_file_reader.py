@@ -1,4 +1,4 @@
-"""Files handed to Spark's own readers."""
+"""Reads of files by Spark's own readers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SPARKS_OWN_THRESHOLD = 32
 
 
 def read_files(spark: SparkSession, schema: StructType, uris: Sequence[str]) -> DataFrame:
-    """The rows of parquet and ORC files. Columns that a file lacks are null."""
+    """Return the rows of parquet and ORC files. Columns that a file lacks are null."""
     return FileReader(spark, schema).read(uris)
 
 
 class FileReader:
-    """:func:`read_files` for several lots of files; what Spark is told about all of them it is told once.
+    """Reader of several groups of files like :func:`read_files`, with shared options.
 
-    With ``folders`` Spark takes the values of columns from the names of those, and prunes by them. ``more`` are further
+    With ``folders``, Spark parses the values of columns from their names, and prunes by them. ``more`` are further
     options of its reader.
     """
 
@@ -49,7 +49,7 @@ class FileReader:
         self._readers: dict[str, DataFrameReader] = {}
 
     def read(self, uris: Sequence[str]) -> DataFrame:
-        """The rows of some files. Threads may call it side by side."""
+        """Return the rows of some files. Thread-safe."""
         orc = [u for u in uris if u.endswith(".orc")]
         parquet = [u for u in uris if not u.endswith(".orc")]
         parts = [self._read(kind, lot) for kind, lot in (("parquet", parquet), ("orc", orc)) if lot]
@@ -62,43 +62,45 @@ class FileReader:
         with read_settings(self._spark, len(uris), uris[0]):
             rows = reader.load([escape_glob(uri) for uri in uris])
             if is_remote():
-                _ = rows.schema  # under Connect nothing happens before it is asked for
+                _ = rows.schema  # under Connect nothing is evaluated before it is requested
             return rows
 
     def _reader(self, kind: str) -> DataFrameReader:
         reader = self._spark.read.format(kind).schema(self._schema).options(**self._options)
         if kind != "parquet":
             return reader
-        # Hudi's writers keep the proleptic Gregorian calendar, but not all of them sign the footer as Spark does
+        # Hudi's writers use the proleptic Gregorian calendar, but not all of them record this in the footer as Spark
+        # does
         calendar = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
         return reader.options(mergeSchema="false", **calendar)
 
 
 def escape_glob(uri: str) -> str:
-    """The address with those characters escaped that Spark's path globs take for patterns."""
+    """Return the address with the characters escaped that Spark's path globs interpret."""
     return _GLOB_CHARACTERS.sub(r"\\\1", uri)
 
 
 def cannot_reach(error: Exception) -> bool:
-    """Return True if Spark's Hadoop has no file system for the place."""
+    """Return True if the error says that Spark's Hadoop has no file system for the scheme."""
     text = str(error)
     return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
 
 
 def is_mount_error(error: Exception) -> bool:
-    """Return True if a mounted file was not found; ``viewfs`` says that of whatever is wrong with the file system
-    below."""
+    """Return True if the error says that a mounted file was not found; ``viewfs`` reports each failure of the file
+    system below in this way."""
     return f"Path does not exist: {MOUNTS}" in str(error)
 
 
 @contextmanager
 def read_settings(spark: SparkSession, files: int, one: str) -> Iterator[None]:
-    """Settings of the session for :func:`read_files` of some files, ``one`` of which is given; set around several calls
-    they are set once.
+    """Return a context manager with the session settings for :func:`read_files` of some files, ``one`` of which is
+    given; around several calls
+    the settings are changed only once.
 
-    Spark asks for the status of each file it is given, above 32 of them by a job with a task per file. For local files
-    that takes seconds where the driver takes milliseconds. And it asks where the blocks of each file are, for which
-    Hadoop's local file systems start a process; no place that tables are on has an answer.
+    Spark requests the status of each file, above 32 files by a job with a task per file. For local files
+    that takes seconds where the driver takes milliseconds. It also requests the block locations of each file, for which
+    Hadoop's local file systems start a process; no supported storage has block locations.
     """
     with ExitStack() as stack:
         stack.enter_context(session_setting(spark, _IGNORE_LOCALITY, "true"))
@@ -108,7 +110,7 @@ def read_settings(spark: SparkSession, files: int, one: str) -> Iterator[None]:
 
 
 def _listed_by_a_job(spark: SparkSession, files: int) -> bool:
-    """True if Spark would start a job for a number of files that the driver asks for in less time."""
+    """Return True if Spark would start a job to list a number of files that the driver lists in less time."""
     if not _SPARKS_OWN_THRESHOLD < files <= _LISTED_BY_THE_DRIVER:
         return False
     own = spark.conf.get(_LISTING_THRESHOLD)

@@ -1,3 +1,2 @@
-"""Filters of loaded DataFrames. Takes a condition, text or Column, and gives a plan that leaves out the files in which
-no row can meet it.
-"""
+"""Pruning by filters of loaded DataFrames. Takes a condition, as text or as a Column, and plans the read again without
+the files in which no row can match it."""

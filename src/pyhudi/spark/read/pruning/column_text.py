@@ -1,10 +1,11 @@
-"""Conditions that are Columns, as SQL text, as far as what Spark prints of a Column tells without doubt.
+"""Conversion of conditions that are Columns to SQL text, as far as the printed form of a Column is unambiguous.
 
-Spark prints ``(F.col("id") == 5) & (F.col("name") == "abc")`` as ``((id = 5) AND (name = abc))``: texts have no
-quotes, so that a literal may look like a column, a number, or a longer condition. Hence every comparison must stand
-alone in its parentheses and have one column and one word or number, with single blanks between; texts must be words
-that are no columns, and numbers are compared with whole numbers only. Of anything else (functions, casts, lists, Spark
-Connect, whose Columns print otherwise) nothing is told.
+Spark prints ``(F.col("id") == 5) & (F.col("name") == "abc")`` as ``((id = 5) AND (name = abc))``. Literals have no
+quotes, so a literal may look like a column, a number, or a longer condition. Hence each comparison must be enclosed
+in its own parentheses and consist of one column and one word or number, separated by single blanks; text literals must
+be words
+that are not column names, and numeric literals must be whole numbers. Everything else (functions, casts, lists, Spark
+Connect, whose Columns print differently) is not converted.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ _WORDS = {"AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE"}
 
 
 def condition_text(condition: Any, schema: pa.Schema) -> str | None:
-    """Return a condition as SQL text that is true for the same rows; None if that cannot be told.
+    """Return a condition as SQL text that is true for the same rows; None if the printed form is ambiguous.
 
     Args:
         condition: A Column.
-        schema: Columns of the DataFrame that it is about.
+        schema: Columns of the filtered DataFrame.
     """
     printed = _PRINTED.fullmatch(str(condition))
     if printed is None:
         return None
-    found = _condition(printed[1], 0, schema)
-    return found[0] if found is not None and found[1] == len(printed[1]) else None
+    parsed = _condition(printed[1], 0, schema)
+    return parsed[0] if parsed is not None and parsed[1] == len(printed[1]) else None
 
 
 def _condition(text: str, at: int, schema: pa.Schema) -> tuple[str, int] | None:
-    """The condition that begins at a place, and where it ends."""
+    """Parse the condition that begins at an index; return its SQL text and the index after it."""
     comparison = _COMPARISON.match(text, at)
     if comparison is not None:
         name, sign, value = comparison.groups()
@@ -62,7 +63,7 @@ def _condition(text: str, at: int, schema: pa.Schema) -> tuple[str, int] | None:
 
 
 def _called_join(text: str, join: re.Match[str], schema: pa.Schema) -> tuple[str, int] | None:
-    """``and(…, …)`` or ``or(…, …)``."""
+    """Return the SQL text of ``and(…, …)`` or ``or(…, …)``."""
     left = _condition(text, join.end(), schema)
     if left is None or not text.startswith(", ", left[1]):
         return None
@@ -73,7 +74,7 @@ def _called_join(text: str, join: re.Match[str], schema: pa.Schema) -> tuple[str
 
 
 def _literal(name: str, value: str, schema: pa.Schema) -> str | None:
-    """The literal that a word is when it is compared with a column."""
+    """Return the SQL literal of a word that is compared with a column."""
     if name not in schema.names or value in schema.names:
         return None
     if value.startswith("'"):

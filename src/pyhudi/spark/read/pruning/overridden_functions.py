@@ -1,4 +1,4 @@
-"""Functions of Spark whose names a session has given to others, of whose values no index says anything."""
+"""Detection of Spark functions that a session has overridden, so that indexes on these functions do not apply."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ _SPARK_NAMES = {"day": "dayofmonth"}
 
 
 def overridden_functions(spark: SparkSession, functions: Iterable[str]) -> list[str]:
-    """Return those of some functions of expression indexes
-    (`pyhudi.metadata.indexes.expression_index_definition.FUNCTIONS`) that mean something else in the session: a
-    temporary function of the name hides Spark's."""
-    asked = sorted({_SPARK_NAMES.get(name, name) for name in functions} - {"identity"})
-    return [name for name in asked if not _is_own(spark, name)]
+    """Return the functions of expression indexes (`pyhudi.metadata.indexes.expression_index_definition.FUNCTIONS`) that
+    the session overrides: a temporary function hides Spark's function of the same name."""
+    names = sorted({_SPARK_NAMES.get(name, name) for name in functions} - {"identity"})
+    return [name for name in names if not _is_own(spark, name)]
 
 
 def overridden_in_filter(spark: SparkSession, config: TableConfig, rows: RowFilter | None) -> tuple[str, ...]:
-    """The functions that a filter in SQL calls, of those that expression indexes may be of, by a name which means
-    something else in the session. Spark is asked only where the table has such indexes."""
+    """Return the functions in an SQL filter that expression indexes may be built on and that the session overrides.
+    Spark is queried only if the table has such indexes."""
     if rows is None or rows.sql is None or not any(map(is_expression, config.metadata_partitions)):
         return ()
     called = {name.lower() for name in re.findall(r"(\w+)`?\s*\(", rows.sql)}

@@ -1,3 +1,2 @@
-"""Plans of writes. Takes a write job and the table as it was at one moment and gives a `WritePlan`: which rows go to
-which file groups, and the Spark stages that write them.
-"""
+"""Plans of writes. Takes a write job and the table as of one instant and returns a `WritePlan`: the assignment of rows
+to file groups, and the Spark stages that write them."""

@@ -1,4 +1,4 @@
-"""The bucket of every row as a column of its DataFrame."""
+"""Computation of the bucket of each row as a column of its DataFrame."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 
 
 def with_bucket(rows: DataFrame, spec: KeySpec, bucketing: Bucketing, name: str) -> DataFrame:
-    """Rows that have their keys and partition paths with the bucket (int) of each; *spec* is how the keys were made.
+    """Add the bucket (int) of each row to rows that have keys and partition paths; *spec* is the key specification.
     Lazy.
 
-    Only these two columns go to Python: Spark itself can compute Java's hash of a text character by character only,
+    Only these two columns are sent to Python: Spark itself can only compute Java's hash of a text character by
+    character,
     which takes several times as long.
     """
     fields, counts = spec.record_fields, bucketing.counts
@@ -38,8 +39,8 @@ def with_bucket(rows: DataFrame, spec: KeySpec, bucketing: Bucketing, name: str)
 
 
 def _texts(series: Any) -> pa.Array:
-    found = pa.array(series, pa.string(), from_pandas=True)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    texts = pa.array(series, pa.string(), from_pandas=True)
+    return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
 
 
 def _series(numbers: npt.NDArray[np.int64]) -> Any:

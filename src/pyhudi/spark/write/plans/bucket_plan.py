@@ -1,8 +1,8 @@
-"""Writes to tables with the bucket index: the key says the bucket, and a bucket is one file group.
+"""Plan of writes to tables with the bucket index: the key determines the bucket, and a bucket is one file group.
 
-So nothing is looked up and nothing is counted before rows are sent to the tasks that write their file groups: one pass
-over the input. Where a base file is written anew, the task finds the rows that its rows change by their keys; log files
-need no places at all. The price is that unusable keys are found only then, and roll the write back.
+No lookup and no count is required before rows are sent to the tasks that write their file groups: one pass
+over the input. Where a base file is rewritten, the task finds the updated rows by their keys; log files
+need no locations. The drawback is that invalid keys are found only during the write, which is then rolled back.
 """
 
 from __future__ import annotations
@@ -72,10 +72,12 @@ _FEWEST_TASKS = 8
 
 @dataclass(frozen=True, slots=True)
 class BucketPlan:
-    """A `WritePlan`. ``slices`` are the file groups as the plan saw them, ``written`` those of them that rows are
-    merged into; ``locations``: the places of keys by consistent hashing (None: they follow from the key alone), and
-    ``out_of_view`` then the file groups that may not be written; ``logs`` (LOG_SLICES_SCHEMA): those that may get log
-    files; ``indexed``: a record index has to learn which keys are deleted."""
+    """A `WritePlan`. ``slices`` are the file groups that the plan is based on, ``written`` those of them that rows are
+    merged into; ``locations``: the
+    locations of keys by consistent hashing (None if they follow from the key alone), and ``out_of_view`` then the file
+    groups that must not be written; ``logs`` (LOG_SLICES_SCHEMA): the file groups that may get log files; ``indexed``:
+    a
+    record index is updated with the keys that are deleted."""
 
     job: WriteJob
     bucketing: Bucketing
@@ -89,12 +91,13 @@ class BucketPlan:
     indexed: bool = False
 
     def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
-        """Return whether the timeline says the same, and the record index has come or gone."""
+        """Return whether the plan is valid on this timeline and no record index was created or dropped."""
         return (RECORD_INDEX in metadata_partitions) == self.indexed and PlanBasis.of(timeline) == self.basis
 
     def inflight_metadata(self) -> CommitMetadata | None:
-        """Return the content of the inflight file. By that of a version 6 table, a rollback without markers knows in
-        which file groups log files may have got blocks: in any, as rows are not counted before they are written."""
+        """Return the content of the inflight file. In a version 6 table, it lists for a rollback without markers the
+        file groups in which
+        log files may have new blocks: all of them, as rows are not counted before they are written."""
         job, slices = self.job, self.slices
         if job.operation is Operation.BULK_INSERT:
             return None
@@ -106,7 +109,7 @@ class BucketPlan:
         return CommitMetadata(type_name(job.operation), write_stats(pa.table(columns, names=names)))
 
     def write(self, instant: str) -> pa.Table:
-        """Write the rows, those of file groups that there are to these; returns the write stats. Runs Spark jobs."""
+        """Write the rows, to existing file groups where possible; return the write stats. Runs Spark jobs."""
         job = self.job
         rows = _prepared(job, instant, self.written)
         if combines(job):
@@ -123,27 +126,28 @@ class BucketPlan:
         return run_upsert(_routed(rows, job, bucket_groups(self.written), self.written), context)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:
-        """Return what the write has done to keys, of which it has looked up none."""
+        """Return the changes of keys by the write, which has looked up none of them."""
         return KeyChanges(stats, self.slices, replaced, partial(self._deleted, instant), bucketed=True)
 
     def release(self) -> None:
-        """Free the cached rows."""
+        """Release the cached rows."""
         self.cached.release()
 
     def _deleted(self, instant: str) -> DataFrame | None:
-        """The rows that certainly delete their keys, whether these are there or not."""
+        """Return the rows that certainly delete their keys, whether these exist or not."""
         if not _deletes_for_certain(self.job):
             return None
         return _prepared(self.job, instant, self.slices).where(F.col(DELETE))
 
 
 def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str]) -> BucketPlan:
-    """Plan a write to the file groups of buckets. ``active`` is what the plan is made on (None: there is no table yet).
+    """Plan a write to the file groups of buckets. ``active`` is the timeline that the plan is based on (None if there
+    is no table yet).
 
     Raises:
-        UnsupportedTableError: the table was written with another index, or has log files although it may not, or
-            consistent hashing cannot do the operation.
-        ConfigError: it was written with other settings of this one.
+        UnsupportedTableError: The table was written with another index, has log files although it must not, or
+            consistent hashing does not support the operation.
+        ConfigError: The table was written with other settings of the bucket index.
     """
     slices, timeline = SLICE_SCHEMA.empty_table(), None
     if active is not None:
@@ -158,7 +162,7 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
         if locations is not None:
             out_of_view = groups_out_of_view(active, active.timeline)
         if job.config.table_type is TableType.MERGE_ON_READ:
-            # of the same moment as the slices: a compaction that has completed since is in neither
+            # as of the same instant as the slices: a compaction that has completed since is in neither
             pending = pending_compaction_groups(active)
             logs = log_slices(
                 written,
@@ -169,13 +173,13 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
             )
     cached, indexed = Cached(), RECORD_INDEX in metadata_partitions
     if indexed and _deletes_for_certain(job):
-        job = replace(job, df=cached.add(job.df))  # the index has to learn the keys of the very same rows
+        job = replace(job, df=cached.add(job.df))  # the index must be updated with the keys of exactly these rows
     basis = PlanBasis.of(timeline)
     return BucketPlan(job, bucketing, slices, written, basis, cached, locations, out_of_view, logs, indexed)
 
 
 def store_bucket_counts(job: WriteJob) -> None:
-    """Store the numbers of buckets in the table where they differ between partitions, unless it has them."""
+    """Store the numbers of buckets in the table if they differ between partitions and are not stored yet."""
     if job.bucketing is not None and job.bucketing.counts.rules:
         store_counts(job.storage, job.bucketing.counts)
 
@@ -183,8 +187,8 @@ def store_bucket_counts(job: WriteJob) -> None:
 def _locations(
     job: WriteJob, bucketing: Bucketing, slices: pa.Table, completed: Sequence[str], *, new: bool
 ) -> Locations | None:
-    """Check whether the table can be written with these settings of the index; returns the places of keys by consistent
-    hashing (None: they follow from the key alone)."""
+    """Check whether the table can be written with these settings of the index; return the locations of keys by
+    consistent hashing (None if they follow from the key alone)."""
     if bucketing.engine is BucketEngine.CONSISTENT_HASHING:
         if job.operation in REPLACING:
             refuse_replacing(job.operation.value)
@@ -200,7 +204,7 @@ def _locations(
 
 
 def _prepared(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame:
-    """The rows with keys and delete marks; without those that are not to be inserted again."""
+    """Return the rows with keys and delete marks, without rows that must not be inserted again."""
     if job.changes is not None:
         return keyed_changes(job, instant)
     rows = with_keys(job.df, job.spec, instant)
@@ -211,22 +215,23 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame:
     policy = duplicate_policy(job)
     if policy is not DuplicatePolicy.NONE and job.client is not None and slices.num_rows:
         opts = job.opts.merged({options.INDEX_TYPE.key: IndexType.SIMPLE})
-        found = tag(rows, slices, KeyLookup(job.client, job.spec, job.merging, opts, live=True))
+        tagged = tag(rows, slices, KeyLookup(job.client, job.spec, job.merging, opts, live=True))
         if policy is DuplicatePolicy.FAIL:
-            count = found.where(F.col(FILE_ID).isNotNull()).count()
+            count = tagged.where(F.col(FILE_ID).isNotNull()).count()
             if count:
                 raise RecordKeyError(
-                    f"the table has the keys of {count:,} records already, and {options.INSERT_DUP_POLICY.key}=fail; "
-                    "nothing was written. Use upsert to update them, or the policy drop to leave them out"
+                    f"the table already contains the keys of {count:,} records, and "
+                    f"{options.INSERT_DUP_POLICY.key}=fail; nothing was written. Use upsert to update them, or "
+                    "the policy drop to skip them"
                 )
-        return found.where(F.col(FILE_ID).isNull()).drop(FILE_ID, BASE_PATH, ROW)
+        return tagged.where(F.col(FILE_ID).isNull()).drop(FILE_ID, BASE_PATH, ROW)
     if deletes or job.operation is Operation.UPSERT:
         return rows
     return untagged(rows).drop(FILE_ID, BASE_PATH, ROW)
 
 
 def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) -> DataFrame:
-    """The rows with the file groups of their buckets, at the tasks that write these."""
+    """Return the rows with the file groups of their buckets, on the tasks that write these."""
     opened_id = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(new_tail()))
     file_id, base_path = opened_id, F.lit(None).cast("string")
     keys, tasks = _placed(slices, job)
@@ -246,17 +251,18 @@ def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) 
 
 
 def _together(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
-    """Rows with their file groups, those of one file group together, in their order.
+    """Return rows with their file groups, clustered by file group, in their order.
 
-    With a number of tasks rows have the placement keys of these. Otherwise only the rows matter to the work of a task,
-    and how many there are Spark knows when they have been shuffled.
+    With a number of tasks, rows have the placement keys of these. Otherwise the work of a task depends only on its
+    rows,
+    whose number Spark knows after the shuffle.
     """
     order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in rows.columns else [])]
-    asked = requested_tasks(job)
+    num_tasks = requested_tasks(job)
     if tasks:
-        return rows.repartition(asked or tasks, TASK).sortWithinPartitions(*order)
+        return rows.repartition(num_tasks or tasks, TASK).sortWithinPartitions(*order)
     by = [F.col(PARTITION_PATH), F.col(FILE_ID)]
-    return (rows.repartition(asked, *by) if asked else rows.repartition(*by)).sortWithinPartitions(*order)
+    return (rows.repartition(num_tasks, *by) if num_tasks else rows.repartition(*by)).sortWithinPartitions(*order)
 
 
 def _no_row() -> Column:
@@ -264,7 +270,7 @@ def _no_row() -> Column:
 
 
 def _placed(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int32], int]:
-    """Placement keys of the file groups' tasks, by the sizes of base files; and the number of tasks."""
+    """Return the placement keys of the file groups' tasks, from the sizes of base files, and the number of tasks."""
     sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
     most = most_tasks(job)
     return place(sizes, most, fewest=min(most, _FEWEST_TASKS))
@@ -282,12 +288,13 @@ def _context(job: WriteJob, instant: str, logs: pa.Table | None) -> WriteContext
     context = job.context(instant)
     if logs is not None:
         context = context.with_log_slices(logs)
-    # a bucket is one file group, however large
+    # a bucket is one file group, of any size
     return replace(context, keyed=keyed, max_file_size=_UNLIMITED)
 
 
 def _deletes_for_certain(job: WriteJob) -> bool:
-    """True if rows may delete their keys and be sure of it: where ordering values count, a delete may have lost."""
+    """Return True if delete rows certainly delete their keys: with ordering values, a delete may be older than the
+    stored row."""
     if job.changes is not None:
         return True
     marked = IS_DELETED in job.df.columns or DELETE_FIELD in job.merging.properties

@@ -1,4 +1,4 @@
-"""Sort modes of a bulk insert: the arrangement of rows before they are written."""
+"""Sort modes of bulk_insert: the order of rows before they are written."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pyhudi.spark.keys.key_text import resolve
 
 
 def arrange(rows: DataFrame, opts: Options, *, partitioned: bool) -> tuple[DataFrame, bool]:
-    """Arrange rows by `hoodie.bulkinsert.sort.mode`; also return whether each partition's rows are adjacent.
+    """Sort rows by `hoodie.bulkinsert.sort.mode`; also return whether the rows of each partition are adjacent.
 
-    As in the original, NONE leaves rows where they are: every task writes a file for each partition it meets.
+    As in Apache Hudi, NONE leaves the order unchanged: each task writes a file for each partition in its rows.
     """
     tasks = opts.get_typed(options.BULKINSERT_PARALLELISM)
     columns = opts.get_typed(options.BULKINSERT_SORT_COLUMNS)
     if columns:
-        # the partitioner by columns of the user's choice
+        # the partitioner by user-specified columns
         keys = [F.col(PARTITION_PATH), *(_sort_column(rows.schema, name) for name in columns)]
         if opts.get_typed(options.BULKINSERT_SORT_SUFFIX_RECORD_KEY):
             keys.append(F.col(RECORD_KEY))
@@ -42,10 +42,10 @@ def arrange(rows: DataFrame, opts: Options, *, partitioned: bool) -> tuple[DataF
 
 
 def check_sort_columns(schema: StructType, opts: Options) -> None:
-    """Check that the columns to sort by exist.
+    """Check that the sort columns exist.
 
     Raises:
-        SchemaMismatchError: one is not.
+        SchemaMismatchError: A sort column does not exist.
     """
     for name in opts.get_typed(options.BULKINSERT_SORT_COLUMNS):
         _sort_column(schema, name)

@@ -1,4 +1,4 @@
-"""Consistent hashing on Spark: rows get their file groups in Python tasks, because Spark has no such hash."""
+"""Consistent hashing on Spark: Python tasks compute the file groups of rows, because Spark has no such hash."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """Destination of keys, sent to tasks: the buckets of partitions that have some, and the base files of file groups
-    by partition and id. Partitions without buckets begin with the default ones."""
+    """Locations of keys, sent to tasks: the buckets of partitions that have some, and the base files of file groups by
+    partition and id. Partitions without buckets start with the default ones."""
 
     bucketing: Bucketing
     known: Mapping[str, HashingMetadata]
@@ -38,7 +38,7 @@ class Locations:
         """Return the locations of a table with these file slices (SLICE_SCHEMA).
 
         Raises:
-            UnsupportedTableError: a file group belongs to no bucket.
+            UnsupportedTableError: A file group belongs to no bucket.
         """
         groups = list(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
         ids = {partition: set(metadata.file_ids()) for partition, metadata in known.items()}
@@ -46,20 +46,20 @@ class Locations:
         if strangers:
             partition, file_id = strangers[0]
             raise UnsupportedTableError(
-                f"file group {file_id!r} of partition {partition!r} is in no bucket of consistent hashing: the "
-                "table was made with another index, or its buckets are being resized"
+                f"file group {file_id!r} of partition {partition!r} belongs to no bucket of consistent hashing: "
+                "the table was written with another index, or its buckets are being resized"
             )
         return cls(bucketing, known, dict(zip(groups, slices["base_path"].to_pylist(), strict=True)))
 
     def buckets(self, partition: str) -> HashingMetadata:
-        """The buckets of a partition."""
-        found = self.known.get(partition) or self._made.get(partition)
-        if found is None:
-            found = self._made[partition] = HashingMetadata.first(partition, self.bucketing.buckets)
-        return found
+        """Return the buckets of a partition."""
+        metadata = self.known.get(partition) or self._made.get(partition)
+        if metadata is None:
+            metadata = self._made[partition] = HashingMetadata.first(partition, self.bucketing.buckets)
+        return metadata
 
     def locate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with the file groups that they belong to, and their base files."""
+        """Return the rows with their file groups and the base files of these."""
         fields, splits_any = self.bucketing.fields, self.bucketing.splits_any
         hashes = hashes_of(batch.column(RECORD_KEY), fields, splits_any=splits_any)
         encoded = batch.column(PARTITION_PATH).dictionary_encode()
@@ -80,47 +80,47 @@ class Locations:
 
 
 def refuse_replacing(what: str) -> NoReturn:
-    """Refuse a write that takes whole file groups out of view.
+    """Reject a write that replaces whole file groups.
 
     Raises:
-        UnsupportedTableError: always; ``what`` is the write.
+        UnsupportedTableError: Always; ``what`` names the write.
     """
     raise UnsupportedTableError(
-        f"{what}: with consistent hashing the new file groups of a partition would have the ids of the replaced ones, "
-        "and be out of view with them; use delete and upsert"
+        f"{what} is not supported with consistent hashing: the new file groups of a partition would have the ids "
+        "of the replaced ones, and be invisible like them; use delete and upsert"
     )
 
 
 def check_not_consistent(storage: Storage, what: str) -> None:
-    """Refuse to replace file groups of a table that has consistent hashing, whatever index the options name.
+    """Reject replacing file groups of a table that has consistent hashing, whatever index the options name.
 
     Raises:
-        UnsupportedTableError: it has; ``what`` is the write.
+        UnsupportedTableError: The table has consistent hashing; ``what`` names the write.
     """
     if known_partitions(storage):
         refuse_replacing(what)
 
 
 def check_in_view(stats: pa.Table, replaced: pa.Table) -> None:
-    """Check whether anybody will see what was written: the buckets of a partition that another writer has replaced keep
+    """Check that the written files are visible: the buckets of a partition that another writer has replaced keep
     the ids of their file groups. ``stats`` are write stats, ``replaced`` has partition and file_id.
 
     Raises:
-        UnsupportedTableError: a file belongs to a replaced file group.
+        UnsupportedTableError: A file belongs to a replaced file group.
     """
     written = stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])
     hidden = written.filter(in_groups(written, replaced))
     if hidden.num_rows:
         partition, file_id = hidden["partition"][0].as_py(), hidden["file_id"][0].as_py()
         raise UnsupportedTableError(
-            f"file group {file_id!r} of partition {partition!r} was replaced, as by delete_partition, and still is "
-            "that of a bucket of consistent hashing: what is written to it would be out of view. Write the rows to "
-            "another partition, or the table anew"
+            f"file group {file_id!r} of partition {partition!r} was replaced, as by delete_partition, but still "
+            "is the file group of a bucket of consistent hashing: files written to it would be invisible. Write "
+            "the rows to another partition, or write the table again"
         )
 
 
 def located(rows: DataFrame, locations: Locations) -> DataFrame:
-    """Rows with keys, with the file group of each and its base file. Lazy."""
+    """Return rows with keys with the file group of each and its base file. Lazy."""
     added = [StructField(name, StringType()) for name in (FILE_ID, BASE_PATH)]
     out = StructType([*rows.schema.fields, *added])
     packed, unpacking = pack(rows)
@@ -134,6 +134,6 @@ def located(rows: DataFrame, locations: Locations) -> DataFrame:
 
 
 def opened(locations: Locations, stats: pa.Table) -> dict[str, HashingMetadata]:
-    """The first buckets of the partitions that a write with these stats has opened."""
+    """Return the first buckets of the partitions that a write with these stats has created."""
     partitions = pc.unique(stats["partitionPath"]).to_pylist()
     return {partition: locations.buckets(partition) for partition in partitions if partition not in locations.known}

@@ -20,13 +20,13 @@ from pyhudi.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class NewFilesPlan:
-    """A `WritePlan` that depends on nothing. Rows are read once; a bad key among them rolls the write back."""
+    """A `WritePlan` that does not depend on the table. Rows are read once; an invalid key rolls the write back."""
 
     job: WriteJob
 
     @property
     def slices(self) -> pa.Table:
-        """No file groups: none is looked at."""
+        """Return no file groups: the plan depends on none."""
         return SLICE_SCHEMA.empty_table()
 
     def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:  # noqa: ARG002
@@ -37,7 +37,7 @@ class NewFilesPlan:
         """Return None: the inflight file is empty."""
 
     def write(self, instant: str) -> pa.Table:
-        """Write the rows into new file groups; returns the write stats. Runs a Spark job."""
+        """Write the rows to new file groups; return the write stats. Runs a Spark job."""
         job = self.job
         rows = with_keys(job.df, job.spec, instant)
         if job.opts.get_typed(options.COMBINE_BEFORE_INSERT):
@@ -46,8 +46,8 @@ class NewFilesPlan:
         return run_bulk_insert(rows, job.context(instant), sorted_input=together)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
-        """Return what is known of keys: the files that have them."""
+        """Return the known changes of keys: the files that contain them."""
         return KeyChanges(stats)
 
     def release(self) -> None:
-        """Do nothing: no rows are kept."""
+        """Do nothing: no rows are cached."""

@@ -1,4 +1,4 @@
-"""Protocol of plans: what one write does, planned on a table as it was at one moment."""
+"""Protocol of write plans, each made on a table as of one instant."""
 
 from __future__ import annotations
 
@@ -23,34 +23,35 @@ _PARALLELISM = {
 
 
 class WritePlan(Protocol):
-    """The rows of a write and the file groups that they go to (`pyhudi.spark.write.write_execution` carries it out)."""
+    """The rows of a write and their file groups (`pyhudi.spark.write.write_execution` executes it)."""
 
     @property
     def slices(self) -> pa.Table:
-        """The file groups that the plan saw (SLICE_SCHEMA)."""
+        """Return the file groups that the plan is based on (SLICE_SCHEMA)."""
 
     def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
-        """Return whether the plan can still be carried out: whether no instant that it depends on has come, gone or
-        completed since, and it gives the partitions of the metadata table what they need."""
+        """Return whether the plan is still valid: whether no instant that it depends on was added, removed or completed
+        since, and it supplies the updates that the partitions of the metadata table require."""
 
     def inflight_metadata(self) -> CommitMetadata | None:
-        """Return the content of the inflight file; None: an empty file."""
+        """Return the content of the inflight file; None for an empty file."""
 
     def write(self, instant: str) -> pa.Table:
-        """Write the rows; returns the write stats (WRITE_STAT_SCHEMA). Runs Spark jobs."""
+        """Write the rows; return the write stats (WRITE_STAT_SCHEMA). Runs Spark jobs."""
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:
-        """Return what the write has done to record keys. ``replaced`` (REPLACED_SCHEMA) goes out of view."""
+        """Return the changes of record keys by the write. ``replaced`` (REPLACED_SCHEMA) are the file groups that it
+        replaces."""
 
     def release(self) -> None:
-        """Free what the plan keeps in the session's memory."""
+        """Release the rows that the plan caches in the session."""
 
 
 def requested_tasks(job: WriteJob) -> int:
-    """The number of tasks that the user's options ask for; 0: none in particular."""
+    """Return the number of tasks that the user's options request; 0 if none is set."""
     return int(job.opts.get_typed(_PARALLELISM.get(job.operation, options.INSERT_PARALLELISM)))
 
 
 def most_tasks(job: WriteJob) -> int:
-    """The most tasks that write file groups at a time."""
+    """Return the maximum number of tasks that write file groups at a time."""
     return requested_tasks(job) or shuffle_partitions(job.df.sparkSession)
