@@ -1,8 +1,8 @@
-"""A file slice in two parts: unchanged base rows, and rows from the logs that replace the others.
+"""A file slice in two halves: base rows that stay as they are, and rows that the logs put in the place of the others.
 
-An engine with a fast native reader for base files reads all of them, omits the rows of `replaced_rows`, and adds those
-of `changed_rows`: together they are the rows of `pyhudi.merge.file_group_reader.read_slice`. Only rows that the logs
-affect are processed in Python.
+An engine with a fast reader of its own for base files reads them all, leaves out the rows of `replaced_rows`, and adds
+those of `changed_rows`: together they are the rows of `pyhudi.merge.file_group_reader.read_slice`. Only what the logs
+touch goes through Python.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 
 
 def replaced_rows(context: SliceContext, file_slice: FileSlice) -> Index:
-    """Return the numbers (from 0, ascending) of the rows of a slice's base file that must be omitted.
+    """Numbers (from 0, ascending) of the rows of a slice's base file that are not to be shown as they are.
 
     Raises:
-        QueryError: A file no longer exists.
-        FormatError: A file is corrupt.
+        QueryError: a file is gone.
+        FormatError: a file is damaged.
     """
     nothing = np.zeros(0, dtype=np.int64)
     if file_slice.base_path is None:
@@ -56,20 +56,20 @@ def replaced_rows(context: SliceContext, file_slice: FileSlice) -> Index:
     with open_slice(context, file_slice) as found:
         if found.state is None or not len(found.state):
             return nothing
-        overlay = _Overlay(context, file_slice, opened, opened.state)
-        if opened.state.positions is not None and not overlay.compares:
-            return _existing(context, file_slice, opened.state.positions)
+        overlay = _Overlay(context, file_slice, found, found.state)
+        if found.state.positions is not None and not overlay.compares:
+            return _existing(context, file_slice, found.state.positions)
         parts = [start + positions[wins] for start, _, positions, _, wins in overlay.touched()]
     return np.concatenate(parts) if parts else nothing
 
 
 def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-    """Return the merged rows that replace the omitted ones, and those that occur only in the logs.
+    """The merged rows that stand for the hidden ones, and those that only the logs have.
 
     Raises:
-        QueryError: A file no longer exists.
-        FormatError: A file is corrupt.
-        MergerError: A custom merger failed.
+        QueryError: a file is gone.
+        FormatError: a file is damaged.
+        MergerError: a user's merger failed.
     """
     with open_slice(context, file_slice) as found:
         for rows, _ in _changes(context, file_slice, found, rows_alone=True):
@@ -82,9 +82,9 @@ def replace_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[
     are read once for both.
 
     Raises:
-        QueryError: A file no longer exists.
-        FormatError: A file is corrupt.
-        MergerError: A custom merger failed.
+        QueryError: a file is gone.
+        FormatError: a file is damaged.
+        MergerError: a user's merger failed.
     """
     parts = [np.zeros(0, dtype=np.int64)]
     with open_slice(replace(context, key_rows=None), file_slice) as found:
@@ -127,10 +127,10 @@ def _changes(
 
 
 class _Overlay:
-    """Base rows of a slice that have versions in the logs.
+    """A slice's base rows that the logs have versions of.
 
-    ``whole``: versions in the logs are whole rows, so that no values of base rows are used. ``compares``: a base row
-    may win by its ordering value. ``named_by_positions``: the logs contain the positions of the base rows they replace.
+    ``whole``: versions in the logs are whole rows, so that nothing of a base row goes into them. ``compares``: a base
+    row may win by its ordering value. ``named_by_positions``: the logs themselves tell which base rows they replace.
     """
 
     def __init__(self, context: SliceContext, file_slice: FileSlice, found: OpenSlice, state: MergedLogRecords) -> None:
@@ -175,7 +175,7 @@ class _Overlay:
         return self._state.winners(records, self._reader.rules.stored(base, positions))
 
     def _schema(self) -> pa.Schema:
-        """Return the required columns of the base file."""
+        """The columns of the base file that are needed."""
         schema = self._reader.schema
         if not self.whole:
             return schema
@@ -189,8 +189,8 @@ class _Overlay:
 
 
 def _named_in_headers(context: SliceContext, file_slice: FileSlice, logs: LogFiles) -> Index | None:
-    """Return the rows in the headers of log blocks, if these suffice: all valid blocks have positions, and no base row
-    wins against a later version."""
+    """The rows that the headers of log blocks name, where that is all there is to know: blocks that count all have
+    positions, and no base row wins against a later version."""
     blocks = valid_blocks(logs.blocks(file_slice.log_paths, file_slice.log_sizes), context.view)
     if not blocks:
         return np.zeros(0, dtype=np.int64)
@@ -204,7 +204,7 @@ def _named_in_headers(context: SliceContext, file_slice: FileSlice, logs: LogFil
 
 
 def _existing(context: SliceContext, file_slice: FileSlice, rows: Index) -> Index:
-    """Return the rows, if they are within the number of rows in the base file's footer."""
+    """The rows, if the base file has them; its footer knows how many it has."""
     path = file_slice.base_path
     if len(rows) and path is not None and path.endswith(".parquet"):
         with context.storage.open_input(path) as source:

@@ -1,8 +1,7 @@
-"""Reader of HFiles, which hold sorted keys with values: the metadata table's base files, and the content of its log
-blocks.
+"""HFiles: sorted keys with values. The metadata table's base files, and the content of its log blocks.
 
-Blocks are read on demand. Keys and values are returned as Arrow binary arrays, one or several blocks at a time. Keys
-are compared as unsigned bytes; they are plain row keys without the bytes that HBase adds.
+Blocks are read when they are needed; keys and values come as Arrow binary arrays, a block at a time. Keys are compared
+as unsigned bytes, and are here the plain row keys, without what HBase adds to them.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from pyhudi.format.range_reader import RangeReader, Source, open_ranges, read_ex
 __all__ = ["ENTRY_SCHEMA", "KEY_FIELD", "SCHEMA_KEY", "HFileReader"]
 
 SCHEMA_KEY = "schema"
-"""File info entry with the Avro schema of the values."""
+"""Entry of the file info that holds the Avro schema of the values."""
 
 KEY_FIELD = "key"
 """Field of Avro values that is stored empty, because the key has its text."""
 
 _INT = struct.Struct(">i")
 _VERSION_WITH_SEQUENCE = 1
-"""Value of KEY_VALUE_VERSION if a sequence number follows each value."""
+"""Value of KEY_VALUE_VERSION that says that a sequence number follows each value."""
 _RUN_BLOCKS, _RUN_BYTES = 8, 1 << 20
 """Most blocks, and bytes of them on disk, that are read and decoded at once: most of the work is the same for one block
 and for many."""
@@ -42,19 +41,19 @@ _SCAN_BLOCKS, _LOOKUP_BLOCKS = 64, 256
 _GAP_BYTES = 128 * 1024
 """Bytes between two blocks up to which it is cheaper to read them, too, than to read twice."""
 _KEPT_BLOCKS, _KEPT_BYTES = 16, 4 << 20
-"""Maximum number of requested blocks, and of bytes of blocks of a file, up to which blocks are cached; a scan of a
-large file would evict blocks that are requested repeatedly."""
+"""Most blocks wanted at once, and most bytes of blocks of a file, for which blocks are cached; a scan of most of a
+large file would only evict what is asked for again."""
 
 
 class HFileReader:
     """An HFile that is open for reading.
 
     Args:
-        source: A `pyhudi.format.range_reader.Source`; it must stay open.
-        cache: Cache of decoded blocks, with keys starting with ``name``.
+        source: what `pyhudi.format.range_reader.Source` names; it must stay open.
+        cache: keeps decoded blocks, under ``name`` of this content.
 
     Raises:
-        FormatError: The file is not an HFile, or has an unsupported feature.
+        FormatError: it is no HFile, or one of a kind that cannot be read.
     """
 
     def __init__(self, source: Source, *, cache: BlockCache | None = None, name: Hashable = None) -> None:
@@ -62,7 +61,7 @@ class HFileReader:
         self._cache, self._name = cache, name
         size = self._ranges.size
         if size < blocks.TRAILER_SIZE:
-            raise FormatError(f"not an HFile: {size} bytes are fewer than its trailer")
+            raise FormatError(f"not an HFile: {size} bytes are less than its trailer")
         self._trailer = blocks.parse_trailer(
             read_exactly(self._ranges, size - blocks.TRAILER_SIZE, blocks.TRAILER_SIZE)
         )
@@ -70,7 +69,7 @@ class HFileReader:
         start, end = trailer.load_on_open_offset, size - blocks.TRAILER_SIZE
         if not 0 <= start <= trailer.file_info_offset <= end:
             raise FormatError(
-                f"an HFile of {size} bytes has its index at {start} and its info at {trailer.file_info_offset}"
+                f"an HFile of {size} bytes with its index at {start}, its info at {trailer.file_info_offset}"
             )
         opened = read_exactly(self._ranges, start, end - start)
         root, at = blocks.read_block(opened, (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
@@ -82,25 +81,25 @@ class HFileReader:
         )
         self._info = blocks.parse_file_info(info)
         if bool(trailer.entry_count) != bool(self._root):
-            raise FormatError(f"an HFile of {trailer.entry_count} entries has {len(self._root)} blocks in its index")
+            raise FormatError(f"an HFile of {trailer.entry_count} entries with {len(self._root)} blocks in its index")
         if "hfile.MAX_TAGS_LEN" in self._info:
-            raise FormatError("the HFile has tags, which Hudi does not write")
+            raise FormatError("an HFile with tags, which Hudi does not write")
         version = self._info.get("KEY_VALUE_VERSION", b"")
         self._has_sequence = version == _INT.pack(_VERSION_WITH_SEQUENCE)
 
     @property
     def num_entries(self) -> int:
-        """Number of keys."""
+        """Keys in the file."""
         return self._trailer.entry_count
 
     @property
     def comparator(self) -> str:
-        """Java class that compares keys in the writer; always by unsigned bytes."""
+        """Java class that compares keys for the writer; always by unsigned bytes."""
         return self._trailer.comparator
 
     @property
     def file_info(self) -> Mapping[str, bytes]:
-        """File info entries by name."""
+        """The writer's remarks by name."""
         return self._info
 
     @property
@@ -110,22 +109,22 @@ class HFileReader:
         try:
             return None if text is None else text.decode()
         except UnicodeDecodeError as e:
-            raise FormatError(f"the schema of an HFile is not valid UTF-8: {e}") from e
+            raise FormatError(f"the schema of an HFile is not UTF-8: {e}") from e
 
     @property
     def last_key(self) -> bytes | None:
-        """Maximum key; None in an empty file, or if the writer did not record it."""
+        """The greatest key; None in an empty file, or where the writer did not note it."""
         key = self._info.get("hfile.LASTKEY")
         return blocks.row_of(key) if key and self.num_entries else None
 
     def meta_block(self, name: str) -> bytes | None:
-        """Return the bytes of a meta block, e.g. ``bloomFilter``; None if it does not exist."""
+        """Return a meta block's bytes, e.g. ``bloomFilter``; None if there is none."""
         entry = self._meta.get(name.encode())
         return None if entry is None else self._payload(entry, (blocks.META_MAGIC,))
 
     @functools.cached_property
     def index(self) -> list[IndexEntry]:
-        """Index of all data blocks in order; reads the lower levels, if any."""
+        """Index of all data blocks in order; reads the lower levels, if there are any."""
         entries = self._root
         for _ in range(self._trailer.index_levels - 1):
             magics = (blocks.LEAF_INDEX_MAGIC, blocks.INTERMEDIATE_INDEX_MAGIC)
@@ -136,10 +135,10 @@ class HFileReader:
         return entries
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all entries in key order (`ENTRY_SCHEMA`), in batches of one or several blocks.
+        """Yield all entries in order of their keys (`ENTRY_SCHEMA`), in batches of one block or several.
 
         Raises:
-            FormatError: A block is corrupt, or the number of entries is wrong.
+            FormatError: a block is broken, or the file has not as many entries as it says.
         """
         count = 0
         keep = self._keeps(len(self.index))
@@ -148,54 +147,48 @@ class HFileReader:
                 count += batch.num_rows
                 yield batch
         if count != self.num_entries:
-            raise FormatError(f"an HFile has {count} entries instead of {self.num_entries}")
+            raise FormatError(f"an HFile of {self.num_entries} entries has {count}")
 
     def lookup(self, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
-        """Return the entries with any of these keys (text or bytes). Reads only blocks that may contain them."""
+        """Return the entries with any of these keys (text or bytes); reads only the blocks where they can be."""
         wanted = pc.unique(keys.cast(pa.binary())).drop_null()
         wanted = wanted.take(pc.sort_indices(wanted))
-        keys_by_block = dict(_by_block(self._firsts, wanted))
+        asked = dict(_by_block(self._firsts, wanted))
         tables = []
         keep = self._keeps(len(asked))
         for run in self._runs(list(asked), _RUN_BLOCKS if keep else _LOOKUP_BLOCKS):
             if keep:
                 for number, batch in zip(run, self._kept(run), strict=True):
-                    tables.append(batch.filter(pc.is_in(batch["key"], value_set=keys_by_block[number])))
+                    tables.append(batch.filter(pc.is_in(batch["key"], value_set=asked[number])))
             else:
-                tables.append(self._parsed(run).having(pa.concat_arrays([keys_by_block[number] for number in run])))
+                tables.append(self._parsed(run).having(pa.concat_arrays([asked[number] for number in run])))
         return pa.Table.from_batches(tables, ENTRY_SCHEMA)
 
     def prefix(self, prefix: bytes) -> pa.Table:
-        """Return the entries whose keys start with a prefix. Reads only blocks that may contain them."""
+        """Return the entries whose keys begin with some bytes; reads only the blocks where they can be."""
         return self.prefixes([prefix])
 
     def prefixes(self, prefixes: Iterable[bytes]) -> pa.Table:
-        """Return the entries whose keys start with any of these prefixes. Reads only blocks that may contain them, each
-        once."""
-        # Drop prefixes that start with another one, so that entries are returned once.
+        """Return the entries whose keys begin with any of these; reads only the blocks where they can be, each once."""
+        # none that another one begins: entries are given once
         apart: list[bytes] = []
         for prefix in sorted(set(prefixes)):
             if not apart or not prefix.startswith(apart[-1]):
                 apart.append(prefix)
-        prefixes_by_block: dict[int, list[bytes]] = {}
+        asked: dict[int, list[bytes]] = {}
         for prefix in apart:
             start = max(0, bisect_left(self._firsts, prefix) - 1)
             for number in range(start, len(self.index)):
                 if self._firsts[number] > prefix and not self._firsts[number].startswith(prefix):
                     break
-                prefixes_by_block.setdefault(number, []).append(prefix)
+                asked.setdefault(number, []).append(prefix)
         found = []
-        keep = self._keeps(len(prefixes_by_block))
-        for run in self._runs(list(prefixes_by_block)):
+        keep = self._keeps(len(asked))
+        for run in self._runs(list(asked)):
             if keep:
-                parts = list(zip(self._kept(run), (prefixes_by_block[number] for number in run), strict=True))
+                parts = list(zip(self._kept(run), (asked[number] for number in run), strict=True))
             else:
-                parts = [
-                    (
-                        self._parsed(run).batch(),
-                        list(dict.fromkeys(p for number in run for p in prefixes_by_block[number])),
-                    )
-                ]
+                parts = [(self._parsed(run).batch(), list(dict.fromkeys(p for number in run for p in asked[number])))]
             for batch, mine in parts:
                 spans = [(prefix, _span(batch["key"], prefix)) for prefix in mine]
                 found += [batch.slice(start, end - start) for _, (start, end) in spans if end > start]
@@ -203,11 +196,11 @@ class HFileReader:
 
     @functools.cached_property
     def _firsts(self) -> list[bytes]:
-        """First key of each block."""
+        """The first key of each block."""
         return [entry.key for entry in self.index]
 
     def _keeps(self, count: int) -> bool:
-        """Return True if a read of this number of blocks should be cached."""
+        """True if a read of this number of blocks is worth caching."""
         if self._cache is None:
             return False
         return count <= _KEPT_BLOCKS or self._trailer.load_on_open_offset <= _KEPT_BYTES
@@ -237,10 +230,10 @@ class HFileReader:
         parts += self._payloads(stretch)
         entries = Entries.parse(parts, has_sequence=self._has_sequence)
         if run[-1] == len(self.index) - 1 and self.last_key is not None:
-            # An index that lacks blocks would hide their keys.
+            # an index that lacks blocks would leave their keys out
             last = entries.keys[-1].as_py() if len(entries.keys) else None
             if last != self.last_key:
-                raise FormatError(f"the last key of an HFile is {last!r} instead of {self.last_key!r}")
+                raise FormatError(f"the last key of an HFile is {last!r}, and must be {self.last_key!r}")
         return entries
 
     def _payloads(self, stretch: list[IndexEntry]) -> Iterator[bytes]:
@@ -255,23 +248,23 @@ class HFileReader:
         return blocks.read_block(data, magics, self._trailer.codec)[0]
 
     def _kept(self, run: list[int]) -> list[pa.RecordBatch]:
-        """Return the entries of each of some blocks, from the cache or added to it."""
+        """The entries of each of some blocks, from the cache or else for it."""
         assert self._cache is not None
         names = [(self._name, self.index[number].offset) for number in run]
-        cached: list[pa.RecordBatch | None] = [self._cache.find(name) for name in names]
-        missing = [place for place, batch in enumerate(cached) if batch is None]
+        found: list[pa.RecordBatch | None] = [self._cache.find(name) for name in names]
+        missing = [place for place, batch in enumerate(found) if batch is None]
         if missing:
             entries = self._parsed([run[place] for place in missing])
             every = entries.batch()
             for place, (start, end) in zip(missing, itertools.pairwise(entries.bounds), strict=True):
                 batch = every.slice(start, end - start)
                 self._cache.put(names[place], batch, batch.nbytes)
-                cached[place] = batch
-        return [batch for batch in cached if batch is not None]
+                found[place] = batch
+        return [batch for batch in found if batch is not None]
 
 
 def _by_block(firsts: list[bytes], keys: pa.Array) -> Iterator[tuple[int, pa.Array]]:
-    """Yield block numbers with the (sorted) keys that they may contain."""
+    """Numbers of blocks with the (sorted) keys that may be in them."""
     texts = keys.to_pylist()
     start = 0
     while start < len(texts):
@@ -283,7 +276,7 @@ def _by_block(firsts: list[bytes], keys: pa.Array) -> Iterator[tuple[int, pa.Arr
 
 
 def _first_from(keys: pa.Array, key: bytes, start: int = 0) -> int:
-    """Return the index, from ``start`` on, of the first of the sorted keys that is not less than ``key``."""
+    """The place, from ``start`` on, of the first of the sorted keys that is not less than one."""
     low, high = start, len(keys)
     while low < high:
         middle = (low + high) // 2
@@ -295,9 +288,9 @@ def _first_from(keys: pa.Array, key: bytes, start: int = 0) -> int:
 
 
 def _span(keys: pa.Array, prefix: bytes) -> tuple[int, int]:
-    """Return the range of the sorted keys that start with a prefix."""
+    """Range of the sorted keys that begin with a prefix."""
     start = _first_from(keys, prefix)
-    # Minimum of the byte strings that are greater than all with the prefix.
+    # the least bytes that are greater than all with the prefix
     rest = prefix.rstrip(b"\xff")
     if not rest:
         return start, len(keys)

@@ -171,7 +171,7 @@ class RowFilter:
 
 
 def _is_floating(term: Term, schema: pa.Schema) -> bool:
-    return pa.types.is_floating(type_of(resolve_column(term.column, schema), schema))
+    return bool(pa.types.is_floating(type_of(resolve_column(term.column, schema), schema)))
 
 
 def _term(value: Any) -> Term:

@@ -1,12 +1,9 @@
-"""Pruning by filters on loaded DataFrames: ``spark.read.format("hudi").load(path).where(…)`` uses the indexes of the
-table.
+"""Filters of loaded DataFrames reach the indexes of the table: ``spark.read.format("hudi").load(path).where(…)``.
 
-A loaded DataFrame holds the table, as of the load, and the query. A condition on the DataFrame plans the query again,
-without the partitions and files in which no row can match it. The names of the remaining files become a filter on
-Spark's
-hidden column ``_metadata``, so Spark does not open the others. The DataFrame keeps its columns, so that references to
-those of the
-original DataFrame (``df.where(…).select(df.id)``) remain valid, and Spark applies the condition itself as well.
+A DataFrame that was loaded remembers the table, as it was then, and the query. A condition on it plans the query again,
+without the partitions and files that cannot meet the condition, and Spark is told the names of the files that are left,
+by its hidden column ``_metadata``: it does not open the others. The DataFrame keeps its columns, so that those of the
+DataFrame before (``df.where(…).select(df.id)``) mean the same, and Spark applies the condition itself as ever.
 
 Rows of log files come from no file that Spark reads. Of a DataFrame with such rows another one is made that reads what
 the plan says, and put in the place of the first: as a union of the first, of which a condition that is never true
@@ -38,12 +35,12 @@ from pyhudi.spark.read.pruning.column_text import condition_text
 _ORIGIN, _READ = "_pyhudi_origin", "_pyhudi_read"
 _HIDDEN = "_metadata"
 MOST_NAMES = 1000
-"""Maximum number of files whose names are listed in a filter: Spark compares each file with all names."""
+"""Files up to which they are named to Spark: every file is compared with the names."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameOrigin:
-    """Origin of the rows of a DataFrame.
+    """Where the rows of a DataFrame come from.
 
     Attributes:
         schema: Columns of the table.
@@ -66,38 +63,37 @@ class FrameOrigin:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRead:
-    """Size of the read of a loaded DataFrame: the number of file slices, and the bytes of their files."""
+    """Extent of what a loaded DataFrame reads: the number of file slices, and the bytes of their files."""
 
     files: int
     size_bytes: int
 
 
 def remember_read(frame: DataFrame, plan: ScanPlan) -> DataFrame:
-    """Attach the size of its read to a loaded DataFrame; return the DataFrame."""
+    """Note how much a loaded DataFrame reads; returns it."""
     frame.__dict__[_READ] = PlannedRead(plan.tasks.num_rows, plan.size_bytes)
     return frame
 
 
 def planned_read(frame: DataFrame) -> PlannedRead | None:
-    """Return the size of the read of a DataFrame, as it was loaded; None if it was not loaded by pyhudi."""
-    planned: PlannedRead | None = frame.__dict__.get(_READ)
-    return planned
+    """Return how much a DataFrame reads, as it was loaded; None if it was not."""
+    found: PlannedRead | None = frame.__dict__.get(_READ)
+    return found
 
 
 def remember_origin(frame: DataFrame, origin: FrameOrigin) -> DataFrame:
-    """Attach the origin of its rows to a DataFrame; return the DataFrame."""
+    """Note where the rows of a DataFrame come from; returns it."""
     frame.__dict__[_ORIGIN] = origin
     return frame
 
 
 def same_rows(frame: DataFrame, found: DataFrame, names: Sequence[Any]) -> DataFrame:
-    """Record that a DataFrame has a subset of the columns of another one, under their names, and all of its rows;
-    return it.
+    """Note that a DataFrame has some of the columns of another one, under their names, and all of its rows; returns it.
 
     Args:
-        frame: The original DataFrame.
-        found: The DataFrame with the selected columns.
-        names: Arguments that selected the columns; if they are more than plain column names, nothing is recorded.
+        frame: The DataFrame before.
+        found: The one that has the columns, or is without them.
+        names: What named the columns; where that is more than plain names of columns, nothing is noted.
     """
     origin: FrameOrigin | None = frame.__dict__.get(_ORIGIN)
     if origin is None:
@@ -108,7 +104,7 @@ def same_rows(frame: DataFrame, found: DataFrame, names: Sequence[Any]) -> DataF
 
 
 def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, condition: Any) -> DataFrame:
-    """Filter a DataFrame by a condition; if it was loaded by pyhudi, only files that may have matching rows are read.
+    """Filter a DataFrame by a condition; of a loaded one only files are read that may have such rows.
 
     Args:
         original: Spark's own ``where``.
@@ -122,9 +118,9 @@ def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, conditio
     origin = replace(origin, conditions=(*origin.conditions, condition))
     text = condition if isinstance(condition, str) else condition_text(condition, origin.schema)
     if text is None or implied_predicate(text, origin.schema) is None:
-        return remember_origin(filtered, origin)
+        return remember_origin(found, origin)
     origin = replace(origin, known=(*origin.known, text))
-    return remember_origin(_of_files(original, filtered, origin), origin)
+    return remember_origin(_of_files(original, found, origin), origin)
 
 
 def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: FrameOrigin) -> DataFrame:
@@ -140,7 +136,7 @@ def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: Fram
     names = split_paths(tasks["base_path"])[1].to_pylist()
     try:
         return original(frame, sf.col(f"{_HIDDEN}.file_name").isin(*names) if names else sf.lit(False))
-    except AnalysisException:  # the rows do not all come from files
+    except AnalysisException:  # the rows are not of files alone
         return frame
 
 
