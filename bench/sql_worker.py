@@ -86,6 +86,14 @@ class Tables(ABC):
         text = f"MERGE INTO {name} t USING source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * "
         return lambda: self.spark.sql(text + "WHEN NOT MATCHED THEN INSERT *")
 
+    def merge_clauses(self, turn: int) -> Callable[[], object]:
+        """A MERGE with conditions and expressions."""
+        name = self.table("merged_clauses")
+        self.changes(turn).createOrReplaceTempView("source")
+        text = f"MERGE INTO {name} t USING source s ON t.id = s.id WHEN MATCHED AND s.fare < 200 THEN DELETE "
+        text += "WHEN MATCHED THEN UPDATE SET fare = t.fare + s.fare, ts = s.ts "
+        return lambda: self.spark.sql(text + "WHEN NOT MATCHED AND s.fare > 100 THEN INSERT *")
+
     def update(self, turn: int) -> Callable[[], object]:
         name = self.table("updated")
         return lambda: self.spark.sql(f"UPDATE {name} SET fare = fare + 1 WHERE id % 100 = {turn}")
@@ -114,7 +122,8 @@ class Tables(ABC):
         found = action()
         seconds = time.perf_counter() - begin
         checked = {"merge_sql": "merged", "merge_python": "merged_python", "upsert": "upserted"}
-        checked |= {"update": "updated", "delete": "deleted"}
+        checked |= {"update": "updated", "delete": "deleted", "merge_clauses": "merged_clauses"}
+        checked |= {"cdc_upsert": "upserted_cdc"}
         if work in checked:
             found = self.answer(checked[work])
         return {"seconds": seconds, "answer": found if isinstance(found, (list, int, float)) else None}
@@ -141,6 +150,12 @@ class Hudi(Tables):
         self.table("upserted")
         rows = self.changes(turn)
         return lambda: self.append("upserted", rows, {})
+
+    def cdc_upsert(self, turn: int) -> Callable[[], object]:
+        """An upsert of a table that logs its changes."""
+        self.table("upserted_cdc", CDC)
+        rows = self.changes(turn)
+        return lambda: self.append("upserted_cdc", rows, CDC)
 
     def point(self, turn: int) -> Callable[[], object]:
         name = self.table("indexed", RECORDS)
