@@ -19,6 +19,7 @@ from pyhudi.config import Options
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.indexes.expression_index_definition import BLOOM_FILTERS, COLUMN_STATS, FUNCTIONS, ExpressionIndex
+from pyhudi.scan import Scan
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
 from pyhudi.services.compaction.compaction_schedule import schedule
 from pyhudi.spark.indexes.expression_values import summaries
@@ -87,10 +88,10 @@ class Table:
 
     def asked(self, where: str, expected: Expected) -> int:
         """Check a query; returns how many slices are read."""
-        return self.answered({where: expected})[where]
+        return self.answered({where: expected})[where].plan().tasks.num_rows
 
-    def answered(self, queries: Mapping[str, Expected]) -> dict[str, int]:
-        """Check queries, each with a plan of its own, by one job; returns how many slices each of them reads."""
+    def answered(self, queries: Mapping[str, Expected]) -> dict[str, Scan]:
+        """Check queries, each with a plan of its own, by one job."""
         scans = {where: self.table.scan(filter=where, columns=["id"]) for where in queries}
         frames = [scan.to_spark(self.spark).select("id", F.lit(where).alias("w")) for where, scan in scans.items()]
         found: dict[str, list[str]] = {where: [] for where in queries}
@@ -98,7 +99,7 @@ class Table:
             found[row.w].append(row.id)
         for where, expected in queries.items():
             assert sorted(found[where]) == sorted(key for key, row in self.model.items() if expected(row)), where
-        return {where: scan.plan().tasks.num_rows for where, scan in scans.items()}
+        return scans
 
     def check(self) -> None:
         """All slices with rows are known to the indexes, and queries find what there is."""
@@ -121,7 +122,7 @@ class Table:
             queries[f"lower(name) = '{name.lower()}'"] = lambda row, name=name: row[5] == name
             queries[f"name = '{name}'"] = lambda row, name=name: row[5] == name
         # nothing is known of files without rows
-        assert self.answered(queries)[nobody] <= self.emptied
+        assert self.answered(queries)[nobody].plan().tasks.num_rows <= self.emptied
 
 
 CASES = [seldom(("COPY_ON_WRITE", 9)), ("MERGE_ON_READ", 9), seldom(("MERGE_ON_READ", 8))]
