@@ -99,8 +99,8 @@ def test_a_broken_archive_file(lsm: Storage):
 
 
 def test_an_archive_file_with_other_bytes(lsm: Storage):
-    name = next(p for p in lsm.list(LAYOUT_2.history)["path"].to_pylist() if p.endswith(".parquet"))
-    whole = lsm.read(name)
+    names = [p for p in lsm.list(LAYOUT_2.history)["path"].to_pylist() if p.endswith(".parquet")]
+    name, whole = max(((name, lsm.read(name)) for name in names), key=lambda file: len(file[1]))
     told = 0
     for at in range(0, len(whole), 23):
         lsm.write(name, whole[:at] + bytes((whole[at] ^ 0x80,)) + whole[at + 1 :])
