@@ -224,7 +224,9 @@ def test_columns_that_another_writer_adds_meanwhile(
     race(("a",), ("a",))
     race(("a", "b"), ("a", "b"))
     assert columns() == ["a", "b"]
-    with pytest.raises(ConflictError, match=r"changed the table's columns \(d: string, in this write not there; c: "):
+    with pytest.raises(
+        ConflictError, match=r"changed the columns of the table concurrently \(d: string, in this write missing; c: "
+    ):
         race(("a", "b", "c"), ("a", "b", "d"))
     assert columns() == ["a", "b", "d"]
     found = {r["id"]: r for r in HudiTable.for_path(path).scan().to_arrow().to_pylist()}

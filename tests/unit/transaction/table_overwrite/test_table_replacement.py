@@ -222,7 +222,7 @@ def test_others_stand_against_it(tmp_path: Path, old: int, new: int) -> None:
         Write(("a",), options=MULTI_WRITER).run(storage)
         outcome = replace_table(tx, config(new), mine.write_files(tx))[0]
     assert isinstance(outcome, Conflicted)
-    assert "meanwhile" in outcome.reason
+    assert "concurrently" in outcome.reason
     assert len(visible(storage)) == 3
 
 
