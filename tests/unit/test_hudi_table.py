@@ -133,7 +133,7 @@ def test_a_missing_library_is_named(table, monkeypatch):
         ({"as_of": "yesterday"}, InvalidOptionError, "yesterday"),
         ({"end": at(20)}, QueryError, "requires begin"),
         ({"columns": ["nope"]}, QueryError, "nope"),
-        ({"columns": "id"}, QueryError, r"write \['id'\]"),
+        ({"columns": "id"}, QueryError, r"use \['id'\]"),
         ({"filter": [("nope", "=", 1)]}, QueryError, "nope"),
         ({"filter": "length(id) > 1"}, QueryError, "requires Spark"),
     ],

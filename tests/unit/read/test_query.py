@@ -146,8 +146,8 @@ def test_queries_by_argument():
     ("arguments", "message"),
     [
         ({"end": "2026-11-21"}, "requires begin"),
-        ({"begin": "earliest", "as_of": "2026-11-21"}, "takes no as_of"),
-        ({"begin": "earliest", "read_optimized": True}, "takes no read_optimized"),
+        ({"begin": "earliest", "as_of": "2026-11-21"}, "does not support as_of"),
+        ({"begin": "earliest", "read_optimized": True}, "does not support read_optimized"),
     ],
 )
 def test_arguments_that_contradict_each_other(arguments, message):

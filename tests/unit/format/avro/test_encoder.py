@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_refused() -> None:
         encode_records(record_type(TEXTS), {"b": pa.array([None], pa.string())}, 1, {"a": None, "c": None})
     with pytest.raises(FormatError, match="has type int64"):
         encode_records(record_type(TEXTS), {"b": pa.array([1])}, 1, {"a": None, "c": None})
-    with pytest.raises(FormatError, match="cannot be None"):
+    with pytest.raises(FormatError, match="invalid value None"):
         encode_records(record_type(TEXTS), {}, 1, {"a": None, "b": None, "c": None})
 
 
@@ -167,7 +167,7 @@ def test_types_that_only_other_writers_have() -> None:
         assert [row[name] for row in back] == table[name].to_pylist()
     body = b"".join(struct.pack(">i", len(datum)) + datum for datum in datums)
     assert decode_framed(memoryview(body), len(rows), schema).equals(table)
-    with pytest.raises(FormatError, match="none of A, B"):
+    with pytest.raises(FormatError, match="not one of A, B"):
         encoded(table.set_column(0, arrow.field("e"), [pa.array(["C"] * 4)]), schema)
     with pytest.raises(FormatError, match="3 bytes"):
         encoded(table.set_column(2, arrow.field("f"), [pa.array([b"abcd"] * 4)]), schema)

@@ -123,7 +123,7 @@ def test_a_block_that_claims_too_much_is_refused_before_memory_is_taken() -> Non
     bomb = packed.compress(bytes(50_000_000)) + packed.flush()
     with pytest.raises(FormatError):
         block_codecs.decompress(memoryview(bomb), 1000, Codec.GZIP)
-    with pytest.raises(FormatError, match="cannot hold"):
+    with pytest.raises(FormatError, match="cannot decompress"):
         block_codecs.decompress(memoryview(bomb), 1 << 31, Codec.GZIP)
 
 
@@ -164,7 +164,7 @@ def test_entries_that_come_some_at_a_time() -> None:
     writer = HFileWriter(parts.append, schema='"string"', block_size=300)
     for start, end in ((0, 0), (0, 1), (1, 70), (70, 70), (70, 100)):
         writer.add(keys[start:end], values[start:end])
-    with pytest.raises(FormatError, match="ascending order"):
+    with pytest.raises(FormatError, match="ascending byte order"):
         writer.add(keys[99:], values[99:])
     writer.finish()
     data = b"".join(parts)
@@ -281,7 +281,7 @@ def test_frames_of_several_blocks() -> None:
 
 
 def test_a_codec_without_a_library() -> None:
-    with pytest.raises(FormatError, match=r"LZO cannot be read.*algorithm=GZ"):
+    with pytest.raises(FormatError, match=r"cannot read HFile blocks compressed with LZO.*algorithm=GZ"):
         block_codecs.decompress(memoryview(b"1234"), 4, Codec.LZO)
 
 
@@ -356,5 +356,5 @@ def test_an_index_without_the_last_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     # what HBase says of the middle of a large index looks like one more entry of a small one
     entry = struct.pack(">qi", 0, 0) + hfile_blocks.hadoop_number(3) + struct.pack(">H", 1) + b"a"
     assert len(root_entries(entry * 2, 2, 0)) == len(root_entries(entry * 2, 1, 0, levels=2)) + 1 == 2
-    with pytest.raises(FormatError, match="more"):
+    with pytest.raises(FormatError, match="trailing bytes"):
         root_entries(entry * 2, 1, 0)
