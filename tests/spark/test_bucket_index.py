@@ -261,7 +261,7 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: py
     rows = [("x", "other", 1, "bulk"), ("y", "p1", 1, "bulk")]
     model.upsert(rows)
     step("bulk_insert", rows)
-    with pytest.raises(UnsupportedTableError, match="insert_overwrite: with consistent hashing"):
+    with pytest.raises(UnsupportedTableError, match="insert_overwrite is not supported with consistent hashing"):
         step("insert_overwrite", rows)
     with pytest.raises(UnsupportedTableError, match="delete_partition: with consistent hashing"):
         step("delete_partition", rows)
@@ -333,7 +333,7 @@ def test_buckets_are_split_and_merged(spark: SparkSession, tmp_path: Path) -> No
     model.upsert(rows)
     step("upsert", rows)
     assert resized() == {2}  # small ones, more than it began with
-    assert services.cluster(given).reason.startswith("no file groups to cluster")
+    assert services.cluster(given).reason.startswith("there are no file groups to cluster")
     assert resized(min_num_buckets=1) == {1}
     step("upsert", rows)
     assert resized(split_threshold=1e-9, max_num_buckets=2) == {2}

@@ -245,7 +245,7 @@ def test_what_cannot_be_kept_is_taken_out_of_use(spark: SparkSession, tmp_path: 
     for wrong in ("lower", "year"):
         with pytest.raises(ConfigError, match="column_stats"):
             build("of_nothing", "name", index_options={"expr": wrong})
-    with pytest.raises(ConfigError, match="no column 'nome'"):
+    with pytest.raises(ConfigError, match="the column 'nome' to index does not exist"):
         build("of_nothing", "nome", using="column_stats", index_options={"expr": "lower"}, spark=spark)
     with pytest.raises(ConfigError, match="cannot compute"):
         build("of_nothing", "t", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)

@@ -217,7 +217,7 @@ def test_plans_that_others_stand_in_the_way_of(
     assert not HudiTable.for_path(path).config.metadata_partitions_inflight
     assert services.run_index(options=GROUPS, spark=spark).partitions == ("secondary_index_by_n",)
     assert entries(path, "by_n") == [("1", "a"), ("2", "b")]
-    with pytest.raises(ConfigError, match="already"):
+    with pytest.raises(ConfigError, match="exists; drop it first"):
         services.schedule_index("by_n", "v")
     with pytest.raises(ConfigError, match="no column 'w'"):
         services.schedule_index("by_w", "w")

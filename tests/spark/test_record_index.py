@@ -349,5 +349,5 @@ def test_an_index_that_would_miss_rows_goes_out_of_use(
     write(frame(spark, again), path, options("bulk_insert"))
     assert not declared()
     assert HudiTable.for_path(path).lookup(["k003"]).num_rows == 3
-    with pytest.raises(UnsupportedTableError, match="version 6 cannot have"):
+    with pytest.raises(UnsupportedTableError, match="version 6 do not support"):
         write(frame(spark, again), str(tmp_path / "old"), indexed("upsert", "COPY_ON_WRITE", 6, **kind))

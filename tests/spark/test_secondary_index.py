@@ -134,7 +134,7 @@ def test_what_cannot_be_indexed_is_refused(spark: SparkSession, tmp_path: Path) 
     services.build_index("by_ts", "ts", options=GROUPS, spark=spark)
     assert entries(path, "by_ts") == [("1", f"k00{i}") for i in range(4)]
     assert HudiTable.for_path(path).lookup([1], ["id"], by="ts").num_rows == 4
-    with pytest.raises(ConfigError, match="already"):
+    with pytest.raises(ConfigError, match="exists; drop it first"):
         services.build_index("by_ts", "v", spark=spark)
     assert services.build_index("by_ts", "v", if_not_exists=True, spark=spark).reason
     with pytest.raises(ConfigError, match="no column 'w'"):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import PartitionValues
+from pyhudi.config.enums import InvalidText, PartitionValues
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
 from pyhudi.merge.key_rows import KeyRows
@@ -98,6 +98,8 @@ def plan_scan(
     history = _history(table, columns_as_of) if query.is_incremental else history
     names = None if history is None else history.column_names(schema, selection.schema_as_of)
     told = _told(table, schema, kept, path_columns, opts)
+    invalid_text = (opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT)
+    by_path, replaces_text = {*told, *path_columns}, invalid_text is InvalidText.REPLACE
     return ScanPlan(
         query=query,
         tasks=tasks,
@@ -124,9 +126,11 @@ def plan_scan(
         if has_logs
         else None,
         told=told,
-        invalid_text=(opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT),
+        invalid_text=invalid_text,
         keys=_key_columns(table, schema),
-        key_rows=_key_rows(table, schema, skipping, pruning, {*told, *path_columns}) if has_logs else None,
+        key_rows=_key_rows(table, schema, skipping, pruning, by_path, replaces_text=replaces_text)
+        if has_logs
+        else None,
     )
 
 
@@ -135,10 +139,17 @@ def _key_columns(table: PinnedTable, schema: pa.Schema) -> frozenset[str]:
 
 
 def _key_rows(
-    table: PinnedTable, schema: pa.Schema, skipping: FilePruner, rows: RowFilter | None, by_path: Collection[str]
+    table: PinnedTable,
+    schema: pa.Schema,
+    skipping: FilePruner,
+    rows: RowFilter | None,
+    by_path: Collection[str],
+    *,
+    replaces_text: bool,
 ) -> KeyRows | None:
-    """What a condition says of record keys; files may have other values of columns than paths tell (``by_path``)."""
-    if rows is None or not rows.anyof:
+    """Return what a condition says of record keys. Files may have other values of columns than paths tell
+    (``by_path``), and other keys than those that are read if invalid bytes are replaced (``replaces_text``)."""
+    if rows is None or not rows.anyof or replaces_text:
         return None
     condition = key_condition(rows, schema, _key_columns(table, schema).difference(by_path, skipping.conditions.hidden))
     if condition is None:

@@ -85,5 +85,5 @@ def test_the_beginning_of_a_range(text):
 
 def test_other_bounds_of_a_range_are_points_in_time():
     assert range_instant("2026-11-21", "begin") == "20261121000000000"
-    with pytest.raises(InvalidOptionError, match=r"'hoodie\.x'.*'latest'.*earliest"):
+    with pytest.raises(InvalidOptionError, match=r"'latest'.*'hoodie\.x'.*earliest"):
         range_instant("latest", "hoodie.x")

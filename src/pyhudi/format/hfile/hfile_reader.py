@@ -143,7 +143,7 @@ class HFileReader:
         count = 0
         keep = self._keeps(len(self.index))
         for run in self._runs(range(len(self.index)), _RUN_BLOCKS if keep else _SCAN_BLOCKS):
-            for batch in self._kept(run) if keep else [self._parsed(run).batch()]:
+            for batch in self._kept(run) if keep else self._in_parts(run):
                 count += batch.num_rows
                 yield batch
         if count != self.num_entries:
@@ -217,6 +217,14 @@ class HFileReader:
             run.append(number)
         if run:
             yield run
+
+    def _in_parts(self, run: list[int]) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of several blocks, which are decoded at once, in batches of a few blocks each."""
+        entries = self._parsed(run)
+        every = entries.batch()
+        for first in range(0, len(run), _RUN_BLOCKS):
+            start, end = entries.bounds[first], entries.bounds[min(first + _RUN_BLOCKS, len(run))]
+            yield every.slice(start, end - start)
 
     def _parsed(self, run: list[int]) -> Entries:
         """The entries of several blocks; those that are near each other are read at once."""

@@ -111,7 +111,7 @@ def test_one_after_the_other():
 
 
 def test_unknown():
-    with pytest.raises(InvalidOptionError, match=r"hoodie.compaction.strategy.*Mine.*LogFileNumBased"):
+    with pytest.raises(InvalidOptionError, match=r"Mine.*hoodie.compaction.strategy.*LogFileNumBased"):
         named_strategies(Options.parse({KEY: "com.example.Mine"}))
 
 

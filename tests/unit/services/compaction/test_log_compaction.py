@@ -64,7 +64,7 @@ def test_versions_that_come_later(mor: MorTable):
 def test_the_file(mor: MorTable):
     (stat,) = mor.table.services.log_compact().stats.to_pylist()
     blocks = list(scan_blocks((mor.root / stat["path"]).read_bytes()))
-    assert [block.type for block in blocks] == [BlockType.AVRO_DATA, BlockType.DELETE]
+    assert [block.type for block in blocks] == [BlockType.PARQUET_DATA, BlockType.DELETE]
     times = {block.compacted_times for block in blocks}
     assert len(times) == 1
     assert len(next(iter(times))) == 3
