@@ -263,9 +263,9 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: py
     step("bulk_insert", rows)
     with pytest.raises(UnsupportedTableError, match="insert_overwrite is not supported with consistent hashing"):
         step("insert_overwrite", rows)
-    with pytest.raises(UnsupportedTableError, match="delete_partition: with consistent hashing"):
+    with pytest.raises(UnsupportedTableError, match="delete_partition is not supported with consistent hashing"):
         step("delete_partition", rows)
-    with pytest.raises(UnsupportedTableError, match="delete_partition: with consistent hashing"):
+    with pytest.raises(UnsupportedTableError, match="delete_partition is not supported with consistent hashing"):
         write(frame(spark, rows), path, options("delete_partition"))
     with pytest.raises(UnsupportedTableError, match="overwrite: with consistent hashing"):
         write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **engine), "overwrite")

@@ -219,7 +219,7 @@ def test_plans_that_others_stand_in_the_way_of(
     assert entries(path, "by_n") == [("1", "a"), ("2", "b")]
     with pytest.raises(ConfigError, match="exists; drop it first"):
         services.schedule_index("by_n", "v")
-    with pytest.raises(ConfigError, match="no column 'w'"):
+    with pytest.raises(ConfigError, match="the column 'w' to index does not exist"):
         services.schedule_index("by_w", "w")
     services.schedule_index("upper_v", "v", using="bloom_filters", index_options={"expr": "upper"})
     with pytest.raises(UnsupportedTableError, match="null in some rows"):

@@ -137,7 +137,7 @@ def test_what_cannot_be_indexed_is_refused(spark: SparkSession, tmp_path: Path) 
     with pytest.raises(ConfigError, match="exists; drop it first"):
         services.build_index("by_ts", "v", spark=spark)
     assert services.build_index("by_ts", "v", if_not_exists=True, spark=spark).reason
-    with pytest.raises(ConfigError, match="no column 'w'"):
+    with pytest.raises(ConfigError, match="the column 'w' to index does not exist"):
         services.build_index("by_w", "w", spark=spark)
     with pytest.raises(ConfigError, match="record_index, secondary_index_by_ts"):
         services.drop_index("nothing")

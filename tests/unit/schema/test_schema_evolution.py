@@ -151,7 +151,7 @@ def test_all_that_does_not_fit_is_named() -> None:
     assert "hoodie.write.set.null.for.missing.columns=true" in text
     assert "column 's.y' is missing" in text
     assert "column 'Low' differs from the table's 'low' only in case" in text
-    with pytest.raises(SchemaMismatchError, match="new column 'z' .*has no type"):
+    with pytest.raises(SchemaMismatchError, match=r"new column 'z' .*has no type"):
         reconcile(pa.schema(ABC), pa.schema({**ABC, "z": pa.null()}))
 
 
