@@ -267,7 +267,7 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: py
         step("delete_partition", rows)
     with pytest.raises(UnsupportedTableError, match="delete_partition is not supported with consistent hashing"):
         write(frame(spark, rows), path, options("delete_partition"))
-    with pytest.raises(UnsupportedTableError, match="overwrite: with consistent hashing"):
+    with pytest.raises(UnsupportedTableError, match="the save mode overwrite is not supported with consistent hashing"):
         write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **engine), "overwrite")
     assert rows_of(path) == model.rows
     with monkeypatch.context() as patch:  # Apache Hudi deletes partitions all the same
