@@ -18,21 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.format.base_file.thrift_compact import (
-    Items,
-    Kind,
-    Struct,
-    Value,
-    from_int,
-    read_struct,
-    to_int,
-    write_struct,
-)
+from pyhudi.format.base_file.parquet_metadata import MAGIC, end_of_file, read_file_metadata
+from pyhudi.format.base_file.thrift_compact import Items, Kind, Struct, Value, from_int, read_struct, to_int
 
 Index = npt.NDArray[np.int64]
 
-_MAGIC = b"PAR1"
-_TAIL = 8
 _WORTH = 0.5
 """Part of a row group's rows up to which pages are picked."""
 _GAP = 256 * 1024
@@ -51,56 +41,37 @@ _META_DROPPED = (10, 12, 13, 14, 15, 16)
 _PAGE_OFFSET, _PAGE_SIZE, _PAGE_ROW = 1, 2, 3
 
 
-class PageIndex:
-    """The pages of a Parquet file, by its footer and its page index.
+def select_pages(source: Any, wanted: Sequence[tuple[int, Index]]) -> pa.Buffer | None:
+    """Return a file with the rows of these ascending numbers, and with others of the same pages.
 
     Args:
         source: The file, with random access; stays open.
+        wanted: Row groups by their numbers, with the rows in them.
+
+    Returns:
+        The file, of all columns. None where it is encrypted, where there is no page index for all of them, where
+        columns have columns inside, or where the pages are most of the row groups.
+
+    Raises:
+        FormatError: The footer or the index is damaged.
     """
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-        source.seek(0, 2)
-        end = source.tell()
-        source.seek(end - _TAIL)
-        tail = source.read(_TAIL)
-        if tail[4:] != _MAGIC:
-            raise FormatError("not a Parquet file, or an encrypted one")
-        size = int.from_bytes(tail[:4], "little")
-        source.seek(end - _TAIL - size)
-        self._footer = read_struct(source.read(size))
-
-    def select(self, wanted: Sequence[tuple[int, Index]]) -> pa.Buffer | None:
-        """Return a file with the rows of these ascending numbers, and with others of the same pages.
-
-        Args:
-            wanted: Row groups by their numbers, with the rows in them.
-
-        Returns:
-            The file, of all columns. None where there is no page index for all of them, where columns have columns
-            inside, or where the pages are most of the row groups.
-
-        Raises:
-            FormatError: The footer or the index is damaged.
-        """
-        footer = self._footer
-        if any(field in footer for field in _ENCRYPTION):
+    footer = read_file_metadata(source)
+    if footer is None or any(field in footer for field in _ENCRYPTION):
+        return None
+    groups: list[_Group] = []
+    for number, rows in wanted:
+        group = _Group.of(source, footer[_ROW_GROUPS].data.values[number])
+        ranges = None if group is None else group.ranges(rows)
+        if group is None or ranges is None:
             return None
-        groups: list[_Group] = []
-        for number, rows in wanted:
-            group = _Group.of(self._source, footer[_ROW_GROUPS].data.values[number])
-            ranges = None if group is None else group.ranges(rows)
-            if group is None or ranges is None:
-                return None
-            groups += [group.part(*one) for one in ranges]
-        out = bytearray(_MAGIC)
-        described = [group.written(self._source, out) for group in groups]
-        kept = {number: value for number, value in footer.items() if number != _ENTRIES}
-        kept[_NUM_ROWS] = from_int(Kind.I64, sum(to_int(one[_GROUP_ROWS]) for one in described))
-        kept[_ROW_GROUPS] = Value(Kind.LIST, Items(Kind.STRUCT, described))
-        end = write_struct(kept)
-        out += end + len(end).to_bytes(4, "little") + _MAGIC
-        return pa.py_buffer(bytes(out))
+        groups += [group.part(*one) for one in ranges]
+    out = bytearray(MAGIC)
+    described = [group.written(source, out) for group in groups]
+    kept = {number: value for number, value in footer.items() if number != _ENTRIES}
+    kept[_NUM_ROWS] = from_int(Kind.I64, sum(to_int(one[_GROUP_ROWS]) for one in described))
+    kept[_ROW_GROUPS] = Value(Kind.LIST, Items(Kind.STRUCT, described))
+    out += end_of_file(kept)
+    return pa.py_buffer(bytes(out))
 
 
 @dataclass(frozen=True, slots=True)

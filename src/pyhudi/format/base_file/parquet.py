@@ -25,7 +25,7 @@ from pyhudi.format.base_file import base_file_footer, base_file_writer
 from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
 from pyhudi.format.base_file.column_bounds import NanDetector, parquet_bounds
 from pyhudi.format.base_file.footer_union import NAN_KEY
-from pyhudi.format.base_file.page_selection import PageIndex
+from pyhudi.format.base_file.page_selection import select_pages
 from pyhudi.format.base_file.parquet_tail import TailBuffer, corrected_tail
 from pyhudi.format.corruption import as_corruption
 from pyhudi.format.text_encoding import has_text, valid_text
@@ -431,6 +431,6 @@ class FilteredFile:
         if not wanted or sum(len(rows) for _, rows in wanted) > _FEW_ROWS:
             return None
         try:
-            return PageIndex(self._source).select(wanted)
+            return select_pages(self._source, wanted)
         except FormatError:  # who reads all of it says what is wrong
             return None

@@ -14,9 +14,9 @@ from collections.abc import Collection
 from typing import Any
 
 from pyhudi.format.base_file.non_closing_sink import NonClosingSink
-from pyhudi.format.base_file.thrift_compact import Struct, read_struct, write_struct
+from pyhudi.format.base_file.parquet_metadata import end_of_file
+from pyhudi.format.base_file.thrift_compact import Struct, read_struct
 
-_MAGIC = b"PAR1"
 # field numbers of parquet.thrift
 _ROW_GROUPS, _COLUMNS, _META_DATA, _PATH, _STATISTICS, _ENCODING_STATS = 4, 1, 3, 3, 12, 13
 _COLUMN_INDEX = (6, 7)
@@ -64,8 +64,7 @@ def corrected_tail(end: bytes, nan: Collection[str], zeros: Collection[str]) -> 
                 _drop_bounds(chunk, described)
             if name in zeros:
                 described.pop(_ENCODING_STATS, None)
-    changed = write_struct(footer)
-    return end[: -8 - size] + changed + len(changed).to_bytes(4, "little") + _MAGIC
+    return end[: -8 - size] + end_of_file(footer)
 
 
 def _drop_bounds(chunk: Struct, described: Struct) -> None:

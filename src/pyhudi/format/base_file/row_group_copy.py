@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.footer_union import FooterUnion
+from pyhudi.format.base_file.parquet_metadata import MAGIC, end_of_file, read_file_metadata
 from pyhudi.format.base_file.thrift_compact import (
     Items,
     Kind,
@@ -32,8 +33,8 @@ from pyhudi.format.base_file.thrift_compact import (
 )
 from pyhudi.format.corruption import as_corruption
 
-_MAGIC = b"PAR1"
-_TAIL = 1 << 16
+_NEAR = 1 << 16
+"""Bytes between ranges up to which they are read in one request."""
 _PIECE = 8 << 20
 _MOST_ORDINALS = 0x7FFF
 # file metadata
@@ -100,7 +101,7 @@ class RowGroupCopier:
                 return reason
             if self._first is None:
                 self._first = {k: v for k, v in footer.items() if k not in (_ROW_GROUPS, _ENTRIES)}
-                self._write(_MAGIC)
+                self._write(MAGIC)
             indexes = _Ranges(source, [span for chunk in _chunks(footer) for span in _index_spans(chunk)])
             for group in footer[_ROW_GROUPS].data.values:
                 if to_int(group[_GROUP_ROWS]):
@@ -121,8 +122,7 @@ class RowGroupCopier:
             _ENTRIES: Value(Kind.LIST, Items(Kind.STRUCT, pairs)),
             _CREATED_BY: Value(Kind.BINARY, created_by),
         }
-        data = _written(footer)
-        self._write(data + len(data).to_bytes(4, "little") + _MAGIC)
+        self._write(end_of_file(footer))
         return CopiedFile(self._num_rows, self._position)
 
     def _obstacle(self, footer: Struct) -> str | None:
@@ -232,7 +232,7 @@ class _Ranges:
         self._source = source
         self._begin = min((offset for offset, _ in spans), default=0)
         size = max((offset + length for offset, length in spans), default=0) - self._begin
-        self._data = source.read_at(size, self._begin) if size <= _TAIL + 2 * sum(n for _, n in spans) else b""
+        self._data = source.read_at(size, self._begin) if size <= _NEAR + 2 * sum(n for _, n in spans) else b""
 
     def read(self, offset: int, length: int) -> bytes:
         """Read one of the ranges, or any other.
@@ -247,24 +247,6 @@ class _Ranges:
         if len(data) < length:
             raise FormatError(f"the Parquet file ends before byte {offset + length}, the end of an index")
         return data
-
-
-def read_file_metadata(source: Any) -> Struct | None:
-    """Return the footer of a Parquet file (random access); None if it is encrypted.
-
-    Raises:
-        FormatError: The file is not a Parquet file, or is corrupt.
-    """
-    size = source.size()
-    tail = source.read_at(min(size, _TAIL), max(0, size - _TAIL))
-    if tail[-4:] == b"PARE":
-        return None
-    length = int.from_bytes(tail[-8:-4], "little")
-    if len(tail) < 12 or tail[-4:] != _MAGIC or length + 12 > size:
-        raise FormatError(f"not a Parquet file: its {size} bytes end with {tail[-8:]!r}")
-    if length + 8 > len(tail):
-        tail = source.read_at(length + 8, size - length - 8)
-    return read_struct(tail[-8 - length : -8])
 
 
 def constant_chunk(name: str, text: str, rows: int) -> tuple[Struct, _Ranges]:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from pyhudi.errors import FormatError
-from pyhudi.format.base_file.page_selection import PageIndex
+from pyhudi.format.base_file.page_selection import select_pages
 from pyhudi.format.base_file.parquet import FilteredFile
 from tests.properties import examples
 
@@ -43,7 +43,7 @@ def _written(folder: Path, table: pa.Table | None = None, **options: Any) -> Pat
 
 def _selected(path: Path, wanted: dict[int, list[int]]) -> pa.Buffer | None:
     with pa.OSFile(str(path)) as source:
-        return PageIndex(source).select([(group, np.array(rows, np.int64)) for group, rows in wanted.items()])
+        return select_pages(source, [(group, np.array(rows, np.int64)) for group, rows in wanted.items()])
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])

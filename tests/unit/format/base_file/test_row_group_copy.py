@@ -13,7 +13,8 @@ import pytest
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.parquet import BaseFileWriter, ParquetOptions, read_footer
-from pyhudi.format.base_file.row_group_copy import RowGroupCopier, read_file_metadata
+from pyhudi.format.base_file.parquet_metadata import read_file_metadata
+from pyhudi.format.base_file.row_group_copy import RowGroupCopier
 from pyhudi.format.base_file.thrift_compact import read_struct, to_int
 from pyhudi.format.bloom_filter import DYNAMIC, SIMPLE, BloomFilter
 from pyhudi.format.bloom_filter_union import BloomFilterUnion
