@@ -181,7 +181,7 @@ def test_within_partitions(spark: SparkSession, tmp_path: Path, keys: str, index
     table = make_table(tmp_path, keys)
     rows = unique(incoming(1), keys, by_partition=True)
     df = keyed(spark, table, rows)
-    assert result(tag(df, table.slices, table.lookup(hoodie__index__type=index))) == expected(
+    assert result(tag(df, table.slices, table.lookup(hoodie__index__type=index)).rows) == expected(
         table, rows, keys.split(","), everywhere=False
     )
 
@@ -222,7 +222,7 @@ def test_everywhere(
         hoodie__simple__index__update__partition__path=str(moves).lower(),
         hoodie__bloom__index__update__partition__path=str(moves).lower(),
     )
-    found = result(tag(keyed(spark, table, rows), table.slices, lookup))
+    found = result(tag(keyed(spark, table, rows), table.slices, lookup).rows)
     assert found == expected(table, rows, keys.split(","), everywhere=True, moves=moves, ordered=ordered)
 
 
@@ -236,7 +236,7 @@ def test_everywhere(
 def test_other_ways_to_the_same(spark: SparkSession, tmp_path: Path, options: dict[str, str]) -> None:
     table = make_table(tmp_path, "a,b")
     rows = incoming(3)
-    found = result(tag(keyed(spark, table, rows), table.slices, table.lookup(**options)))
+    found = result(tag(keyed(spark, table, rows), table.slices, table.lookup(**options)).rows)
     assert found == expected(table, rows, ["a", "b"], everywhere=False)
 
 
@@ -245,7 +245,7 @@ def test_virtual_keys(spark: SparkSession, tmp_path: Path, keys: str, index: str
     table = make_table(tmp_path, keys, meta=False)
     everywhere = index.startswith("GLOBAL")
     rows = unique(incoming(4), keys, by_partition=not everywhere)
-    found = result(tag(keyed(spark, table, rows), table.slices, table.lookup(hoodie__index__type=index)))
+    found = result(tag(keyed(spark, table, rows), table.slices, table.lookup(hoodie__index__type=index)).rows)
     assert found == expected(table, rows, keys.split(","), everywhere=everywhere)
 
 
@@ -254,7 +254,7 @@ def test_files_of_narrower_types(spark: SparkSession, tmp_path: Path, meta: bool
     narrow = SCHEMA.set(0, pa.field("a", pa.int32()))
     table = make_table(tmp_path, "a,b", meta=meta, schema=narrow)
     rows = incoming(5)
-    assert result(tag(keyed(spark, table, rows), table.slices, table.lookup())) == expected(
+    assert result(tag(keyed(spark, table, rows), table.slices, table.lookup()).rows) == expected(
         table, rows, ["a", "b"], everywhere=False
     )
     mixed = make_table(tmp_path / "mixed", "a,b", meta=meta)
@@ -269,7 +269,7 @@ def test_files_of_narrower_types(spark: SparkSession, tmp_path: Path, meta: bool
     rows = [
         (*row[:3], "p0", *row[4:]) for row in unique([(*r[:3], "p0", *r[4:]) for r in rows], "a,b", by_partition=True)
     ]
-    assert result(tag(keyed(spark, mixed, rows), slices, mixed.lookup())) == expected(
+    assert result(tag(keyed(spark, mixed, rows), slices, mixed.lookup()).rows) == expected(
         mixed, rows, ["a", "b"], everywhere=False
     )
 
@@ -286,14 +286,14 @@ def test_keys_at_the_ends_of_their_types(
     rows += [(a, b, "s", "p1", 1, f"{a} {b}", False) for a, b in strangers]
     rows = unique(rows, "a,b", by_partition=True)
     lookup = table.lookup(pyhudi__index__broadcast__rows=broadcast)
-    found = result(tag(keyed(spark, table, rows), table.slices, lookup))
+    found = result(tag(keyed(spark, table, rows), table.slices, lookup).rows)
     assert found == expected(table, rows, ["a", "b"], everywhere=False)
 
 
 def test_null_parts_of_keys(spark: SparkSession, tmp_path: Path) -> None:
     table = make_table(tmp_path, "a,b")
     rows = [(None, 1, "s", "p0", 1, "v", False), (3, None, "s", "p1", 1, "w", False), *incoming(6, 50)]
-    found = result(tag(keyed(spark, table, rows), table.slices, table.lookup()))
+    found = result(tag(keyed(spark, table, rows), table.slices, table.lookup()).rows)
     assert found == expected(table, rows, ["a", "b"], everywhere=False)
 
 
@@ -302,9 +302,9 @@ def test_repeated_keys_in_the_batch(spark: SparkSession, tmp_path: Path) -> None
     rows = incoming(8, 60)
     later = [(*row[:4], 9, f"later {row[5]}", row[6]) for row in rows[:20]]
     df = keyed(spark, table, [*rows, *later]).coalesce(1)
-    merged = result(tag(df, table.slices, table.lookup(), combine=True))
+    merged = result(tag(df, table.slices, table.lookup(), combine=True).rows)
     assert merged == expected(table, later + rows[20:], ["a", "b"], everywhere=False)
-    kept = result(tag(df, table.slices, table.lookup()))
+    kept = result(tag(df, table.slices, table.lookup()).rows)
     assert kept == expected(table, rows + later, ["a", "b"], everywhere=False)
 
 
@@ -317,10 +317,10 @@ def test_nothing_to_find(spark: SparkSession, tmp_path: Path) -> None:
     )  # fmt: skip
     assert result(untagged(df)) == new
     empty = SLICE_SCHEMA.empty_table()
-    assert result(tag(df, empty, table.lookup())) == new
+    assert result(tag(df, empty, table.lookup()).rows) == new
     elsewhere = df.withColumn(PARTITION_PATH, F.lit("p9"))
-    assert [row[1] for row in result(tag(elsewhere, table.slices, table.lookup()))] == ["p9"] * len(new)
-    assert result(tag(df.limit(0), table.slices, table.lookup())) == []
+    assert [row[1] for row in result(tag(elsewhere, table.slices, table.lookup()).rows)] == ["p9"] * len(new)
+    assert result(tag(df.limit(0), table.slices, table.lookup()).rows) == []
     with pytest.raises(UnsupportedTableError, match=r"hoodie\.index\.type=BUCKET"):
         tag(df, table.slices, table.lookup(hoodie__index__type="BUCKET"))
 
@@ -333,7 +333,7 @@ def test_hard_deletes_win_over_newer_records(spark: SparkSession, tmp_path: Path
         "v", F.lit("")
     )
     lookup = table.lookup(hoodie__index__type="GLOBAL_SIMPLE")
-    found = result(tag(df, table.slices, lookup, hard_deletes=True))
+    found = result(tag(df, table.slices, lookup, hard_deletes=True).rows)
     assert len(found) == sum(len(table.places[str(key)]) for key in keys)
     assert all(row[2] and row[1] != "p3" for row in found)
 
@@ -343,4 +343,4 @@ def test_only_files_of_touched_partitions_are_read(spark: SparkSession, tmp_path
     for file in (tmp_path / "p0").iterdir():
         file.write_bytes(b"broken")
     rows = [row for row in incoming(10) if row[3] != "p0"]
-    assert result(tag(keyed(spark, table, rows), table.slices, table.lookup()))
+    assert result(tag(keyed(spark, table, rows), table.slices, table.lookup()).rows)

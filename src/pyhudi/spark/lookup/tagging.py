@@ -115,22 +115,8 @@ def tag(
     hard_deletes: bool = False,
     batch: Batch | None = None,
     keep: Keep = _lazy,
-) -> DataFrame:
-    """Return the rows of `tag_batch`."""
-    return tag_batch(rows, slices, lookup, combine=combine, hard_deletes=hard_deletes, batch=batch, keep=keep).rows
-
-
-def tag_batch(
-    rows: DataFrame,
-    slices: pa.Table,
-    lookup: KeyLookup,
-    *,
-    combine: bool = False,
-    hard_deletes: bool = False,
-    batch: Batch | None = None,
-    keep: Keep = _lazy,
 ) -> Tagged:
-    """The tagged rows.
+    """Tag rows with the places of their keys.
 
     *rows* have keys and ``_pyhudi_delete``; *slices* (SLICE_SCHEMA) are the file groups to search. *combine*: rows of
     one key are merged first (`dedupe`), which costs nothing when no key comes twice. *hard_deletes*: rows are deletes
@@ -195,7 +181,8 @@ def _tag_by_records(
     )
 
     def tag_moving(moving: DataFrame, old: pa.Table) -> DataFrame:
-        return tag(moving, old, replace(lookup, opts=opts, live=True, records=None), hard_deletes=hard_deletes)
+        lookup_by_scan = replace(lookup, opts=opts, live=True, records=None)
+        return tag(moving, old, lookup_by_scan, hard_deletes=hard_deletes).rows
 
     found, moved = tag_located(rows, located, slices, broadcast=small, tag_moving=tag_moving)
     if moved or located.most > 1:

@@ -215,7 +215,7 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame:
     policy = duplicate_policy(job)
     if policy is not DuplicatePolicy.NONE and job.client is not None and slices.num_rows:
         opts = job.opts.merged({options.INDEX_TYPE.key: IndexType.SIMPLE})
-        tagged = tag(rows, slices, KeyLookup(job.client, job.spec, job.merging, opts, live=True))
+        tagged = tag(rows, slices, KeyLookup(job.client, job.spec, job.merging, opts, live=True)).rows
         if policy is DuplicatePolicy.FAIL:
             count = tagged.where(F.col(FILE_ID).isNotNull()).count()
             if count:

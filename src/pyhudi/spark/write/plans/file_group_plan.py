@@ -24,7 +24,7 @@ from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_del
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
-from pyhudi.spark.lookup.tagging import KeyLookup, Tagged, tag_batch, untagged, untagged_batch
+from pyhudi.spark.lookup.tagging import KeyLookup, Tagged, tag, untagged, untagged_batch
 from pyhudi.spark.write.plans.partition_upsert_plan import (
     PartitionUpsertPlan,
     base_files,
@@ -303,7 +303,7 @@ def _tagged(
         *(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, records),
         stored_keys=job.stored_keys,
     )
-    found = tag_batch(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
+    found = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     if policy is DuplicatePolicy.DROP:
         return Tagged(found.rows.where(F.col(FILE_ID).isNull()))
     return found
