@@ -71,7 +71,7 @@ class Holder:
             return False
         stat = _stat(self.pid)
         if stat is None:
-            return not _is_there(self.pid)  # Processes of other users may be hidden.
+            return not process_exists(self.pid)  # Processes of other users may be hidden.
         state, started = stat
         return started != self.started or (state in _GONE and len(_threads(self.pid)) <= 1)
 
@@ -95,7 +95,8 @@ def _stat(pid: int) -> tuple[str, str] | None:
         return None
 
 
-def _is_there(pid: int) -> bool:
+def process_exists(pid: int) -> bool:
+    """Return whether this machine has a process of that number, of any user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -18,7 +18,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from pyhudi.spark.read.base_files.partition_folders import can_be_mounted
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.storage import Storage, open_sibling, open_storage
 from pyhudi.storage.local_storage import FSYNC_KEY
+from pyhudi.transaction.locks.lock_holder import process_exists
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +74,7 @@ class _Entry:
 
 
 class MergedLogCache:
-    """Files of merged log rows by the keys of slices (`cache_key`).
+    """Files of merged log rows by the keys of slices (`cache_keys`).
 
     Args:
         storage: the folder of the files.
@@ -88,15 +89,17 @@ class MergedLogCache:
         self._asked: dict[str, None] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: str) -> CachedLogs | None:
-        """Return the files of a slice, or None if it is not in the cache."""
+    def find(self, keys: Iterable[str]) -> dict[str, CachedLogs]:
+        """Return the files of those slices that are in the cache."""
+        found = {}
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is None:
-                return None
-            entry.used = time.monotonic()
-            self._latest[entry.file_group] = key
-            return entry.logs
+            for key in keys:
+                entry = self._entries.get(key)
+                if entry is not None:
+                    entry.used = time.monotonic()
+                    self._latest[entry.file_group] = key
+                    found[key] = entry.logs
+        return found
 
     def is_repeated(self, keys: Iterable[str]) -> bool:
         """Return whether all these slices were asked about before, and remember them."""
@@ -191,18 +194,8 @@ def remove_abandoned(parent: Path) -> None:
     for path in parent.glob(f"{_TEMPORARY}-*-*"):
         owner = path.name.split("-")[-2]
         with contextlib.suppress(OSError):
-            if owner.isdigit() and path.stat().st_uid == os.getuid() and not _is_running(int(owner)):
+            if owner.isdigit() and path.stat().st_uid == os.getuid() and not process_exists(int(owner)):
                 shutil.rmtree(path)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def cache_keys(table: Storage, context: SliceContext, slices: Iterable[FileSlice]) -> dict[tuple[str, str], str]:
@@ -216,8 +209,3 @@ def cache_keys(table: Storage, context: SliceContext, slices: Iterable[FileSlice
         own.update(cloudpickle.dumps(one))
         found[one.partition, one.file_id] = own.hexdigest()[:32]
     return found
-
-
-def missing(cache: MergedLogCache, keys: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
-    """Return the slices that are not in the cache."""
-    return [group for group, key in keys.items() if cache.get(key) is None]

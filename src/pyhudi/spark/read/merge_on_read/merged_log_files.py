@@ -8,13 +8,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.merge.row_replacement import replace_rows
-from pyhudi.spark.read.merge_on_read.row_exclusion import bitmap_words
+from pyhudi.spark.read.merge_on_read.row_exclusion import bitmap
 from pyhudi.storage import Storage
 
 NAME, WORDS = "file_name", "words"
@@ -49,20 +48,14 @@ class WriteMergedLogs:
         name = f"{key}-{secrets.token_hex(4)}"
         with _ParquetSink(self.folder, f"{name}-rows.parquet") as rows:
             replaced = replace_rows(self.context, file_slice, rows.write)
-        with _ParquetSink(self.folder, f"{name}-replaced.parquet") as bitmap:
+        with _ParquetSink(self.folder, f"{name}-replaced.parquet") as numbers:
             if len(replaced):
-                base_name = (file_slice.base_path or "").rpartition("/")[2]
-                bitmap.write(_bitmap(base_name, replaced))
-        status = [key, rows.written_path, rows.size, bitmap.written_path, bitmap.size]
+                base_name = pa.array([(file_slice.base_path or "").rpartition("/")[2]])
+                numbers.write(pa.RecordBatch.from_arrays([base_name, bitmap(replaced)], schema=REPLACED_SCHEMA))
+        status = [key, rows.written_path, rows.size, numbers.written_path, numbers.size]
         yield pa.RecordBatch.from_arrays(
             [pa.array([value], f.type) for value, f in zip(status, STATUS_SCHEMA, strict=True)], schema=STATUS_SCHEMA
         )
-
-
-def _bitmap(name: str, replaced: np.ndarray) -> pa.RecordBatch:
-    words = bitmap_words(replaced)
-    bits = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))
-    return pa.RecordBatch.from_arrays([pa.array([name]), bits], schema=REPLACED_SCHEMA)
 
 
 class _ParquetSink:

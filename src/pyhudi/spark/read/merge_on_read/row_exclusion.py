@@ -39,30 +39,12 @@ BITMAP_SCHEMA = pa.schema([(_KEY, pa.int64()), (_WORDS, pa.list_(pa.int64()))])
 """A row for each file with hidden rows: its number, and its bitmap."""
 
 
-def bitmap_of_file(number: int, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """Yield the bitmap of the hidden rows (ascending numbers) of a file, if there are any: bit ``n % 64`` of word
-    ``n // 64`` stands for row n."""
-    if not len(rows):
-        return
-    words = bitmap_words(rows)
-    bits = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))
-    yield pa.RecordBatch.from_arrays([pa.array([number]), bits], schema=BITMAP_SCHEMA)
-
-
-def bitmap_words(rows: np.ndarray) -> np.ndarray:
-    """Return the bitmap of some row numbers (ascending, at least one) as longs: bit ``n % 64`` of word ``n // 64``
-    stands for row n."""
+def bitmap(rows: np.ndarray) -> pa.ListArray:
+    """Return the bitmap of some row numbers (ascending, at least one) as an array with one list of longs: bit
+    ``n % 64`` of word ``n // 64`` stands for row n."""
     words = np.zeros((int(rows[-1]) >> 6) + 1, np.uint64)
     np.bitwise_or.at(words, rows >> 6, np.uint64(1) << (rows & 63).astype(np.uint64))
-    return words.view(np.int64)
-
-
-def left_out_by_bitmaps(rows: DataFrame, hidden: DataFrame) -> DataFrame:
-    """The rows of a scan with numbers of files and rows, less those of the bitmaps, and without these columns."""
-    # one text costs the driver less than a dozen calls
-    word = f"get({_WORDS}, int(shiftright({ROW_NUMBER}, 6)))"
-    is_hidden = sf.expr(f"{FILE_NUMBER} = {_KEY} AND getbit({word}, int({ROW_NUMBER} & 63)) = 1")
-    return without_numbers(rows.join(sf.broadcast(hidden), is_hidden, "left_anti"))
+    return pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words.view(np.int64)))
 
 
 def without_numbers(rows: DataFrame) -> DataFrame:
@@ -150,10 +132,15 @@ class Bitmaps:
         return BITMAP_SCHEMA
 
     def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
-        yield from bitmap_of_file(self.files.number(name), rows)
+        if len(rows):
+            number = pa.array([self.files.number(name)])
+            yield pa.RecordBatch.from_arrays([number, bitmap(rows)], schema=BITMAP_SCHEMA)
 
     def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
-        return left_out_by_bitmaps(rows, hidden)
+        # one text costs the driver less than a dozen calls
+        word = f"get({_WORDS}, int(shiftright({ROW_NUMBER}, 6)))"
+        is_hidden = sf.expr(f"{FILE_NUMBER} = {_KEY} AND getbit({word}, int({ROW_NUMBER} & 63)) = 1")
+        return without_numbers(rows.join(sf.broadcast(hidden), is_hidden, "left_anti"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,4 +160,4 @@ class ExcludedPositions:
 
     def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
         place = sf.col(FILE_NUMBER).bitwiseOR(sf.col(ROW_NUMBER))
-        return rows.join(sf.broadcast(hidden), place == sf.col(_PLACE), "left_anti").drop(FILE_NUMBER, ROW_NUMBER)
+        return without_numbers(rows.join(sf.broadcast(hidden), place == sf.col(_PLACE), "left_anti"))

@@ -30,7 +30,6 @@ from pyhudi.spark.read.merge_on_read.merged_log_cache import (
     MergedLogCache,
     cache_keys,
     merged_log_cache,
-    missing,
 )
 from pyhudi.spark.read.merge_on_read.merged_log_files import (
     NAME,
@@ -40,6 +39,7 @@ from pyhudi.spark.read.merge_on_read.merged_log_files import (
     WriteMergedLogs,
 )
 from pyhudi.spark.read.merge_on_read.row_exclusion import (
+    BITMAP_SCHEMA,
     LARGEST_WITH_BITMAPS,
     ExcludedRows,
     excluded_rows_form,
@@ -69,24 +69,26 @@ def single_scan(
         for the first time, or are too large to be merged before the rows are asked for.
     """
     context, with_logs = plan.merging, plan.with_logs()
-    if context is None or not _can_be_scanned(table, plan, with_logs, settings):
+    if context is None or not _can_be_scanned(plan, with_logs, settings):
         return None
     cache = merged_log_cache(spark, table.storage, settings)
     if cache is None:
         return None
     slices = [FileSlice.of(row) for row in with_logs.tasks.to_pylist()]
     keys = cache_keys(table.storage, context, slices)
-    absent = missing(cache, keys)
+    logs = cache.find(keys.values())
+    absent = [group for group, key in keys.items() if key not in logs]
     if absent and not (merges and _is_worth_merging(cache, with_logs, [keys[group] for group in absent], settings)):
         return None
+    if not _are_numbered_by_folders(table, plan, settings):
+        return None
     if absent:
-        _merge_logs(spark, table, _only(with_logs, absent), context, cache, keys)
-    cached = [(one, cache.get(keys[one.partition, one.file_id])) for one in slices]
-    return _read(spark, table, plan, settings, cache, [(one, logs) for one, logs in cached if logs is not None])
+        logs |= _merge_logs(spark, table, _only(with_logs, absent), context, cache, keys)
+    return _read(spark, table, plan, settings, cache, [(one, logs[keys[one.partition, one.file_id]]) for one in slices])
 
 
-def _can_be_scanned(table: PinnedTable, plan: ScanPlan, with_logs: ScanPlan, settings: Options) -> bool:
-    """True if Spark can number the rows of all base files, and folders the files."""
+def _can_be_scanned(plan: ScanPlan, with_logs: ScanPlan, settings: Options) -> bool:
+    """True if Spark can number the rows of all base files, and there are not too many."""
     if plan.commit_times is not None or read_engine(settings) is ReadEngine.ARROW:
         return False
     if (
@@ -99,8 +101,10 @@ def _can_be_scanned(table: PinnedTable, plan: ScanPlan, with_logs: ScanPlan, set
     if (pc.sum(with_logs.tasks["base_size"]).as_py() or 0) > LARGEST_WITH_BITMAPS:
         return False
     paths = pc.drop_null(plan.tasks["base_path"])
-    if not pc.all(pc.ends_with(paths, ".parquet")).as_py() and len(paths):
-        return False
+    return bool(pc.all(pc.ends_with(paths, ".parquet"), min_count=0).as_py())
+
+
+def _are_numbered_by_folders(table: PinnedTable, plan: ScanPlan, settings: Options) -> bool:
     ways = partition_columns(table, plan, settings, numbered=True)
     return ways is not None and all(way.numbered for way in ways)
 
@@ -127,13 +131,15 @@ def _merge_logs(
     context: SliceContext,
     cache: MergedLogCache,
     keys: dict[tuple[str, str], str],
-) -> None:
+) -> dict[str, CachedLogs]:
     """Write the files of slices, and add them to the cache. Runs a Spark job."""
-    groups = {keys[pair]: pair for pair in keys}
+    groups = {key: group for group, key in keys.items()}
     pieces = SlicePieces.of(plan, parallelism(spark), whole=False)
     status = run_on_slices(spark, pieces, WriteMergedLogs(context, cache.storage, keys), STATUS_SCHEMA)
-    for key, *logs in status.collect():
-        cache.add(key, (table.storage.uri(), *groups[key]), CachedLogs(*logs))
+    written = {key: CachedLogs(*logs) for key, *logs in status.collect()}
+    for key, logs in written.items():
+        cache.add(key, (table.storage.uri(), *groups[key]), logs)
+    return written
 
 
 def _read(
@@ -180,5 +186,5 @@ def _replaced_rows(spark: SparkSession, cache: MergedLogCache, paths: Sequence[s
     uris = [cache.storage.uri(path) for path in paths]
     with read_settings(spark, len(uris), uris[0]):
         found = FileReader(spark, spark_schema(REPLACED_SCHEMA)).read(uris)
-    number, words = form.schema.names
+    number, words = BITMAP_SCHEMA.names
     return found.select(form.files.of_name(sf.col(NAME)).alias(number), sf.col(WORDS).alias(words))
