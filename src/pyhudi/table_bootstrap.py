@@ -14,7 +14,7 @@ from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.metadata_bootstrap import ThreadRunner
 from pyhudi.storage import open_storage
-from pyhudi.write.unsupported_options import check_unsupported_options
+from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_result import WriteResult
 
 if TYPE_CHECKING:

@@ -40,13 +40,13 @@ from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy
 from pyhudi.transaction.suspended_transaction import ResumableTransaction, SuspendedTransaction
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
 from pyhudi.write.planning.existing_files import check_not_bucketed
-from pyhudi.write.unsupported_options import check_unsupported_options
+from pyhudi.write.settings.unsupported_options import check_unsupported_options
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_settings import write_context
+from pyhudi.write.tasks.write_tasks import bulk_insert_task
 from pyhudi.write.write_checks import check_writable
-from pyhudi.write.write_context import TaskId, WriteContext
 from pyhudi.write.write_operations import action_of, type_name
-from pyhudi.write.write_settings import write_context
 from pyhudi.write.write_status import decode_stats
-from pyhudi.write.write_tasks import bulk_insert_task
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -18,8 +18,8 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.write.settings.write_settings import partial_columns
 from pyhudi.write.write_operations import DELETING
-from pyhudi.write.write_settings import partial_columns
 
 FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
 """Operations that write new versions of existing base files, or log files."""

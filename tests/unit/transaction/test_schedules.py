@@ -50,7 +50,7 @@ from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.transaction.rollback.rollback_failed import newest
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.handles.marked_file import MarkedFile
-from pyhudi.write.log_settings import log_slices
+from pyhudi.write.settings.log_settings import log_slices
 from tests.properties import examples
 from tests.unit.transaction.simulation import (
     FAULTS,

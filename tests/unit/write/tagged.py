@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
-from pyhudi.write.write_context import TaskId
+from pyhudi.write.settings.write_context import TaskId
 
 FIRST, SECOND, THIRD = "20260101000000000", "20260102000000000", "20260103000000000"
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])

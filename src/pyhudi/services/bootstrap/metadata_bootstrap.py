@@ -23,10 +23,10 @@ from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.handles.skeleton_handle import SkeletonHandle
 from pyhudi.write.rows.bootstrap_source import SourceReader
-from pyhudi.write.write_context import TaskId
+from pyhudi.write.settings.write_context import TaskId
+from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.write_operations import action_of, type_name
 from pyhudi.write.write_result import WriteResult
-from pyhudi.write.write_settings import write_context
 from pyhudi.write.write_status import decode_stats, encode_stats
 
 if TYPE_CHECKING:

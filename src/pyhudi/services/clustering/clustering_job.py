@@ -38,10 +38,10 @@ from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
-from pyhudi.write.copy import copied_columns, write_copies, write_copies_to
-from pyhudi.write.stitch import stitch_files
-from pyhudi.write.write_context import TaskId, WriteContext
-from pyhudi.write.write_settings import write_context
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_settings import write_context
+from pyhudi.write.tasks.file_stitching import stitch_files
+from pyhudi.write.tasks.row_copy import copied_columns, write_copies, write_copies_to
 from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:

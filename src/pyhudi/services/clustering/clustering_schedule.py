@@ -26,7 +26,7 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
-from pyhudi.write.write_settings import max_file_size
+from pyhudi.write.settings.write_settings import max_file_size
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient

@@ -27,9 +27,9 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.write.handles.compaction_handle import compact_slice
 from pyhudi.write.handles.log_compaction_handle import compact_logs
-from pyhudi.write.log_settings import LogSettings
-from pyhudi.write.write_context import TaskId, WriteContext
-from pyhudi.write.write_settings import write_context
+from pyhudi.write.settings.log_settings import LogSettings
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:

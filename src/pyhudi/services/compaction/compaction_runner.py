@@ -24,7 +24,7 @@ from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlannedTransaction
-from pyhudi.write.write_context import TaskId
+from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import decode_stats, encode_stats
 from pyhudi.write.written_files import WrittenFiles
 

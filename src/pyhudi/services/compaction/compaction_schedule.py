@@ -26,7 +26,7 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, pending_clustering_groups
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy, newest, refuse_pending_restore
-from pyhudi.write.write_settings import max_file_size
+from pyhudi.write.settings.write_settings import max_file_size
 
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig

@@ -9,7 +9,7 @@ import zipimport
 import pyarrow as pa
 from pyspark import TaskContext
 
-from pyhudi.write.write_context import TaskId
+from pyhudi.write.settings.write_context import TaskId
 
 _settled_with: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Execution of the write tasks of `pyhudi.write.write_tasks` as Spark stages, and collection of their write stats."""
+"""Execution of the write tasks of `pyhudi.write.tasks` as Spark stages, and collection of their write stats."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.row_transport import pack
 from pyhudi.write.location_columns import STATUS
-from pyhudi.write.partition_upsert import PartitionLookup, partition_upsert_task
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.tasks.partition_upsert import PartitionLookup, partition_upsert_task
+from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
-from pyhudi.write.write_tasks import bulk_insert_task, upsert_task
 
 _STATUS_SCHEMA = f"{STATUS} binary"
 Batches = Iterable[pa.RecordBatch]

@@ -37,7 +37,7 @@ from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import STATUS
-from pyhudi.write.write_context import TaskId
+from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import decode_stats, encode_stats
 
 if TYPE_CHECKING:

@@ -48,11 +48,11 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.transaction import Transaction
-from pyhudi.write.copy import copied_columns, write_copies, write_copies_to
 from pyhudi.write.location_columns import FILE_ID
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_settings import write_context
+from pyhudi.write.tasks.row_copy import copied_columns, write_copies, write_copies_to
 from pyhudi.write.write_operations import type_name
-from pyhudi.write.write_settings import write_context
 from pyhudi.write.write_status import encode_stats
 
 if TYPE_CHECKING:

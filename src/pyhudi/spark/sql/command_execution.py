@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import NotAHudiTableError, QueryError, UnsupportedTableError
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql import alter_columns, ddl, dml, index_commands, show_commands
 from pyhudi.spark.sql.catalog import CatalogTable, find_table, others
+from pyhudi.spark.sql.commands import alter_columns, ddl, dml, index_ddl, show
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
-from pyhudi.spark.sql.query_rewriting import forget_view, prepare, remember_view
+from pyhudi.spark.sql.queries.query_rewriting import forget_view, prepare, remember_view
 from pyhudi.sql import statements as s
 from pyhudi.sql.statement_parser import parse
 
@@ -29,10 +29,10 @@ _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | Non
     s.AlterColumns: alter_columns.alter_columns,
     s.DropPartitions: ddl.drop_partitions,
     s.Truncate: ddl.truncate,
-    s.Show: show_commands.show,
-    s.Describe: show_commands.describe,
-    s.CreateIndex: index_commands.create_index,
-    s.DropIndex: index_commands.drop_index,
+    s.Show: show.show,
+    s.Describe: show.describe,
+    s.CreateIndex: index_ddl.create_index,
+    s.DropIndex: index_ddl.drop_index,
 }
 _ONLY_OURS = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
 
@@ -82,7 +82,7 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
         case s.DropTable():
             ddl.drop_table(spark, table, purge=statement.purge)
         case s.RefreshIndex():
-            index_commands.refresh_index(table, statement)
+            index_ddl.refresh_index(table, statement)
         case s.RefreshTable():
             pass  # every query looks at the table anew
         case s.UnsupportedAlter():

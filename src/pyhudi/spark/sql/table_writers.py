@@ -12,10 +12,10 @@ from pyhudi.config import options
 from pyhudi.errors import InvalidOptionError, QueryError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
-from pyhudi.spark.sql.ddl import create_new, create_table, replace_table
-from pyhudi.spark.sql.dml import insert_rows
+from pyhudi.spark.sql.commands.ddl import create_new, create_table, replace_table
+from pyhudi.spark.sql.commands.dml import insert_rows
 from pyhudi.spark.sql.passthrough_statements import spark_sql
-from pyhudi.spark.sql.query_rewriting import prepare, table_frame
+from pyhudi.spark.sql.queries.query_rewriting import prepare, table_frame
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.create_parser import PROVIDERS
 from pyhudi.sql.statements import CreateTable, Name

@@ -23,7 +23,7 @@ from pyhudi.spark.streaming.compactor import AsyncCompactor
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.write.unsupported_options import check_unsupported_options
+from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_operations import check_operation
 
 QUERY_ID = "sql.streaming.queryId"

@@ -60,7 +60,7 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.write.planning.existing_files import check_not_bucketed, sample_keys
-from pyhudi.write.unsupported_options import check_unsupported_options
+from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_checks import check_partial, check_table_exists, check_writable, warn_of_old_partitions
 from pyhudi.write.write_operations import check_operation, type_name
 from pyhudi.write.write_result import WriteResult

@@ -26,7 +26,7 @@ from pyhudi.table.bootstrap.bootstrap_index import FULL_BOOTSTRAP, SourceFile
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.handles.skeleton_handle import SkeletonHandle
 from pyhudi.write.rows.bootstrap_source import SourceReader
-from pyhudi.write.write_context import TaskId
+from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_result import WriteResult
 from pyhudi.write.write_status import encode_stats
 

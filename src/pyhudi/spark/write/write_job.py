@@ -35,10 +35,10 @@ from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
 from pyhudi.transaction.transaction import Transaction
-from pyhudi.write.write_context import WriteContext
+from pyhudi.write.settings.write_context import WriteContext
+from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.write_operations import action_of, type_name
 from pyhudi.write.write_result import WriteResult
-from pyhudi.write.write_settings import write_context
 
 _log = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.log_file_output import log_slice, open_log
 from pyhudi.write.location_columns import ROW
-from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows, deleted
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.log_settings import LogSettings
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat, log_stat
 
 

@@ -23,7 +23,7 @@ from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.marked_file import MarkedFile
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 
 class SequenceNumbers:

@@ -12,7 +12,7 @@ from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.create_handle import CreateHandle, task_file_ids
 from pyhudi.write.rows.dictionary_encoding import as_dictionaries, as_texts, dictionary_columns
 from pyhudi.write.rows.partition_spill import Codes, PartitionSpill
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat
 
 _CHUNK_ROWS = 131_072

@@ -20,8 +20,8 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.schema_evolution import conform
 from pyhudi.storage import Storage, join_path
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.change_log_settings import ChangeLogSettings
 from pyhudi.write.handles.marked_file import MarkedFile
+from pyhudi.write.settings.change_log_settings import ChangeLogSettings
 
 
 class ChangeLog:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.format.file_names import file_prefix_of, new_file_id
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat, file_stat
 
 _FIRST_RATIO = 0.3

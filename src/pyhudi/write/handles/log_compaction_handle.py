@@ -15,8 +15,8 @@ from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.write.handles.compaction_handle import with_reading
 from pyhudi.write.handles.log_file_output import log_slice, open_log
-from pyhudi.write.log_settings import LogSettings
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.log_settings import LogSettings
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat, log_stat
 
 

@@ -14,8 +14,8 @@ from pyhudi.format.file_names import next_log_version
 from pyhudi.format.log import LogSlice
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.marked_file import MarkedFile
-from pyhudi.write.log_settings import LogSettings
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.log_settings import LogSettings
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 
 def log_slice(

@@ -23,7 +23,7 @@ from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout
 from pyhudi.write.handles.change_log import ChangeLog
 from pyhudi.write.rows.base_file_batches import BaseReader, open_base
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows, deleted
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat, file_stat
 
 _TEXTS = pa.dictionary(pa.int32(), pa.string())

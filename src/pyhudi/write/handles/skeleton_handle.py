@@ -22,7 +22,7 @@ from pyhudi.table.bootstrap.bootstrap_index import SourceFile
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout
 from pyhudi.write.rows.bootstrap_source import SourceReader
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat, file_stat
 
 _AVRO = json.dumps(

@@ -44,7 +44,7 @@ from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.transaction.rollback.rollback_failed import Rollbacks
 from pyhudi.transaction.transaction import Transaction
-from pyhudi.write.write_context import TaskId
+from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import decode_stats
 from tests.golden.expected import NAMES, unpack
 from tests.unit.merge.mergers import First

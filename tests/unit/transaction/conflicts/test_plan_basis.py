@@ -19,7 +19,7 @@ from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.conflicts.conflict_resolution import pending_compaction_groups
 from pyhudi.transaction.conflicts.plan_basis import PlanBasis
-from pyhudi.write.log_settings import log_slices
+from pyhudi.write.settings.log_settings import log_slices
 from tests.unit.transaction.tables import OPTIONS, SCHEMA, Write, active, make_table
 
 DONE, SERVICE, LATER = "20260101000000000", "20260101000100000", "20260101000200000"

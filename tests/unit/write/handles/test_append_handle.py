@@ -32,12 +32,12 @@ from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
-from pyhudi.write.log_settings import LOG_SLICES_SCHEMA, LogSettings, appended_groups, log_slices
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, Sizing, fillable_small_files, smallest_files
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, plan_workload
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings, appended_groups, log_slices
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.tasks.write_tasks import upsert_task
 from pyhudi.write.write_status import decode_stats
-from pyhudi.write.write_tasks import upsert_task
 from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
 
 BASE = f"p/f-0_0-1-2_{FIRST}.parquet"

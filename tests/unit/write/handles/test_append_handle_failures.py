@@ -27,10 +27,10 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
-from pyhudi.write.log_settings import LogSettings, log_slices
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.log_settings import LogSettings, log_slices
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
-from pyhudi.write.write_tasks import bulk_insert_task, upsert_task
 from tests.tables import HandMadeTable
 
 MAX_CLOCK_SKEW = TIME_GENERATOR_MAX_CLOCK_SKEW_MS.key

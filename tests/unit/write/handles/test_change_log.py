@@ -16,7 +16,7 @@ from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.markers import Markers
-from pyhudi.write.change_log_settings import ChangeLogSettings
+from pyhudi.write.settings.change_log_settings import ChangeLogSettings
 from tests.properties import examples
 from tests.unit.write.handles.test_handles import SCHEMA, SECOND, Group
 

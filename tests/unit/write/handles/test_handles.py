@@ -23,9 +23,9 @@ from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.write.handles import bulk_insert_handle
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.rows.keyed_rows import KeyedWrite
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
-from pyhudi.write.write_tasks import bulk_insert_task, upsert_task
 from tests.properties import examples
 
 FIRST, SECOND = "20260101000000000", "20260102000000000"

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options
 from pyhudi.errors import QueryError
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.sql.queries.table_functions import locate
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.table_functions import locate
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.procedure_signatures import Signature
 from pyhudi.table.meta_client import TableMetaClient

@@ -11,7 +11,7 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.spark.sql.table_functions import locate
+from pyhudi.spark.sql.queries.table_functions import locate
 from pyhudi.spark.sql.table_writers import save_as_table
 from pyhudi.sql.procedure_signatures import signature_of, signatures
 from pyhudi.sql.table_properties import registered_properties, table_options

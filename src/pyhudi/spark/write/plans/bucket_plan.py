@@ -58,11 +58,11 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.conflict_resolution import pending_compaction_groups
 from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
-from pyhudi.write.log_settings import log_slices
 from pyhudi.write.planning.existing_files import check_buckets
 from pyhudi.write.rows.keyed_rows import KeyedWrite
+from pyhudi.write.settings.log_settings import log_slices
+from pyhudi.write.settings.write_context import WriteContext
 from pyhudi.write.write_checks import check_log_free
-from pyhudi.write.write_context import WriteContext
 from pyhudi.write.write_operations import REPLACING, type_name
 
 _BUCKET, _KNOWN_ID = "_pyhudi_bucket", "_pyhudi_known_id"

@@ -52,15 +52,15 @@ from pyhudi.transaction.conflicts.conflict_resolution import (
 )
 from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.write.location_columns import DELETE, FILE_ID
-from pyhudi.write.log_settings import LOG_SLICES_SCHEMA, appended_groups, log_slices
-from pyhudi.write.partition_upsert import PartitionLookup
 from pyhudi.write.planning.existing_files import LogContents
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, average_record_size, smallest_files
 from pyhudi.write.planning.workload_profile import Workload, plan_workload, profile_stats
 from pyhudi.write.rows.keyed_rows import KeyedWrite
+from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, appended_groups, log_slices
+from pyhudi.write.settings.write_settings import sizing
+from pyhudi.write.tasks.partition_upsert import PartitionLookup
 from pyhudi.write.write_checks import check_log_free
 from pyhudi.write.write_operations import type_name
-from pyhudi.write.write_settings import sizing
 
 _SIZE_HISTORY = 5
 """Commits that are asked for the size of records, as the original does."""

@@ -34,8 +34,8 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
-from pyhudi.write.partition_upsert import BASES_SCHEMA, PartitionLookup
 from pyhudi.write.planning.existing_files import LogContents
+from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup
 from pyhudi.write.write_operations import type_name
 
 _WITHOUT_KEYS = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS})

@@ -15,7 +15,7 @@ from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.index_engines import spark_builder
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.dml import write_options
+from pyhudi.spark.sql.commands.dml import write_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import CreateIndex, DropIndex, RefreshIndex
 from pyhudi.storage import open_storage

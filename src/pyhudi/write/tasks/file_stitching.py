@@ -26,7 +26,7 @@ from pyhudi.write.write_status import Stat, file_stat
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyhudi.write.write_context import TaskId, WriteContext
+    from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from pyhudi.write.handles.merge_handle import MergeHandle
 from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey, GroupRows
 from pyhudi.write.rows.keyed_rows import KeyedRows, base_keys, buffer_rows
 from pyhudi.write.rows.spillable_rows import SpillableRows
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat, encode_stats
 
 

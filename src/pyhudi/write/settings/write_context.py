@@ -16,9 +16,9 @@ from pyhudi.schema.column_names import FileNames
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import Storage
 from pyhudi.table.schema_history import ColumnNamesByInstant
-from pyhudi.write.change_log_settings import ChangeLogSettings
-from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.rows.keyed_rows import KeyedWrite
+from pyhudi.write.settings.change_log_settings import ChangeLogSettings
+from pyhudi.write.settings.log_settings import LogSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
-from pyhudi.write.log_settings import LOG_SLICES_SCHEMA, LogSettings
-from pyhudi.write.partition_upsert import BASES_SCHEMA, PartitionLookup, partition_upsert_task
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, Sizing
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, partition_upsert_task
 from pyhudi.write.write_status import decode_stats
 from tests.properties import examples
 from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD

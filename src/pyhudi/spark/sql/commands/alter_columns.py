@@ -18,8 +18,8 @@ from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable, update_columns
-from pyhudi.spark.sql.declared_columns import declared_schema
-from pyhudi.spark.sql.dml import write_options
+from pyhudi.spark.sql.commands.declared_columns import declared_schema
+from pyhudi.spark.sql.commands.dml import write_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import AddColumn, AlterColumns, ChangeColumn, ColumnChange, DropColumn, RenameColumn
 from pyhudi.table.meta_client import TableMetaClient

@@ -18,7 +18,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
-from pyhudi.spark.sql.query_rewriting import prepare
+from pyhudi.spark.sql.queries.query_rewriting import prepare
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import key_spec, write

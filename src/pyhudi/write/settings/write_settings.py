@@ -21,10 +21,10 @@ from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.write.change_log_settings import ChangeLogSettings
-from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.planning.small_files import Sizing
-from pyhudi.write.write_context import WriteContext
+from pyhudi.write.settings.change_log_settings import ChangeLogSettings
+from pyhudi.write.settings.log_settings import LogSettings
+from pyhudi.write.settings.write_context import WriteContext
 from pyhudi.write.write_operations import REPLACING
 
 

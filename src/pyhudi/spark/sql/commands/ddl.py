@@ -30,10 +30,10 @@ from pyhudi.spark.sql.catalog import (
     unregister,
     update_columns,
 )
-from pyhudi.spark.sql.declared_columns import declared_schema
-from pyhudi.spark.sql.dml import own_schema, write_options
+from pyhudi.spark.sql.commands.declared_columns import declared_schema
+from pyhudi.spark.sql.commands.dml import own_schema, write_options
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
-from pyhudi.spark.sql.query_rewriting import prepare
+from pyhudi.spark.sql.queries.query_rewriting import prepare
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import write

@@ -23,9 +23,9 @@ from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload, plan
 from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey
 from pyhudi.write.rows.keyed_rows import KeyIndex, LocatedRows, base_keys, buffer_rows
 from pyhudi.write.rows.spillable_rows import Index, SpillableRows
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.tasks.write_tasks import GroupWriter
 from pyhudi.write.write_status import encode_stats
-from pyhudi.write.write_tasks import GroupWriter
 
 BASES_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("base_size", pa.int64())]

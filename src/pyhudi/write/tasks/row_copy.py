@@ -10,7 +10,7 @@ from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from pyhudi.schema.schema_evolution import conform
 from pyhudi.write.handles.create_handle import CreateHandle, task_file_ids
 from pyhudi.write.rows.dictionary_encoding import as_dictionaries, dictionary_columns
-from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import Stat
 
 _COPIED = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)

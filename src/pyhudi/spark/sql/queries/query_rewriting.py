@@ -16,9 +16,9 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.sql.catalog import CatalogTable, CatalogView, find
 from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
-from pyhudi.spark.sql.semi_join_pruning import TableRead, joined_predicate
+from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predicate
+from pyhudi.spark.sql.queries.table_functions import run_table_function
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.table_functions import run_table_function
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import Reference, find_references, replaced
 from pyhudi.table.meta_client import TableMetaClient

@@ -12,8 +12,8 @@ from pyhudi.config import Options, options
 from pyhudi.errors import QueryError
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
-from pyhudi.spark.sql.metadata_records import metadata_records
 from pyhudi.spark.sql.passthrough_statements import result
+from pyhudi.spark.sql.queries.metadata_records import metadata_records
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
