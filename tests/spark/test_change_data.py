@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import pyhudi
 from pyhudi.errors import QueryError
 from pyhudi.hudi_table import HudiTable
+from pyhudi.spark.read import change_frame
 
 INCREMENTAL = {
     "hoodie.datasource.query.type": "incremental",
@@ -31,7 +32,9 @@ def _collected(frame: DataFrame) -> list[tuple[str, object, object]]:
     return _images([tuple(row) for row in frame.collect()])
 
 
-def test_ways_to_ask(spark: SparkSession, tmp_path: Path) -> None:
+def test_ways_to_ask(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = str(tmp_path / "t")
     pyhudi.activate(spark)
     spark.sql(
@@ -58,6 +61,14 @@ def test_ways_to_ask(spark: SparkSession, tmp_path: Path) -> None:
         since = begin["completed"] or begin["requested"]
         last = HudiTable.for_path(path).changes(since).to_arrow().to_pylist()
         assert _images([tuple(row.values()) for row in last]) == [("u", 12.0, 13.0)]
+        # few changes are read by the driver, more by tasks
+        for small in (change_frame._SMALL, 0):
+            monkeypatch.setattr(change_frame, "_SMALL", small)
+            capsys.readouterr()
+            frame = HudiTable.for_path(path).changes(since).to_spark(spark)
+            frame.explain()
+            assert ("MapInArrow" in capsys.readouterr().out) == (not small)
+            assert _collected(frame) == [("u", 12.0, 13.0)]
         for log in Path(path).rglob("*.cdc"):
             log.unlink()
         with pytest.raises(QueryError, match=r"are no longer available: 1 files .*\.cdc"):

@@ -23,10 +23,11 @@ CHANGED_FILES = pa.schema(
         ("file_id", pa.string()),
         ("paths", pa.list_(pa.string())),
         ("written", pa.string()),
+        ("logged_bytes", pa.int64()),
     ]
 )
 """One row per file group that a commit changed. ``paths``: the change log, or the written log files; ``written``: the
-written base file."""
+written base file; ``logged_bytes``: the size of the change log, null if it is not known."""
 
 
 class ChangeCase(StrEnum):
@@ -73,7 +74,15 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     single = pa.ListArray.from_arrays(pa.array(range(len(own) + 1), pa.int32()), own)
     paths = pc.if_else(is_log, single, _change_paths(stats))
     instants = pa.repeat(instant, stats.num_rows)
-    columns = [instants, case, _flat(stats["partitionPath"]), _flat(stats["fileId"]), paths, written]
+    columns = [
+        instants,
+        case,
+        _flat(stats["partitionPath"]),
+        _flat(stats["fileId"]),
+        paths,
+        written,
+        _change_bytes(stats),
+    ]
     table = pa.Table.from_arrays(columns, schema=CHANGED_FILES)
     return pa.concat_tables([_one_for_each_group(_with_data(table, stats, is_log)), _replaced(instant, metadata)])
 
@@ -83,6 +92,15 @@ def _change_paths(stats: pa.Table) -> pa.ListArray:
     lengths = pc.fill_null(pc.list_value_length(change_stats), 0)
     offsets = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int32()), lengths.cast(pa.int32())]))
     return pa.ListArray.from_arrays(offsets, pc.struct_field(change_stats.flatten(), "key"))
+
+
+def _change_bytes(stats: pa.Table) -> pa.Array:
+    """Bytes of each change log."""
+    found = _flat(stats["cdcStats"]).cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
+    sizes = pa.table({"row": pc.list_parent_indices(found), "size": pc.struct_field(found.flatten(), "value")})
+    summed = sizes.group_by("row").aggregate([("size", "sum")])
+    at = pc.index_in(pa.array(range(len(found)), pa.int64()), value_set=_flat(summed["row"]).cast(pa.int64()))
+    return _flat(summed["size_sum"]).cast(pa.int64()).take(at)
 
 
 def _with_data(table: pa.Table, stats: pa.Table, is_log: pa.Array) -> pa.Table:
@@ -102,7 +120,8 @@ def _one_for_each_group(table: pa.Table) -> pa.Table:
     )
     keys = ["instant", "case", "partition", "file_id"]
     joined = flat.group_by(keys, use_threads=False).aggregate([("path", "list")])
-    columns = [*(joined[key] for key in keys), joined["path_list"], pa.nulls(joined.num_rows, pa.string())]
+    nothing = [pa.nulls(joined.num_rows, kind) for kind in (pa.string(), pa.int64())]
+    columns = [*(joined[key] for key in keys), joined["path_list"], *nothing]
     others = table.filter(pc.not_equal(table["case"], ChangeCase.LOG_FILE))
     return pa.concat_tables([others, pa.Table.from_arrays(columns, schema=CHANGED_FILES)])
 
@@ -119,6 +138,7 @@ def _replaced(instant: str, metadata: CommitMetadata) -> pa.Table:
         gone["file_id"],
         pa.array([[]] * count, pa.list_(pa.string())),
         pa.nulls(count, pa.string()),
+        pa.nulls(count, pa.int64()),
     ]
     return pa.Table.from_arrays(columns, schema=CHANGED_FILES)
 

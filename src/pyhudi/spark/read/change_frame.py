@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.config.enums import CdcMode
+from pyhudi.read.changes.change_cases import ChangeCase
 from pyhudi.read.changes.change_plan import ChangePlan
 from pyhudi.read.changes.change_reader import ChangeReader
+from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.spark_types import spark_schema
 
+_SMALL = 4 * 1024 * 1024
+"""Bytes of change logs up to which the driver reads them, and the result is a local relation."""
 _TASKS_PER_CORE = 4
 """Pieces for each core, so that cores which are done sooner take more."""
 
@@ -20,6 +26,9 @@ _TASKS_PER_CORE = 4
 def change_frame(spark: SparkSession, plan: ChangePlan) -> DataFrame:
     """Return the changes of a plan: columns op, ts_ms, before, after."""
     schema = spark_schema(plan.output_schema)
+    if _is_small(plan):
+        batches = (batch for task in plan.tasks.to_pylist() for batch in ChangeReader.of(plan).read(task))
+        return small_frame(spark, pa.Table.from_batches(list(batches), plan.output_schema))
     count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
     if not count:
         return spark.createDataFrame([], schema)
@@ -37,6 +46,15 @@ def change_frame(spark: SparkSession, plan: ChangePlan) -> DataFrame:
                     yield from reader.read(task)
 
     return spark.range(0, count, 1, count).mapInArrow(run, schema)
+
+
+def _is_small(plan: ChangePlan) -> bool:
+    """True if change logs tell all, and have so few bytes that reading them takes less time than a Spark job."""
+    logged = pc.equal(plan.tasks["case"], ChangeCase.AS_IS)
+    if plan.mode is not CdcMode.DATA_BEFORE_AFTER or not pc.all(logged, min_count=1).as_py():
+        return False
+    size = pc.sum(plan.tasks["logged_bytes"], skip_nulls=False).as_py()
+    return size is not None and size <= _SMALL
 
 
 def _packed(tasks: pa.Table) -> bytes:

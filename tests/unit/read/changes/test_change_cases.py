@@ -34,6 +34,7 @@ def test_cases(operation: str, found: dict[str, Any], case: str) -> None:
     assert row["written"] == (found["path"] if is_base else None)
     log = {"AS_IS": [f"p/{LOG}.cdc"], "LOG_FILE": [f"p/{LOG}"]}
     assert (row["paths"] or []) == log.get(case, [])
+    assert row["logged_bytes"] == (7 if case == "AS_IS" else None)
 
 
 def test_log_files_of_a_group_are_one_change_and_empty_ones_none() -> None:
