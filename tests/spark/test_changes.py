@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 from tests.cases import seldom
@@ -22,6 +23,10 @@ from pyhudi.errors import (
     SchemaMismatchError,
 )
 from pyhudi.spark.dml import merge as merge_module
+from pyhudi.spark.write.plans import file_group_plan
+from pyhudi.spark.write.plans.row_routing import count_rows
+from pyhudi.spark.write.row_changes import with_base_paths
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA
 
 COLUMNS = "id int, city string, fare bigint, note struct<a:int,b:string>"
 KEYED = {
@@ -220,13 +225,88 @@ def test_a_merge_by_key_is_an_upsert(spark, tmp_path, monkeypatch, kind):
         table = HudiTable.create(str(tmp_path / name), {**TABLES, "event-time": BY_EVENT_TIME}[kind])
         table.bulk_insert(frame(spark, *FIRST))
         if condition is None and kind not in ("record-index", "bucket"):
-            monkeypatch.setattr(merge_module, "_counted", None)
+            monkeypatch.setattr(merge_module, "count_changes", None)
         merge = table.merge(source, BY_KEY).when_matched_update_all(condition)
         done = merge.when_not_matched_insert_all(condition).execute()
         found.append((rows(table), done.rows_matched, done.rows_updated, done.rows_inserted, done.rows_deleted))
     assert found[0] == found[1]
     assert found[0][1:] == (2, 2, 2, 0)
     assert found[0][0][0][2] == (10 if kind == "event-time" else 9)
+
+
+def test_pairs_and_what_is_left_of_the_source(spark, tmp_path):
+    """Rows that match by no key, several source rows of a row, source rows without any, and clauses that take none."""
+    table = made(spark, tmp_path / "t", "cow")
+    given = (1, "Oslo", 100, None), (2, "Oslo", 7, None), (None, "Moss", 9, None), (8, "Moss", 4, None)
+    merge = table.merge(frame(spark, *given).alias("s"), "target.id = s.id")
+    # the table has no values for rows that it does not have
+    inserted = {"id": "coalesce(s.id, 90)", "city": "s.city", "fare": "coalesce(target.fare, s.fare)"}
+    done = (
+        merge.when_matched_delete("s.fare < target.fare - 50")
+        .when_matched_update({"fare": "target.fare + s.fare"}, "s.fare >= 100")
+        .when_not_matched_insert(inserted, "s.fare > 4")
+        .execute()
+    )
+    # id 2 matches, so that it is not inserted, though no clause takes it
+    assert (done.rows_updated, done.rows_inserted, done.rows_deleted) == (1, 1, 0)
+    assert rows(table) == [(1, "Oslo", 110, (1, "x")), *FIRST[1:], (90, "Moss", 9, None)]
+    # of a row that two pairs delete one is deleted; another join than by equal values
+    twice = frame(spark, (5, "x", 30, None), (6, "x", 30, None)).alias("s")
+    done = table.merge(twice, "target.fare >= s.fare and target.id < 5").when_matched_delete().execute()
+    assert (done.rows_matched, done.rows_deleted) == (3, 3)
+    assert [row[0] for row in rows(table)] == [2, 90]
+    with pytest.raises(AmbiguousMergeError, match="record key '90'"):
+        table.merge(twice, "target.fare < s.fare").when_matched_update({"fare": "s.fare"}).execute()
+    # only new rows; one of them twice
+    new = frame(spark, (2, "Oslo", 1, None), (3, "Oslo", 1, None), (3, "Oslo", 1, None)).alias("s")
+    done = table.merge(new, "target.id = s.id").when_not_matched_insert_all().execute()
+    assert done.rows_matched == 0
+    assert [row[0] for row in rows(table)] == [2, 3, 90]
+    nothing = frame(spark, (4, "Oslo", 1, None)).where("false").alias("s")
+    done = table.merge(nothing, "target.id = s.id").when_not_matched_insert_all().execute()
+    assert (done.rows_matched, done.rows_inserted) == (0, 0)
+    assert table.validate_metadata().num_rows == 0
+
+
+@pytest.mark.parametrize("per_core", [4, 0], ids=["few-groups", "counted"])
+def test_rows_are_changed_at_their_places(spark, tmp_path, monkeypatch, per_core):
+    """Of two rows with one key, which an insert may make, the one is changed that meets the condition."""
+    monkeypatch.setattr(file_group_plan, "_GROUPS_PER_CORE", per_core)
+    counted = []
+    monkeypatch.setattr(file_group_plan, "count_rows", lambda rows: counted.append(1) or count_rows(rows))
+    table = HudiTable.create(str(tmp_path / "t"), KEYED)
+    table.bulk_insert(frame(spark, *FIRST, (1, "Oslo", 11, None)).coalesce(1))
+    assert table.update({"fare": "fare + 100"}, "fare = 11").rows_updated == 1
+    assert table.delete("id = 1 and fare < 100").rows_deleted == 1
+    assert table.update({"fare": "0"}, "length(city) > 100").rows_updated == 0
+    assert bool(counted) == (not per_core)
+    assert rows(table) == [(1, "Oslo", 111, None), *FIRST[1:]]
+    with pytest.raises(Exception, match="no number"):
+        table.update({"fare": "if(id > 1, raise_error('no number'), 1)"})
+    assert rows(table) == [(1, "Oslo", 111, None), *FIRST[1:]]
+    assert table.validate_metadata().num_rows == 0
+
+
+def test_file_groups_that_were_rewritten_since_they_were_read():
+    schema = COUNTS_SCHEMA
+    counts = pa.Table.from_pylist(
+        [
+            {"partition": "p", "file_id": "f", "base_path": None, "rows": 2},
+            {"partition": "p", "file_id": "f", "base_path": "p/f_2.parquet", "rows": 3},
+            {"partition": "p", "file_id": None, "base_path": None, "rows": 4},
+        ],
+        schema,
+    )
+    slices = pa.table({"partition": ["p", "p"], "file_id": ["e", "f"], "base_path": ["p/e_1.parquet", "p/f_2.parquet"]})
+    found = with_base_paths(counts, slices, slices).to_pylist()
+    assert [(row["file_id"], row["base_path"], row["rows"]) for row in found] == [
+        ("f", "p/f_2.parquet", 5),
+        (None, None, 4),
+    ]
+    older = slices.set_column(2, "base_path", [["p/e_1.parquet", "p/f_1.parquet"]])
+    for now, read in ((slices.slice(0, 1), None), (slices, older), (slices, older.slice(0, 1))):
+        with pytest.raises(ConflictError, match="concurrently changed file group 'f' of partition 'p'"):
+            with_base_paths(counts, now, read)
 
 
 def test_what_only_a_join_can_merge(spark, tmp_path):

@@ -16,6 +16,7 @@ from pyhudi.config.enums import TableType
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.execution import write_stages
 from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.spark.write.plans import partition_upsert_plan
 from pyhudi.spark.write.plans.partition_upsert_plan import is_cheaper
 
 OFF = {"pyhudi__index__task__rows": "0"}
@@ -64,8 +65,15 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ],
 )
 def test_writes_against_a_dict(
-    spark: SparkSession, tmp_path: Path, sent: list[str], kind: str, version: int, more: dict[str, str]
+    spark: SparkSession,
+    tmp_path: Path,
+    sent: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    version: int,
+    more: dict[str, str],
 ) -> None:
+    monkeypatch.setattr(partition_upsert_plan, "_SHARED", 1)  # files of a partition are written by several tasks
     path, model, dice = str(tmp_path / "t"), Model(), random.Random(version + len(more))
     for number in range(5):
         # ties are told apart by the values, which are the greater the later they come

@@ -17,6 +17,22 @@ def equated_columns(on: str, target: str) -> frozenset[str] | None:
         Names in lower case; None if there is another condition, or a column with another name on the other side, or
         sqlglot is missing.
     """
+    found = equalities(on, target)
+    if found is None or any(own != other for own, other in found):
+        return None
+    return frozenset(own for own, _ in found)
+
+
+def equalities(on: str, target: str) -> frozenset[tuple[str, str]] | None:
+    """Return the pairs of columns that a condition requires to be equal, if it has no other conditions.
+
+    Args:
+        on: SQL such as ``t.id = s.number AND t.day = s.day``.
+        target: Name of one side.
+
+    Returns:
+        Names in lower case, that of the target first; None if there is another condition, or sqlglot is missing.
+    """
     if find_spec("sqlglot") is None:
         return None
     import sqlglot
@@ -27,16 +43,16 @@ def equated_columns(on: str, target: str) -> frozenset[str] | None:
         tree = sqlglot.parse_one(on, read="spark")
     except SqlglotError:
         return None
-    columns: set[str] = set()
+    found: set[tuple[str, str]] = set()
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
-        name = _equated(part.unnest(), target.lower())
-        if name is None:
+        pair = _equality(part.unnest(), target.lower())
+        if pair is None:
             return None
-        columns.add(name)
-    return frozenset(columns)
+        found.add(pair)
+    return frozenset(found)
 
 
-def _equated(part: Any, target: str) -> str | None:
+def _equality(part: Any, target: str) -> tuple[str, str] | None:
     from sqlglot import exp
 
     if not isinstance(part, exp.EQ):
@@ -44,6 +60,8 @@ def _equated(part: Any, target: str) -> str | None:
     sides = [part.this, part.expression]
     if not all(isinstance(side, exp.Column) and len(side.parts) == 2 for side in sides):
         return None
-    if len({side.name.lower() for side in sides}) > 1 or sum(side.table.lower() == target for side in sides) != 1:
+    own = [side.table.lower() == target for side in sides]
+    if sum(own) != 1:
         return None
-    return str(part.this.name.lower())
+    first, second = sides if own[0] else reversed(sides)
+    return str(first.name.lower()), str(second.name.lower())

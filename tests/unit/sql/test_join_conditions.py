@@ -1,4 +1,4 @@
-"""Conditions of MERGE that compare columns of the same name."""
+"""Conditions of MERGE that compare columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from pyhudi.sql.join_conditions import equated_columns
+from pyhudi.sql.join_conditions import equalities, equated_columns
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,17 @@ from pyhudi.sql.join_conditions import equated_columns
 )
 def test_equated_columns(on, columns):
     assert equated_columns(on, "t") == columns
+
+
+@pytest.mark.parametrize(
+    ("on", "pairs"),
+    [
+        ("t.id = s.id and s.Key = T.number", {("id", "id"), ("number", "key")}),
+        ("t.id = s.key and t.id = s.id", {("id", "key"), ("id", "id")}),
+        ("t.id = s.id and s.x > 1", None),
+        ("t.id = s.id + 1", None),
+        ("s.id = s.key", None),
+    ],
+)
+def test_equalities(on, pairs):
+    assert equalities(on, "t") == pairs

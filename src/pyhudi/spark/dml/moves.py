@@ -14,7 +14,7 @@ from pyhudi.spark.execution.cached_frames import Cached
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.row_changes import STORED_PATH
-from pyhudi.write.location_columns import DELETE
+from pyhudi.write.location_columns import DELETE, ROW
 
 _OLD, _NEW, _VERSIONS = "_pyhudi_old", "_pyhudi_new", "_pyhudi_versions"
 
@@ -47,7 +47,7 @@ def moved_apart(
     names = list(own)
     moved = F.col(STORED_PATH).isNotNull() & ~F.col(DELETE) & (F.col(STORED_PATH) != F.col(PARTITION_PATH))
     stays = [F.col(name) for name in target.helpers]
-    goes = [F.lit(None).cast("string").alias(name) for name in target.helpers]
+    goes = [F.lit(None).cast("bigint" if name == ROW else "string").alias(name) for name in target.helpers]
     fields = [F.col(quoted([name])) for name in names]
     back = [F.col(quoted([_OLD, name])).alias(name) for name in names]
     as_is = F.struct(*fields, *stays, F.col(DELETE).alias(DELETE))

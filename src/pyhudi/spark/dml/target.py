@@ -10,17 +10,19 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import IndexType
+from pyhudi.config.enums import IndexType, TableType
 from pyhudi.errors import ConfigError
 from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.read.dataframe_reader import dataframe
+from pyhudi.spark.read.dataframe_reader import dataframe, positioned_rows
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.spark_types import spark_schema
@@ -28,49 +30,72 @@ from pyhudi.spark.write.dataframe_writer import key_spec
 from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet, completed_instants
-from pyhudi.write.location_columns import FILE_ID
+from pyhudi.write.location_columns import FILE_ID, ROW
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A table as a statement reads and changes it.
+class PinnedTarget:
+    """A table at one snapshot, of which no files are chosen yet.
 
     Args:
         client: The table.
         opts: Options of the statement, with those of the session's storage.
+        table: The snapshot.
         spec: How its keys are made.
         schema: Its own columns, as Spark has them.
-        rows: Its rows: own columns, then `STORED_KEY`, `STORED_PATH`, and `FILE_ID` if ``placed``.
-        placed: Whether rows say which file group they are in.
-        reads: What ``rows`` were read from.
     """
 
     client: TableMetaClient
     opts: Options
+    table: PinnedTable
     spec: KeySpec
     schema: StructType
-    rows: DataFrame
-    placed: bool
-    reads: ReadSet
 
     @classmethod
-    def pin(cls, spark: SparkSession, path: str, given: Options, where: str | None = None) -> Target:
+    def pin(cls, spark: SparkSession, path: str, given: Options) -> PinnedTarget:
         """Pin the table at its newest snapshot.
 
         Args:
             spark: The session that reads it.
             path: The table's address.
             given: Options of the statement.
-            where: SQL condition on the table's own columns; only rows that meet it are read, and only from file groups
-                that may have such.
+
+        Raises:
+            ConfigError: It has no columns.
         """
         opts = Options.parse({**session_settings(spark, path), **given})
         client = TableMetaClient.open(path, opts)
         opts = client.config.validate_against(opts)
         table = PinnedTable.of(client)
+        found = table_schema(table)
+        if found is None or not remove_meta_columns(found.schema).names:
+            raise ConfigError(f"the table at {path!r} has no columns yet: there is nothing to change")
+        own = spark_schema(remove_meta_columns(as_nullable(found.schema)))
+        return cls(client, opts, table, key_spec(client, opts), own)
+
+    def whole_table(self) -> ReadSet:
+        """Return the reads of a statement that looks at all rows, by whatever way."""
+
+        def groups(active: ActiveTimeline) -> pa.Table:
+            pinned = PinnedTable(self.table.storage, self.table.config, active)
+            return FileSystemView.load(pinned).latest_slices().select(GROUP_SCHEMA.names).cast(GROUP_SCHEMA)
+
+        active = self.table.active
+        return ReadSet(completed_instants(active.timeline), groups(active), groups)
+
+    def read(self, spark: SparkSession, where: str | None = None) -> Target:
+        """Return the table with its rows.
+
+        Args:
+            spark: The session that reads it.
+            where: SQL condition on the table's own columns; only rows that meet it are read, and only from file groups
+                that may have such.
+        """
+        client, opts, table = self.client, self.opts, self.table
         rows = None if where is None else RowFilter.parse(where)
         hidden = overridden_in_filter(spark, table.config, rows)
 
@@ -82,19 +107,16 @@ class Target:
 
         planned = plan(table)
         own = spark_schema(remove_meta_columns(planned.schema))
-        if not own.names:
-            raise ConfigError(f"the table at {path!r} has no columns yet: there is nothing to change")
-        spec = key_spec(client, opts)
         placed = client.config.populate_meta_fields and opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET
-        read = dataframe(spark, table, planned, opts)
-        stored = _stored(read, own, spec, meta=client.config.populate_meta_fields, placed=placed)
+        read = None
+        # a log file needs no positions, and a table without logs may get some at any moment
+        if placed and client.config.table_type is TableType.COPY_ON_WRITE:
+            read = positioned_rows(spark, table, planned, opts)
+        bases = None if read is None else planned.tasks.select(["partition", "file_id", "base_path"])
+        read = dataframe(spark, table, planned, opts) if read is None else read
+        stored = _stored(read, own, self.spec, meta=client.config.populate_meta_fields, placed=placed)
         reads = ReadSet(completed_instants(table.active.timeline), _groups(planned), replan)
-        return cls(client, opts, spec, own, stored, placed, reads)
-
-    @property
-    def helpers(self) -> list[str]:
-        """The columns of ``rows`` that are not the table's own."""
-        return [STORED_KEY, STORED_PATH, *([FILE_ID] if self.placed else [])]
+        return Target(client, opts, table, self.spec, own, stored, placed, reads, bases)
 
     @property
     def partition_columns(self) -> frozenset[str]:
@@ -105,6 +127,30 @@ class Target:
     def key_columns(self) -> frozenset[str]:
         """Top-level columns of which record keys are made."""
         return _tops(self.spec.record_fields, self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Target(PinnedTarget):
+    """A table as a statement reads and changes it.
+
+    Args:
+        rows: Its rows: own columns, then `STORED_KEY`, `STORED_PATH`, `FILE_ID` if ``placed``, and `ROW` if also
+            their positions in base files are known.
+        placed: Whether rows say which file group they are in.
+        reads: What ``rows`` were read from.
+        bases: The base files in which rows have their positions (partition, file_id, base_path); None: they have none.
+    """
+
+    rows: DataFrame
+    placed: bool
+    reads: ReadSet
+    bases: pa.Table | None = None
+
+    @property
+    def helpers(self) -> list[str]:
+        """The columns of ``rows`` that are not the table's own."""
+        positions = [] if self.bases is None else [ROW]
+        return [STORED_KEY, STORED_PATH, *([FILE_ID] if self.placed else []), *positions]
 
     @property
     def deletion_columns(self) -> list[str]:
@@ -132,4 +178,6 @@ def _stored(read: DataFrame, own: StructType, spec: KeySpec, *, meta: bool, plac
     if placed:
         # a base file's name begins with the file group, records of logs have it alone
         columns.append(F.substring_index(FILE_NAME, "_", 1).alias(FILE_ID))
+        if ROW in read.columns:
+            columns.append(F.col(ROW))
     return read.select(*columns)

@@ -14,7 +14,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.attempts import with_retries
 from pyhudi.spark.dml.moves import moved_apart
-from pyhudi.spark.dml.target import Target
+from pyhudi.spark.dml.target import PinnedTarget, Target
 from pyhudi.spark.execution.cached_frames import Cached
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.dataframe_writer import write_changes
@@ -56,7 +56,7 @@ def update(
             else:
                 new = [value.alias(name) for name, value in own.items()]
                 rows = rows.select(*new, *target.helpers, F.lit(False).alias(DELETE))
-            changes = RowChanges(target.placed, partition_assigned=moves)
+            changes = RowChanges(target.placed, partition_assigned=moves, adds=moves, bases=target.bases)
             done = write_changes(rows, target.client, target.opts, Operation.UPSERT, target.reads, changes)
         matched = done.num_deletes + done.num_updates if moves else done.num_updates
         return ChangeResult(done, matched, rows_updated=matched)
@@ -75,7 +75,7 @@ def delete(spark: SparkSession, path: str, where: Condition, given: Options, ali
         target, rows = _chosen(spark, path, where, given, alias)
         columns = [quoted([name]) for name in target.deletion_columns]
         rows = rows.select(*columns, *target.helpers, F.lit(True).alias(DELETE))
-        changes = RowChanges(target.placed)
+        changes = RowChanges(target.placed, adds=False, bases=target.bases)
         done = write_changes(rows, target.client, target.opts, Operation.DELETE, target.reads, changes)
         return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 
@@ -92,6 +92,6 @@ def _chosen(
 ) -> tuple[Target, DataFrame]:
     """Pin the table, and choose the rows of a condition."""
     plain = isinstance(where, str) and alias is None
-    target = Target.pin(spark, path, given, where if plain else None)
+    target = PinnedTarget.pin(spark, path, given).read(spark, where if plain else None)
     rows = target.rows if alias is None else target.rows.alias(alias)
     return target, rows if where is None or plain else rows.where(as_column(where))

@@ -15,6 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -35,7 +36,7 @@ from pyhudi.read.schema.column_paths import resolve_column, type_of
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.keys.key_text import quoted_name
-from pyhudi.spark.read.base_files.base_file_scan import read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER, read_engine, read_natively
 from pyhudi.spark.read.change_frame import change_frame
 from pyhudi.spark.read.merge_on_read.merged_slices import is_key_lookup, merged_rows
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
@@ -120,6 +121,23 @@ def dataframe(
     if with_logs.tasks.num_rows < plan.tasks.num_rows:
         parts = [_from_base_files(spark, table, plan.without_logs(), settings), *parts]
     return union(parts)
+
+
+def positioned_rows(
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None
+) -> DataFrame | None:
+    """The rows of a plan, with exactly the plan's columns and `ROW_NUMBER`, the position of the row in its base file;
+    None where Spark does not tell it: it numbers the rows of Parquet files, which must have no log files."""
+    settings = settings or Options.parse({})
+    parquet = pc.all(pc.fill_null(pc.ends_with(plan.tasks["base_path"], ".parquet"), False)).as_py()
+    if not parquet or not plan.tasks.num_rows or plan.with_logs().tasks.num_rows:
+        return None
+    if read_engine(settings) is ReadEngine.ARROW:
+        return None
+    found = read_natively(spark, table, plan, settings, required=False, positions=True)
+    if found is None:
+        return None
+    return _with_conditions(found, plan).select(*map(quoted_name, plan.columns), ROW_NUMBER)
 
 
 def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> DataFrame:

@@ -35,6 +35,7 @@ from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_i
 from pyhudi.spark.keys.deduplication import batch_order
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.lookup.exact_keys import ExactKeys
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.session import check_workers
@@ -223,6 +224,7 @@ def write_changes(
     operation: Operation,
     reads: ReadSet,
     changes: RowChanges | None,
+    exact_keys: ExactKeys | None = None,
 ) -> WriteResult:
     """Write the rows of an UPDATE, DELETE or MERGE as one commit.
 
@@ -233,15 +235,18 @@ def write_changes(
         operation: Operation of the commit.
         reads: What the statement has read.
         changes: How the rows differ from those of other writes.
+        exact_keys: What the rows have to fulfil.
 
     Raises:
+        InexactKeysError: They do not; nothing was written.
         ConflictError: another writer changed what was read; nothing of the write is left.
     """
     opts = Options.parse(given)
     check_unsupported_options(opts)
     own = [name for name in df.columns if name not in CHANGE_COLUMNS]
     job = _prepare(df.select(*(quoted([name]) for name in own)), client.storage, client, opts, operation, changes)
-    job = replace(job, reads=reads) if changes is None else replace(job, df=df, changes=changes, reads=reads)
+    job = replace(job, reads=reads, exact_keys=exact_keys)
+    job = job if changes is None else replace(job, df=df, changes=changes)
     return _run_with_services(job)
 
 

@@ -7,22 +7,26 @@ partition path and, in tables with meta fields, its file group. So nothing is lo
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyhudi.errors import ConflictError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.keys.key_generator import key_failure, with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, SOMEWHERE
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA
 
 STORED_KEY = "_pyhudi_stored_key"
 """Text: the record key of the stored row; null for a new record."""
 STORED_PATH = "_pyhudi_stored_path"
 """Text: its partition path."""
-CHANGE_COLUMNS = frozenset((STORED_KEY, STORED_PATH, DELETE, FILE_ID))
-"""Columns of a change that are not the table's. `FILE_ID` is there only if rows are placed."""
+CHANGE_COLUMNS = frozenset((STORED_KEY, STORED_PATH, DELETE, FILE_ID, ROW))
+"""Columns of a change that are not the table's. `FILE_ID` is there only if rows are placed, `ROW` if their positions
+are known."""
 
 
 def keyed_changes(job: WriteJob, instant: str) -> DataFrame:
@@ -46,24 +50,56 @@ def keyed_changes(job: WriteJob, instant: str) -> DataFrame:
         path = F.when(F.col(DELETE), path).otherwise(F.col(PARTITION_PATH))
     names = [name for name in rows.columns if name not in (STORED_KEY, STORED_PATH, RECORD_KEY, PARTITION_PATH)]
     if not job.changes.placed:
-        names = [name for name in names if name != FILE_ID]
+        names = [name for name in names if name not in (FILE_ID, ROW)]
     return rows.select(*(quoted([name]) for name in names), key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
 
 
-def placed_changes(rows: DataFrame, slices: pa.Table) -> DataFrame:
-    """Tag rows whose file groups are known, which are among ``slices`` (SLICE_SCHEMA).
+def placed_changes(rows: DataFrame) -> DataFrame:
+    """Tag rows whose file groups are known, and new records, which have none. Their base files are not known:
+    `with_base_paths`."""
+    own = [name for name in rows.columns if name not in (FILE_ID, ROW)]
+    somewhere = F.when(F.col(FILE_ID).isNotNull(), F.lit(SOMEWHERE).cast("bigint")).alias(ROW)
+    row = F.col(ROW) if ROW in rows.columns else somewhere
+    path = F.lit(None).cast("string").alias(BASE_PATH)
+    return rows.select(*(quoted([name]) for name in own), FILE_ID, path, row)
 
-    Evaluating the result fails on a row of another file group: the table was changed since it was read.
+
+def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -> pa.Table:
+    """Fill in the base files of file groups.
+
+    Args:
+        counts: Rows by file group (COUNTS_SCHEMA).
+        slices: The file groups of the table (SLICE_SCHEMA).
+        read: The base files in which rows have their positions (`RowChanges.bases`).
+
+    Raises:
+        ConflictError: The table has no such file group any more, or another base file in it: it was rewritten since it
+            was read.
     """
-    known = pa.table(
-        [slices["partition"], slices["file_id"], slices["base_path"]], names=[PARTITION_PATH, FILE_ID, BASE_PATH]
-    ).append_column("_pyhudi_known", pa.repeat(pa.scalar(True), slices.num_rows))
-    own = [name for name in rows.columns if name != FILE_ID]
-    found = rows.join(F.broadcast(small_frame(rows.sparkSession, known)), [PARTITION_PATH, FILE_ID], "left")
-    gone = F.raise_error(F.concat(F.lit("the table has no file group "), F.col(FILE_ID))).cast("string")
-    return found.select(
-        *(quoted([name]) for name in own),
-        F.when(F.col("_pyhudi_known"), F.col(FILE_ID)).otherwise(gone).alias(FILE_ID),
-        F.col(BASE_PATH),
-        F.lit(SOMEWHERE).cast("bigint").alias(ROW),
-    )
+    at = pc.index_in(group_keys(counts), value_set=group_keys(slices))
+    placed = pc.is_valid(counts["file_id"])
+    paths = slices["base_path"].combine_chunks().take(at)
+    stale = pc.is_null(at)
+    if read is not None:
+        known = pc.index_in(group_keys(counts), value_set=group_keys(read))
+        stale = pc.or_(stale, pc.fill_null(pc.not_equal(paths, read["base_path"].combine_chunks().take(known)), True))
+    gone = counts.filter(pc.and_(placed, stale))
+    if gone.num_rows:
+        first = gone.slice(0, 1).to_pylist()[0]
+        raise ConflictError(
+            f"another writer concurrently changed file group {first['file_id']!r} of partition {first['partition']!r}, "
+            "which was read; nothing was written. Run the statement again"
+        )
+    number = counts.schema.get_field_index("base_path")
+    filled = counts.set_column(number, counts.schema.field(number), pc.coalesce(counts["base_path"], paths))
+    # rows that were looked up had their base file before
+    names = ["partition", "file_id", "base_path"]
+    summed = filled.group_by(names, use_threads=False).aggregate([("rows", "sum")])
+    return pa.Table.from_arrays([*(summed[name] for name in names), summed["rows_sum"]], schema=counts.schema)
+
+
+def read_groups(bases: pa.Table) -> pa.Table:
+    """Return the file groups of base files that were read (`RowChanges.bases`), as if none of their rows were to be
+    changed (COUNTS_SCHEMA)."""
+    columns = [*(bases[name] for name in ("partition", "file_id", "base_path")), pa.array([0] * bases.num_rows)]
+    return pa.table(columns, schema=COUNTS_SCHEMA)

@@ -21,6 +21,7 @@ from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
+from pyhudi.spark.lookup.exact_keys import ExactKeys
 from pyhudi.spark.spark_errors import spark_errors
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
@@ -52,12 +53,20 @@ class RowChanges:
         keys_assigned: Columns of the record key may have been assigned, so that keys have to be compared.
         partition_assigned: The same of partition fields: rows may move to another partition.
         new_keys: The keys of new records are known not to be in the table.
+        distinct_keys: And no two of them have the same.
+        adds: There may be new records.
+        bases: The base files (partition, file_id, base_path) in which rows say their positions; None: they do not.
+        cached: The rows are cached, so that evaluating them twice is cheap.
     """
 
     placed: bool
     keys_assigned: bool = False
     partition_assigned: bool = False
     new_keys: bool = False
+    distinct_keys: bool = False
+    adds: bool = True
+    bases: pa.Table | None = None
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,7 @@ class WriteJob:
     kept in the commit's extra metadata. ``stored_keys``: rows have the keys that they were read with
     (`pyhudi.spark.write.stored_keys`). ``instant``: the requested time of a write that always has the same (None: a
     new one). ``names_at``: the names of columns in older files (None: the table keeps no history of its schemas).
+    ``exact_keys``: what the rows have to fulfil for the write to be done.
     """
 
     df: DataFrame
@@ -90,6 +100,7 @@ class WriteJob:
     stored_keys: bool = False
     instant: str | None = None
     names_at: ColumnNamesByInstant | None = None
+    exact_keys: ExactKeys | None = None
 
     @property
     def action(self) -> str:

@@ -34,6 +34,33 @@ BASES_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """Part of the file groups of a partition that one of several tasks writes; all of them get all rows.
+
+    The first task writes all file groups that get new records, because only its own rows are in the same order for it
+    always. The text of a share stands in the place of the rows' file group.
+    """
+
+    number: int = 0
+    count: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Share:
+        """Return the share of a text."""
+        number, _, count = text.partition("/")
+        return cls(int(number), int(count))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def has(self, group: int, *, filled: bool) -> bool:
+        """Return whether the share has a file group, the n-th of those that get no new records; ``filled``: it gets
+        some."""
+        # the last share first: those with new records have more to do
+        return self.number == (0 if filled else self.count - 1 - group % self.count)
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionLookup:
     """Settings of the key lookup inside a partition.
 
@@ -61,7 +88,7 @@ class PartitionLookup:
 def partition_upsert_task(
     batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, lookup: PartitionLookup
 ) -> bytes:
-    """Write rows that are sorted by partition, with empty file ids and without positions.
+    """Write rows that are sorted by partition and share, which is in the place of file ids, and have no positions.
 
     Memory: the buffer of *context* for a partition's rows, which are spilled beyond it; the keys of a partition's rows
     and of one base file at a time.
@@ -71,15 +98,17 @@ def partition_upsert_task(
     for partition in rows.groups():
         with SpillableRows(context.buffer_size) as buffered:
             buffer_rows(rows, partition, lookup.dedupe, buffered)
-            for key, placed, filled in _placed(partition.partition, buffered, context, lookup):
+            share = Share.parse(partition.file_id)
+            for key, placed, filled in _placed(partition.partition, buffered, context, lookup, share):
                 writer.write(key, placed, append=not filled)
     return encode_stats(writer.stats)
 
 
 def _placed(
-    partition: str, held: SpillableRows, context: WriteContext, lookup: PartitionLookup
+    partition: str, held: SpillableRows, context: WriteContext, lookup: PartitionLookup, share: Share
 ) -> Iterator[tuple[GroupKey, LocatedRows, bool]]:
-    """Yield the file groups of one partition to write, with their rows, and whether new records are among them."""
+    """Yield the file groups of a share of a partition to write, with their rows, and whether new records are among
+    them."""
     if not held.num_rows:
         return
     settings = lookup.of(partition)
@@ -96,9 +125,13 @@ def _placed(
     rows = work.buckets["rows"].to_numpy()
     ends = np.cumsum(rows)
     none: Index = np.zeros(0, dtype=np.int64)
-    for base, bucket, file_id, path in zip(
-        base_of, bucket_of, work.groups["file_id"].to_pylist(), work.groups["base_path"].to_pylist(), strict=True
-    ):
+    names = zip(work.groups["file_id"].to_pylist(), work.groups["base_path"].to_pylist(), strict=True)
+    updated = 0
+    for base, bucket, (file_id, path) in zip(base_of, bucket_of, names, strict=True):
+        mine_too = share.has(updated, filled=bucket is not None)
+        updated += bucket is None  # new file groups have other ids, and another place, in every task
+        if not mine_too:
+            continue
         positions, numbers = (none, none) if base is None else matches[base]
         mine = none if bucket is None else fresh[ends[bucket] - rows[bucket] : ends[bucket]]
         opened = file_id if path else _opened(context.instant, partition, bucket)

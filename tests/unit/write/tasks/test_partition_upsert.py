@@ -24,7 +24,7 @@ from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, Sizing
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, partition_upsert_task
+from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, Share, partition_upsert_task
 from pyhudi.write.write_status import decode_stats
 from tests.properties import examples
 from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
@@ -33,11 +33,12 @@ Row = tuple[str, str, int, bool]
 """Partition, key, value, whether it is a delete."""
 
 
-def batches(rows: list[Row], size: int) -> Iterator[pa.RecordBatch]:
+def batches(rows: list[Row], size: int, share: Share = Share()) -> Iterator[pa.RecordBatch]:  # noqa: B008
     names = ("id", "ts", RECORD_KEY, PARTITION_PATH, DELETE, FILE_ID, BASE_PATH, ROW)
-    ordered = sorted(rows, key=lambda row: row[0])
+    # tasks get the rows of different keys in different orders
+    ordered = sorted(rows, key=lambda row: (row[0], row[1]) if share.number % 2 else (row[0], ""))
     for start in range(0, len(ordered), size):
-        part = [(k, v, k, p, gone or None, "", None, None) for p, k, v, gone in ordered[start : start + size]]
+        part = [(k, v, k, p, gone or None, str(share), None, None) for p, k, v, gone in ordered[start : start + size]]
         yield pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in part], TAGGED)
 
 
@@ -51,8 +52,9 @@ def write(
     logs: bool = False,
     size: int = 3,
     task: TaskId = TASK,
+    tasks: int = 1,
 ) -> pa.Table:
-    """Write with a planned file size of so many records; returns the stats."""
+    """Write with a planned file size of so many records, by several tasks for each partition; returns the stats."""
     storage = LocalStorage(folder)
     WriteGate(storage, instant).open()
     avro = to_avro(add_meta_columns(SCHEMA), "t")
@@ -74,7 +76,8 @@ def write(
         0,
         SortedDeduplicator((RECORD_KEY,), DELETE, MergeRules()),
     )
-    return decode_stats([partition_upsert_task(batches(rows, size), context, task, sought)])
+    shares = [Share(number, tasks) for number in range(tasks)]
+    return decode_stats([partition_upsert_task(batches(rows, size, each), context, task, sought) for each in shares])
 
 
 def base_files(stats: pa.Table) -> pa.Table:
@@ -103,23 +106,29 @@ ROWS = st.lists(
 
 
 @settings(deadline=None, max_examples=examples(60))
-@given(first=ROWS, second=ROWS, per_file=st.sampled_from([1, 3, 100]), size=st.sampled_from([1, 7, 100]))
+@given(
+    first=ROWS,
+    second=ROWS,
+    per_file=st.sampled_from([1, 3, 100]),
+    size=st.sampled_from([1, 7, 100]),
+    tasks=st.sampled_from([1, 2, 3]),
+)
 def test_rows_find_their_places(
-    first: list[Row], second: list[Row], per_file: int, size: int, tmp_path_factory: pytest.TempPathFactory
+    first: list[Row], second: list[Row], per_file: int, size: int, tasks: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("table")
     model: dict[tuple[str, str], tuple[int, str]] = {}
     done: list[pa.Table] = []
     for instant, rows in ((FIRST, first), (SECOND, second)):
         bases = base_files(done[0]) if done else BASES_SCHEMA.empty_table()
-        done.append(write(folder, instant, rows, bases, per_file, size=size))
+        done.append(write(folder, instant, rows, bases, per_file, size=size, tasks=tasks))
         for partition, key, value, gone in rows:
             if gone:
                 model.pop((partition, key), None)
             else:
                 model[partition, key] = (value, instant)
         assert latest(folder, *done) == model
-    again = write(folder, SECOND, second, base_files(done[0]), per_file, size=size, task=TaskId(3, 5, 8))
+    again = write(folder, SECOND, second, base_files(done[0]), per_file, size=size, task=TaskId(3, 5, 8), tasks=tasks)
     assert again["fileId"].to_pylist() == done[1]["fileId"].to_pylist(), "the same in every attempt"
 
 

@@ -76,10 +76,11 @@ def read_natively(
     required: bool,
     numbers: FileNumbers | None = None,
     more: pa.Table | None = None,
+    positions: bool = False,
 ) -> DataFrame | None:
     """The unfiltered rows of all base files with all columns, or None when Spark cannot read them. With ``numbers``,
-    the number of the file and that of the row in it come last. ``more`` are tasks for further files, which have
-    the columns of the plan.
+    the number of the file and that of the row in it come last, with ``positions`` that of the row alone. ``more`` are
+    tasks for further files, which have the columns of the plan.
 
     Raises:
         QueryError: Spark cannot read them, though that is ``required``.
@@ -111,7 +112,7 @@ def read_natively(
         return None
     try:
         with read_settings(spark, plan.tasks.num_rows, table.storage.uri()):
-            return _read(spark, table, plan, ways, numbers, more)
+            return _read(spark, table, plan, ways, numbers, more, positions=positions or numbers is not None)
     except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
         if required or not cannot_reach(e):
             raise
@@ -140,10 +141,12 @@ def _read(
     ways: list[PartitionColumns],
     numbers: FileNumbers | None,
     more: pa.Table | None,
+    *,
+    positions: bool,
 ) -> DataFrame:
     parts = []
     for held in _with_more(file_parts(table, plan, plan.tasks), plan.schema, more):
-        reader = _PartReader(spark, table, plan, held, numbers)
+        reader = _PartReader(spark, table, plan, held, numbers, positions=positions)
         for way in ways:
             tasks = held.tasks.filter(pc.is_in(held.tasks["partition"], value_set=way.partitions))
             if tasks.num_rows:
@@ -170,9 +173,17 @@ class _PartReader:
     """Reads files that hold the same, giving the columns and types of the plan."""
 
     def __init__(
-        self, spark: SparkSession, table: PinnedTable, plan: ScanPlan, part: FilePart, numbers: FileNumbers | None
+        self,
+        spark: SparkSession,
+        table: PinnedTable,
+        plan: ScanPlan,
+        part: FilePart,
+        numbers: FileNumbers | None,
+        *,
+        positions: bool,
     ) -> None:
         self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, numbers
+        self._positions = positions
         names = {c: part.names_of(c) for c in plan.schema.names}
         held = pa.schema([part.held.field(c).with_name(n) for c, found in names.items() for n in found])
         self._as_named = held.names == plan.schema.names
@@ -191,12 +202,14 @@ class _PartReader:
         changed |= {name: constant(value, self._schema.field(name)) for name, value in way.constants.items()}
         if self._numbers is not None:
             changed |= {} if way.numbered else {FILE_NUMBER: self._numbers.column()}
+        if self._positions:
             changed[ROW_NUMBER] = sf.col("_metadata.row_index")
         # a select costs calls to the JVM for each column, milliseconds in all. Spark puts the columns of folders last
         held = [*self._schema.names, *([FILE_NUMBER] if way.numbered else [])]
         if self._as_named and (way.folders is None or rows.columns == held):
             return rows.withColumns(changed) if changed else rows
-        names = [*self._schema.names, *([FILE_NUMBER, ROW_NUMBER] if self._numbers else [])]
+        helpers = [*([FILE_NUMBER] if self._numbers else []), *([ROW_NUMBER] if self._positions else [])]
+        names = [*self._schema.names, *helpers]
         return rows.select(*(changed[n].alias(n) if n in changed else quoted_name(n) for n in names))
 
     def _uris(self, tasks: pa.Table) -> list[str]:

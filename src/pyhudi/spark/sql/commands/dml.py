@@ -11,7 +11,8 @@ from pyhudi.config.enums import DuplicatePolicy, SqlInsertMode, TableType
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
 from pyhudi.spark.dml.assignments import column_of, stored_as
-from pyhudi.spark.dml.merge import Clause, Do, MergeBuilder, When
+from pyhudi.spark.dml.merge import MergeBuilder
+from pyhudi.spark.dml.merge_clauses import Clause, Do, When
 from pyhudi.spark.dml.update import delete, is_case_sensitive, update
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.keys.key_text import quoted

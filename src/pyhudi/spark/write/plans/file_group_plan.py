@@ -24,7 +24,7 @@ from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_del
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
-from pyhudi.spark.lookup.tagging import KeyLookup, Tagged, tag, untagged, untagged_batch
+from pyhudi.spark.lookup.tagging import KeyLookup, Tagged, tag, untagged_batch
 from pyhudi.spark.write.plans.partition_upsert_plan import (
     PartitionUpsertPlan,
     base_files,
@@ -36,7 +36,7 @@ from pyhudi.spark.write.plans.partition_upsert_plan import (
 from pyhudi.spark.write.plans.planned_keys import PlannedKeys
 from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.plans.write_plan import most_tasks
-from pyhudi.spark.write.row_changes import keyed_changes, placed_changes
+from pyhudi.spark.write.row_changes import keyed_changes, placed_changes, read_groups, with_base_paths
 from pyhudi.spark.write.stored_keys import with_stored_keys
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
@@ -51,7 +51,7 @@ from pyhudi.transaction.conflicts.conflict_resolution import (
     pending_compaction_groups,
 )
 from pyhudi.transaction.conflicts.plan_basis import PlanBasis
-from pyhudi.write.location_columns import DELETE, FILE_ID
+from pyhudi.write.location_columns import DELETE, FILE_ID, ROW
 from pyhudi.write.planning.existing_files import LogContents
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, average_record_size, smallest_files
 from pyhudi.write.planning.workload_profile import Workload, plan_workload, profile_stats
@@ -64,6 +64,8 @@ from pyhudi.write.write_operations import type_name
 
 _SIZE_HISTORY = 5
 """Commits that are asked for the size of records, as the original does."""
+_GROUPS_PER_CORE = 4
+"""File groups for each core up to which rows of a statement need no count: tasks without rows cost less."""
 _UPDATES = frozenset({Operation.UPSERT, Operation.DELETE})
 _FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
 
@@ -81,7 +83,8 @@ class FileGroupPlan:
     """A `WritePlan`. ``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as
     the plan saw them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``basis`` is what the plan was made on;
     ``records``: the record index in which keys were looked up; ``by_key``: rows have file groups, but no positions;
-    ``located``: the locations of all keys in the index, if that is all that had to be known.
+    ``located``: the locations of all keys in the index, if that is all that had to be known; ``counted``: the workload
+    has numbers of rows, and rows for each file group.
     """
 
     job: WriteJob
@@ -94,6 +97,7 @@ class FileGroupPlan:
     records: RecordIndex | None = None
     by_key: bool = False
     located: BatchLocations | None = None
+    counted: bool = True
 
     def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:  # noqa: ARG002 - all suit it
         """Return whether the timeline says the same."""
@@ -101,7 +105,8 @@ class FileGroupPlan:
 
     def inflight_metadata(self) -> CommitMetadata:
         """Return the rows of each file group."""
-        return CommitMetadata(type_name(self.job.operation), profile_stats(self.workload))
+        stats = profile_stats(self.workload)
+        return CommitMetadata(type_name(self.job.operation), stats if self.counted else stats.slice(0, 0))
 
     def write(self, instant: str) -> pa.Table:
         """Write the rows; returns the write stats. Runs a Spark job."""
@@ -156,6 +161,7 @@ def plan_file_groups(
         RecordKeyError: keys are missing, or there already although duplicates are to fail.
         ConflictError: a file group to be changed waits for its clustering.
         UnsupportedTableError: a file group of a copy-on-write table has log files.
+        InexactKeysError: the job wants exact keys, and has others.
     """
     slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [GROUP_INSTANT_SCHEMA.empty_table()]
     merge_on_read = job.config.table_type is TableType.MERGE_ON_READ
@@ -181,6 +187,7 @@ def plan_file_groups(
         rows = _keyed(job, instant)
         record_size = average_record_size(_write_history(active), files)
         ratio = job.opts.get_typed(options.FILL_RATIO)
+        checked = False
         deletes = job.operation is Operation.DELETE
         if (
             without_key_indexes(metadata_partitions)
@@ -188,7 +195,8 @@ def plan_file_groups(
             and supports_partition_lookup(job, slices, logged, clustering)
         ):
             rows = cached.add(numbered(rows) if combines(job) else rows)
-            partitions = count_partitions(rows, slices)
+            partitions = count_partitions(rows, slices, job.exact_keys)
+            checked = True
             most = job.opts.get_typed(options.INDEX_TASK_ROWS)
             if is_cheaper(partitions, job.config.table_type, parallelism(rows.sparkSession), most):
                 bases = base_files(slices, partitions)
@@ -205,12 +213,24 @@ def plan_file_groups(
                     )
                 return PartitionUpsertPlan(job, rows, partitions, lookup, slices, logs, basis, cached)
         placed = job.changes is not None and job.changes.placed
+        bases = _bases_to_rewrite(job, metadata_partitions, clustering, logged)
         if placed:
-            tagged = Tagged(_placed(job, cached.add(rows), slices, small, cached, logged, records))
+            assert job.changes is not None
+            rows = rows if bases is not None or job.changes.cached else cached.add(rows)
+            tagged = Tagged(_placed(job, rows, slices, small, cached, logged, records))
         else:
+            if job.exact_keys is not None and not checked:
+                rows = cached.add(rows)
+                job.exact_keys.count_partitions(rows)
             tagged = _tagged(job, rows, slices, small, cached, logged, records)
         rows = tagged.rows
-        counts = count_rows(rows) if tagged.counts is None else tagged.counts
+        if bases is not None:
+            counts = read_groups(bases)
+        else:
+            counts = count_rows(rows) if tagged.counts is None else tagged.counts
+        if placed:
+            assert job.changes is not None
+            counts = with_base_paths(counts, slices, job.changes.bases)
         _check_duplicates(job, counts)
         workload = plan_workload(counts, slices, small, files, record_size, logs=merge_on_read, fill_ratio=ratio)
         _check_slices(slices, refused, workload, merge_on_read=merge_on_read)
@@ -224,8 +244,10 @@ def plan_file_groups(
                 named_by_slice=by_slice,
                 with_names=job.config.cdc_enabled,
             )
-        by_key = placed or records is not None  # file groups are known, not rows in them
-        return FileGroupPlan(job, rows, workload, slices, logs, basis, cached, records, by_key, tagged.located)
+        # file groups are known, not rows in them
+        by_key = records is not None or (placed and job.changes is not None and job.changes.bases is None)
+        located, counted = tagged.located, bases is None
+        return FileGroupPlan(job, rows, workload, slices, logs, basis, cached, records, by_key, located, counted)
     except BaseException:
         cached.release()
         raise
@@ -242,6 +264,18 @@ def _keyed(job: WriteJob, instant: str) -> DataFrame:
     return mark_deletes(rows, job.merging, every_row=deletes)
 
 
+def _bases_to_rewrite(
+    job: WriteJob, metadata_partitions: Collection[str], clustering: pa.Table, logged: LogContents
+) -> pa.Table | None:
+    """The base files (`RowChanges.bases`) that a job may change, if it need not know which of them it does: they are
+    few, and the job has no new records and nothing else to learn from its rows."""
+    changes = job.changes
+    if changes is None or changes.bases is None or changes.adds or clustering.num_rows or logged != LogContents():
+        return None
+    few = changes.bases.num_rows <= _GROUPS_PER_CORE * parallelism(job.df.sparkSession)
+    return changes.bases if few and without_key_indexes(metadata_partitions) else None
+
+
 def _placed(
     job: WriteJob,
     rows: DataFrame,
@@ -253,17 +287,18 @@ def _placed(
 ) -> DataFrame:
     """Changes of rows at their places, with new records looked up unless their keys are known to be new."""
     assert job.changes is not None
-    own = [name for name in rows.columns if name != FILE_ID]
-    known = placed_changes(rows.where(F.col(FILE_ID).isNotNull()), slices)
+    if not job.changes.adds or job.operation is Operation.DELETE:
+        return placed_changes(rows)
+    new = job.changes.new_keys or job.spec.auto_keys
+    if new and (job.spec.auto_keys or job.changes.distinct_keys or not combines(job)):
+        return placed_changes(rows)
+    own = [name for name in rows.columns if name not in (FILE_ID, ROW)]
+    known = placed_changes(rows.where(F.col(FILE_ID).isNotNull()))
     added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in own))
-    if job.changes.new_keys or job.spec.auto_keys:
-        found = untagged(added)
-        if combines(job) and not job.spec.auto_keys:
-            added = cached.add(added)
-            found = untagged_batch(added, job.spec, job.merging, cached.add, combine=True, global_keys=job.global_keys)
+    if new:
+        added = cached.add(added)
+        found = untagged_batch(added, job.spec, job.merging, cached.add, combine=True, global_keys=job.global_keys)
         return known.unionByName(found)
-    if job.operation is Operation.DELETE:
-        return known
     return known.unionByName(_tagged(job, added, slices, small, cached, logged, records).rows)
 
 

@@ -27,6 +27,7 @@ from pyhudi.spark.execution.write_stages import run_partition_upsert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import POSITION
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.lookup.exact_keys import ExactKeys
 from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.table_config import TableConfig
@@ -35,7 +36,7 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.planning.existing_files import LogContents
-from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup
+from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, Share
 from pyhudi.write.write_operations import type_name
 
 _WITHOUT_KEYS = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS})
@@ -48,6 +49,8 @@ _SHORT, _BALANCED = 2.0, 1.5
 _SEARCHED, _WRITTEN, _REWRITTEN = 200e6, 400e3, 30e6
 """Throughput of a core per second: bytes of base files whose keys are searched, rows written to log files, bytes of
 base files rewritten. Rough: they only tell small partitions from large ones."""
+_SHARED = 16 * 1024 * 1024
+"""Bytes of base files for which another task is worth it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +117,13 @@ def without_key_indexes(partitions: Collection[str]) -> bool:
     return set(partitions) <= _WITHOUT_KEYS
 
 
-def count_partitions(rows: DataFrame, slices: pa.Table) -> pa.Table:
-    """Rows by partition path, with the size of the partition's base files. Runs a Spark job."""
-    found = rows.groupBy(PARTITION_PATH).count().collect()
+def count_partitions(rows: DataFrame, slices: pa.Table, exact: ExactKeys | None = None) -> pa.Table:
+    """Rows by partition path, with the size of the partition's base files. Runs a Spark job.
+
+    Raises:
+        InexactKeysError: the keys are not ``exact``.
+    """
+    found = rows.groupBy(PARTITION_PATH).count().collect() if exact is None else exact.count_partitions(rows)
     counts = pa.table(
         {"partition": pa.array([r[0] for r in found], pa.string()), "rows": pa.array([r[1] for r in found], pa.int64())}
     )
@@ -146,23 +153,60 @@ def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
 
 
 def _by_partition(plan: PartitionUpsertPlan, most_tasks: int) -> DataFrame:
-    """The rows at the tasks of their partitions, in the order in which they came, without places."""
+    """The rows at the tasks of their partitions, in the order in which they came, without places. The rows of a
+    partition of which several tasks rewrite files go to each of these."""
+    shares = partition_shares(plan, most_tasks)
+    # placed by time, in bytes of what is rewritten in that time
+    work = (shares["seconds"].to_numpy() * _REWRITTEN).astype(np.int64)
+    cores = parallelism(plan.rows.sparkSession)
+    keys, tasks = place(work, most_tasks, fewest=min(most_tasks, len(work), cores))
+    shares = shares.drop_columns(["seconds"]).append_column(TASK, pa.array(keys, pa.int32()))
+    order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in plan.rows.columns else [])]
+    routed = _routed(plan.rows, shares)
+    # one task needs no shuffle
+    moved = routed.coalesce(1) if tasks == 1 else routed.repartition(tasks, TASK)
+    return moved.sortWithinPartitions(*order)
+
+
+def partition_shares(plan: PartitionUpsertPlan, most_tasks: int) -> pa.Table:
+    """Return the tasks of each partition: partition, share (`pyhudi.write.tasks.partition_upsert.Share`), and for how
+    many seconds it keeps a core busy.
+
+    A task for each core that would be idle otherwise rewrites some of the base files of a partition. All of them look
+    for all keys, which takes a fraction of the time that rewriting does.
+    """
     partitions = plan.partitions
     rows, size = (partitions[name].to_numpy().astype(np.float64) for name in ("rows", "size"))
-    # placed by time, in bytes of what is rewritten in that time
-    work = (_seconds(rows, size, TableType.COPY_ON_WRITE) * _REWRITTEN).astype(np.int64)
-    keys, tasks = place(work, most_tasks, fewest=min(most_tasks, len(work), parallelism(plan.rows.sparkSession)))
-    where = pa.table([partitions["partition"], pa.array(keys, pa.int32())], names=[PARTITION_PATH, TASK])
-    own = [quoted([name]) for name in plan.rows.columns]
-    found = plan.rows.join(F.broadcast(small_frame(plan.rows.sparkSession, where)), PARTITION_PATH, "left").select(
-        *own,
-        F.lit("").alias(FILE_ID),
-        F.lit(None).cast("string").alias(BASE_PATH),
-        F.lit(None).cast("bigint").alias(ROW),
-        TASK,
-    )
-    order = [PARTITION_PATH, *([POSITION] if POSITION in plan.rows.columns else [])]
-    return found.repartition(tasks, TASK).sortWithinPartitions(*order)
+    kind = plan.job.config.table_type
+    seconds = _seconds(rows, size, kind)
+    count = np.ones(len(rows), dtype=np.int64)
+    if kind is TableType.COPY_ON_WRITE:
+        cores = min(most_tasks, parallelism(plan.rows.sparkSession))
+        files = pc.value_counts(plan.lookup.bases["partition"])
+        at = pc.index_in(partitions["partition"].combine_chunks(), value_set=files.field("values"))
+        most = np.minimum(pc.fill_null(files.field("counts").take(at), 1).to_numpy(), size / _SHARED)
+        count = np.clip(np.minimum(most, np.round(cores * seconds / max(seconds.sum(), 1e-9))), 1, None).astype(
+            np.int64
+        )
+    number = np.repeat(np.arange(len(count)), count)
+    first = np.repeat(np.cumsum(count) - count, count)
+    share = [
+        str(Share(n, of))
+        for n, of in zip((np.arange(len(number)) - first).tolist(), count[number].tolist(), strict=True)
+    ]
+    columns = [partitions["partition"].take(pa.array(number)), pa.array(share), pa.array((seconds / count)[number])]
+    return pa.table(columns, names=[PARTITION_PATH, FILE_ID, "seconds"])
+
+
+def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
+    """Rows with their tasks, and with shares for file groups."""
+    own = [quoted([name]) for name in rows.columns]
+    nowhere = (F.lit(None).cast("string").alias(BASE_PATH), F.lit(None).cast("bigint").alias(ROW))
+    if shares.num_rows == 1:
+        one = shares.to_pylist()[0]
+        return rows.select(*own, F.lit(one[FILE_ID]).alias(FILE_ID), *nowhere, F.lit(one[TASK]).alias(TASK))
+    known = F.broadcast(small_frame(rows.sparkSession, shares))
+    return rows.join(known, PARTITION_PATH).select(*own, FILE_ID, *nowhere, TASK)
 
 
 def _by_type(config: TableConfig, slices: pa.Table) -> bool:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE
 from pyhudi.spark.keys.key_text import quoted
@@ -26,12 +27,14 @@ from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.planning.small_files import slots
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload
 
-_SLOTS, _UPDATE_TASK = "_pyhudi_slots", "_pyhudi_update_task"
+_SLOTS, _UPDATE_TASK, _UPDATE_PATH = "_pyhudi_slots", "_pyhudi_update_task", "_pyhudi_update_path"
 _IDS, _PATHS, _TASKS = "_pyhudi_bucket_ids", "_pyhudi_bucket_paths", "_pyhudi_bucket_tasks"
 _NUMBERS = "_pyhudi_bucket_numbers"
 
 _TASK_ROWS = 100_000
 """Number of rows from which on another task pays, whatever is written."""
+_TASK_BYTES = 4 * 1024 * 1024
+"""Bytes to read and write from which on another task pays where a core would be idle."""
 
 
 def count_rows(tagged: DataFrame) -> pa.Table:
@@ -47,8 +50,10 @@ def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
     """Assign every row to its file group and move it to the group's task, sorted by group and row position."""
     groups = workload.groups
     # log files are small, but their rows have to be encoded
-    fewest = min(max_tasks, groups.num_rows, -(-(pc.sum(groups["rows"]).as_py() or 0) // _TASK_ROWS))
-    keys, tasks = place(groups["size"].to_numpy().astype(np.int64), max_tasks, fewest=max(1, fewest))
+    total, size = (pc.sum(groups[name]).as_py() or 0 for name in ("rows", "size"))
+    fewest = max(-(-total // _TASK_ROWS), min(parallelism(tagged.sparkSession), size // _TASK_BYTES), 1)
+    fewest = min(max_tasks, max(groups.num_rows, 1), fewest)
+    keys, tasks = place(groups["size"].to_numpy().astype(np.int64), max_tasks, fewest=fewest)
     groups = groups.append_column("task", pa.array(keys, pa.int32()))
     spark = tagged.sparkSession
     rows = tagged
@@ -56,6 +61,7 @@ def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
     if workload.updates.num_rows:
         rows = rows.join(F.broadcast(_update_tasks(spark, workload.updates, groups)), [PARTITION_PATH, FILE_ID], "left")
         task = F.col(_UPDATE_TASK)
+        base_path = F.coalesce(base_path, F.col(_UPDATE_PATH))  # not known yet of rows that were read
     if workload.buckets.num_rows:
         rows = rows.join(F.broadcast(_insert_routes(spark, workload.buckets, groups)), PARTITION_PATH, "left")
         bucket = _bucket()
@@ -89,9 +95,8 @@ def _bucket() -> Column:
 
 def _update_tasks(spark: SparkSession, updates: pa.Table, groups: pa.Table) -> DataFrame:
     joined = updates.select(["partition", "file_id"]).join(groups, ["partition", "file_id"], join_type="inner")
-    return small_frame(
-        spark, joined.select(["partition", "file_id", "task"]).rename_columns([PARTITION_PATH, FILE_ID, _UPDATE_TASK])
-    )
+    columns = {"partition": PARTITION_PATH, "file_id": FILE_ID, "task": _UPDATE_TASK, "base_path": _UPDATE_PATH}
+    return small_frame(spark, joined.select(list(columns)).rename_columns(list(columns.values())))
 
 
 def _insert_routes(spark: SparkSession, buckets: pa.Table, groups: pa.Table) -> DataFrame:

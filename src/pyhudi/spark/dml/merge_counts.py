@@ -1,0 +1,69 @@
+"""Numbers of the rows that a MERGE changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, Row
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.errors import AmbiguousMergeError
+from pyhudi.spark.dml.merge_clauses import Clause, Do, When
+from pyhudi.spark.dml.merge_rows import KIND, ROW_ID, Taken
+from pyhudi.spark.spark_errors import task_errors
+from pyhudi.spark.write.row_changes import STORED_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class MergeCounts:
+    """Rows that are updated, deleted and inserted. ``repeated_deletes``: a row is deleted by several pairs."""
+
+    updated: int
+    deleted: int
+    inserted: int
+    repeated_deletes: bool = False
+
+
+def count_changes(taken: Taken, clauses: Sequence[Clause]) -> MergeCounts:
+    """Count the rows that are updated, deleted and inserted. Runs a Spark job.
+
+    Raises:
+        AmbiguousMergeError: A row of the table is changed by several source rows.
+    """
+    row = _by_row(taken, clauses)
+    if row[3]:
+        raise AmbiguousMergeError(
+            f"{row[3]:,} rows of the table match several source rows each (one has the record key {row[4]!r}), so that "
+            "it is not certain what becomes of them; nothing was written. Leave one source row for each in the source"
+        )
+    return MergeCounts(row[0] or 0, row[1] or 0, row[2] or 0, (row[5] or 0) > 1)
+
+
+def _is(kind: Do) -> Column:
+    return F.col(KIND) == kind.value
+
+
+def _by_row(taken: Taken, clauses: Sequence[Clause]) -> Row:
+    updates, deletes, stored = F.col("updates"), F.col("deletes"), F.col(ROW_ID).isNotNull()
+    by_row = taken.rows.groupBy(ROW_ID).agg(
+        F.count(F.when(_is(Do.UPDATE), 1)).alias("updates"),
+        F.count(F.when(_is(Do.DELETE), 1)).alias("deletes"),
+        F.count(F.when(_is(Do.INSERT), 1)).alias("inserts"),
+        F.first(STORED_KEY).alias("key"),
+    )
+    several = stored & (updates + F.when(updates > 0, deletes).otherwise(0) > 1)
+    # which of several deletes took a row does not matter, unless another pair of the row met no condition
+    if any(c.do is Do.DELETE and c.when is When.MATCHED and c.condition is not None for c in clauses):
+        several |= stored & (deletes > 1)
+    with task_errors():
+        row = by_row.agg(
+            F.sum("updates"),
+            F.sum(F.when(stored, F.least(deletes, F.lit(1)))),
+            F.sum("inserts"),
+            F.count(F.when(several, 1)),
+            F.max(F.when(several, F.col("key"))),
+            F.max(F.when(stored, deletes)),
+        ).first()
+    assert row is not None
+    return row

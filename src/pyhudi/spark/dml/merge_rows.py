@@ -1,0 +1,304 @@
+"""Rows of a MERGE: which pairs of rows its clauses take, and what becomes of them.
+
+If the condition only equates columns, the source is joined with the table without its unmatched rows, so that Spark
+may broadcast a small source and leave the table where it is. Source rows that match nothing are found afterwards: those
+whose values of these columns no pair has. Other conditions, and clauses for rows that the source does not have, need a
+join that keeps unmatched rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config import options
+from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.spark.dml.assignments import as_column, check_types, resolved
+from pyhudi.spark.dml.merge_clauses import Clause, Do, When
+from pyhudi.spark.dml.moves import moved_apart
+from pyhudi.spark.dml.target import Target
+from pyhudi.spark.dml.update import is_case_sensitive
+from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.lookup.exact_keys import EXACT_TYPES, summarize_keys
+from pyhudi.spark.spark_errors import task_errors
+from pyhudi.spark.write.write_job import RowChanges
+from pyhudi.sql.join_conditions import equalities, equated_columns
+from pyhudi.write.location_columns import DELETE
+
+ROW_ID = "_pyhudi_row_id"
+"""Number of a row of the table; null for new records."""
+KIND = "_pyhudi_kind"
+"""Value of `Do`."""
+_IN_TARGET, _IN_SOURCE = "_pyhudi_in_target", "_pyhudi_in_source"
+_CLAUSE, _STORED = "_pyhudi_clause", "_pyhudi_stored"
+_COPY, _EQUATED, _MATCHED = "_pyhudi_copy_of_", "_pyhudi_equated_", "_pyhudi_matched_"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The pairs of rows that a clause takes: new values and stored ones, places, and the number of the clause.
+
+    ``unique``: no row of the table is in two pairs. ``distinct_keys``: nor have two new records the same key.
+    """
+
+    rows: DataFrame
+    unique: bool = False
+    distinct_keys: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _SourceRows:
+    """Facts about a source; ``unique``: no two rows have the same values in the columns that the condition equates,
+    ``exact``: of which keys are exact texts."""
+
+    count: int
+    unique: bool
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRows:
+    """One attempt of a MERGE."""
+
+    clauses: Sequence[Clause]
+    alias: str
+    source: DataFrame
+    on: str | Column
+    target: Target
+
+    def _has(self, when: When) -> bool:
+        return any(clause.when is when for clause in self.clauses)
+
+    @property
+    def _is_case_sensitive(self) -> bool:
+        return is_case_sensitive(self.source.sparkSession)
+
+    def _folded(self, name: str) -> str:
+        return name if self._is_case_sensitive else name.lower()
+
+    # --- the source --------------------------------------------------------------------------------------------------
+
+    def check_columns(self) -> None:
+        """Check the names of the source's columns.
+
+        Raises:
+            SchemaMismatchError: One is missing, or reserved.
+        """
+        clash = sorted(name for name in self.source.columns if name.startswith("_pyhudi_"))
+        if clash:
+            raise SchemaMismatchError(f"the source's column name {clash[0]!r} is reserved; rename the column")
+        self._copied()
+
+    def _copied(self) -> list[str]:
+        """The source's columns that are taken by name."""
+        if all(clause.values is not None or clause.do is Do.DELETE for clause in self.clauses):
+            return []
+        names = [name for name in self.source.columns if not is_meta_column(name)]
+        known = {self._folded(name) for name in names}
+        missing = [name for name in self.target.schema.names if self._folded(name) not in known]
+        if missing:
+            raise SchemaMismatchError(
+                f"the source lacks the column {missing[0]!r}, which updating or inserting all columns needs; its "
+                f"columns are {', '.join(names)}"
+            )
+        own = {self._folded(name) for name in self.target.schema.names}
+        return [name for name in names if self._folded(name) in own]
+
+    def _copy(self, name: str) -> str:
+        return _COPY + self._folded(name)
+
+    def _marked(self) -> DataFrame:
+        copies = [F.col(quoted([name])).alias(self._copy(name)) for name in self._copied()]
+        equated = [F.col(quoted([name])).alias(_EQUATED + name) for name in self._equated()]
+        return self.source.select("*", *copies, *equated, F.lit(True).alias(_IN_SOURCE))
+
+    def _equated(self) -> list[str]:
+        """The source's columns that equal columns of the table, if the condition says no more."""
+        found = equalities(self.on, self.alias) if isinstance(self.on, str) else None
+        wanted = {other for _, other in found or ()}
+        names = [name for name in self.source.columns if name.lower() in wanted]
+        return names if len(names) == len(wanted) else []
+
+    def _counted(self, rows: DataFrame) -> _SourceRows:
+        """Count the rows of the source, which are cached. Runs a Spark job, after which Spark knows how large they are,
+        and so whether it may broadcast them."""
+        names = self._equated()
+        with task_errors():
+            found = summarize_keys(rows, names).first()
+        assert found is not None
+        count, most, odd = found
+        kinds = {field.name: field.dataType for field in self.source.schema.fields}
+        exact = not odd and all(isinstance(kinds[name], EXACT_TYPES) for name in names)
+        return _SourceRows(count or 0, unique=(most or 0) <= 1, exact=exact)
+
+    # --- pairs -------------------------------------------------------------------------------------------------------
+
+    def taken(self, cached: Cached) -> Taken:
+        """Return the pairs that a clause takes. Runs Spark jobs."""
+        rows = self.target.rows.select(
+            "*", F.monotonically_increasing_id().alias(ROW_ID), F.lit(True).alias(_IN_TARGET)
+        ).alias(self.alias)
+        if self._has(When.NOT_MATCHED_BY_SOURCE) or not self._equated():
+            joined = rows.join(self._marked(), as_column(self.on), self._join_type())
+            return Taken(cached.add(self._evaluated(joined, tuple(When)).where(F.col(_CLAUSE).isNotNull())))
+        source = cached.add(self._marked())
+        pairs = rows.join(source, as_column(self.on))
+        matched = self._evaluated(pairs, (When.MATCHED,)) if self._has(When.MATCHED) else None
+        found = self._counted(source)  # before anything is cached that Spark plans to join with it
+        parts = []
+        if matched is not None:
+            pairs = cached.add(matched)
+            parts.append(pairs)
+        if self._has(When.NOT_MATCHED):
+            others = self._unmatched(source, pairs, found.count)
+            # the columns of the table are there, as clauses may name them, and null
+            others = rows.limit(0).join(others, F.lit(False), "right")
+            parts.append(cached.add(self._evaluated(others, (When.NOT_MATCHED,))))
+        taken = reduce(DataFrame.unionByName, parts).where(F.col(_CLAUSE).isNotNull())
+        return Taken(taken, found.unique, found.unique and found.exact)
+
+    def _join_type(self) -> str:
+        """The join of the table with the source that keeps the rows which clauses are for."""
+        if self._has(When.NOT_MATCHED_BY_SOURCE):
+            return "full" if self._has(When.NOT_MATCHED) else "left"
+        return "right" if self._has(When.NOT_MATCHED) else "inner"
+
+    def _unmatched(self, source: DataFrame, pairs: DataFrame, count: int) -> DataFrame:
+        """The source rows that are in no pair; ``count``: how many rows there are in all.
+
+        They are compared by value: numbers of rows could be others if Spark computed lost rows of a cache again.
+        """
+        names = self._equated()
+        values = (F.col(quoted([_EQUATED + name])).alias(_MATCHED + name) for name in names)
+        matched = pairs.select(*values).distinct()
+        if count <= self.target.opts.get_typed(options.INDEX_BROADCAST_ROWS):
+            matched = F.broadcast(matched)
+        same = [F.col(quoted([_EQUATED + name])) == F.col(quoted([_MATCHED + name])) for name in names]
+        return source.join(matched, same, "left_anti")
+
+    def _evaluated(self, joined: DataFrame, whens: Sequence[When]) -> DataFrame:
+        """The clauses for some kinds of rows, evaluated: the number of the clause that takes a pair (null: none), and
+        what becomes of the row."""
+        numbered = joined.withColumn(_CLAUSE, self._clause_number(whens))
+        return numbered.select(*self._columns(numbered, whens))
+
+    def _clause_number(self, whens: Sequence[When]) -> Column:
+        found = F.lit(None).cast("int")
+        for number, clause in reversed(list(enumerate(self.clauses))):
+            if clause.when not in whens:
+                continue
+            in_target, in_source = F.col(_IN_TARGET).isNotNull(), F.col(_IN_SOURCE).isNotNull()
+            fits = {
+                When.MATCHED: in_target & in_source,
+                When.NOT_MATCHED: ~in_target & in_source,
+                When.NOT_MATCHED_BY_SOURCE: in_target & ~in_source,
+            }[clause.when]
+            if clause.condition is not None:
+                fits &= F.coalesce(as_column(clause.condition), F.lit(False))
+            found = F.when(fits, F.lit(number)).otherwise(found)
+        return found
+
+    def _columns(self, joined: DataFrame, whens: Sequence[When]) -> list[Column]:
+        """The result's columns: the table's with their new values, those before where rows may move, and helpers."""
+        target, alias = self.target, self.alias
+        numbered = [(number, clause) for number, clause in enumerate(self.clauses) if clause.when in whens]
+        by_clause = [(number, self._values(clause, joined)) for number, clause in numbered]
+        columns: list[Column] = []
+        for name in target.schema.names:
+            stored = F.col(quoted([alias, name]))
+            value = stored
+            for number, values in by_clause:
+                if name in values:
+                    value = F.when(F.col(_CLAUSE) == number, values[name]).otherwise(value)
+            columns.append(value.alias(name))
+        if self.moves:
+            columns.append(F.struct(*(F.col(quoted([alias, n])).alias(n) for n in target.schema.names)).alias(_STORED))
+        kind = reduce(
+            lambda found, pair: F.when(F.col(_CLAUSE) == pair[0], F.lit(pair[1].do.value)).otherwise(found),
+            numbered[1:],
+            F.lit(numbered[0][1].do.value),
+        )
+        equated = [_EQUATED + name for name in self._equated()]
+        helpers = (F.col(quoted([name])) for name in (*target.helpers, ROW_ID, *equated, _CLAUSE))
+        return [*columns, *helpers, kind.alias(KIND)]
+
+    def _values(self, clause: Clause, joined: DataFrame) -> dict[str, Column]:
+        """The assignments of a clause, with the types of the table's columns."""
+        target = self.target
+        if clause.do is Do.DELETE:
+            return {}
+        if clause.values is None:
+            given = [(name, F.col(quoted([self._copy(name)]))) for name in target.schema.names]
+            return check_types(joined, given, target.schema)
+        named = self._named(clause)
+        values = check_types(joined, ((name, as_column(value)) for name, value in named.items()), target.schema)
+        if clause.do is Do.INSERT:
+            kinds = {field.name: field.dataType for field in target.schema.fields}
+            return {name: values.get(name, F.lit(None).cast(kinds[name])) for name in target.schema.names}
+        return values
+
+    def _named(self, clause: Clause) -> dict[str, object]:
+        sensitive = self._is_case_sensitive
+        return resolved(clause.values or {}, self.target.schema, case_sensitive=sensitive, alias=self.alias)
+
+    # --- changes -----------------------------------------------------------------------------------------------------
+
+    def _assigned(self) -> frozenset[str]:
+        """Columns that an update assigns."""
+        updates = [clause for clause in self.clauses if clause.do is Do.UPDATE]
+        if any(clause.values is None for clause in updates):
+            return frozenset(self.target.schema.names)
+        return frozenset(name for clause in updates for name in self._named(clause))
+
+    @property
+    def moves(self) -> bool:
+        """True if an update may bring a row to another partition."""
+        return bool(self.target.partition_columns & self._assigned())
+
+    def _inserts_new_keys(self) -> bool:
+        """Return whether rows that match nothing have keys that the table has not: they were looked for by the key
+        itself, which they are inserted with."""
+        target = self.target
+        inserts = [clause for clause in self.clauses if clause.do is Do.INSERT]
+        if not isinstance(self.on, str) or self.moves or any(clause.values is not None for clause in inserts):
+            return False
+        found = equated_columns(self.on, self.alias)
+        keys = frozenset(name.lower() for name in target.spec.record_fields)
+        is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
+        partitions = frozenset() if is_global else frozenset(name.lower() for name in target.partition_columns)
+        return found is not None and bool(keys) and keys <= found <= keys | partitions
+
+    def is_certain(self, taken: Taken) -> bool:
+        """Return whether a write changes each row of the pairs by itself, as there are no two of the same record."""
+        new = taken.distinct_keys and self._inserts_new_keys()
+        return taken.unique and not self.moves and (new or not self._has(When.NOT_MATCHED))
+
+    def changes(self, taken: Taken, cached: Cached, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
+        """Return what is to be written. ``repeated``: rows are deleted by several pairs, of which one will do."""
+        target, rows = self.target, taken.rows
+        deleted = F.col(KIND) == Do.DELETE.value
+        new_keys = self._inserts_new_keys()
+        found = RowChanges(
+            target.placed,
+            keys_assigned=bool(target.key_columns & self._assigned()),
+            partition_assigned=self.moves,
+            new_keys=new_keys,
+            distinct_keys=new_keys and taken.distinct_keys,
+            adds=self.moves or self._has(When.NOT_MATCHED),
+            bases=target.bases,
+            cached=not self.moves and not repeated,
+        )
+        own = {name: F.col(quoted([name])) for name in target.schema.names}
+        if repeated:
+            once = rows.where(deleted).dropDuplicates([ROW_ID])
+            rows = rows.where(~deleted).unionByName(once)
+        if self.moves:
+            stored = {name: F.col(quoted([_STORED, name])) for name in target.schema.names}
+            return moved_apart(rows, target, own, deleted, cached, stored), found
+        return rows.select(*own.values(), *target.helpers, deleted.alias(DELETE)), found

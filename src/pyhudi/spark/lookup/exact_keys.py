@@ -1,0 +1,63 @@
+"""Batches whose rows have keys of their own, each of which stands for one value: what a MERGE must know of its source
+to run as an upsert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from pyhudi.errors import HudiError
+from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.keys.key_text import quoted
+
+EXACT_TYPES = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType, T.BooleanType)
+"""Types of which equal values, and no others, are the same text in a key."""
+_PLACEHOLDERS = ("", "__null__", "__empty__", "__HIVE_DEFAULT_PARTITION__", "default")
+"""Texts that keys have instead of null and empty values, and partitions instead of null."""
+_ROWS, _ODD = "_pyhudi_rows", "_pyhudi_odd"
+
+
+class InexactKeysError(HudiError):
+    """Rows share a key, or have one that is not the text of its value."""
+
+
+class ExactKeys:
+    """Condition under which a batch may be written: no two rows have the same values in ``columns``, from which record
+    keys and partition paths are made, and no value is null or a text that stands for null. ``rows`` is the number of
+    rows that were checked last."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        self.rows = 0
+
+    def count_partitions(self, rows: DataFrame) -> list[tuple[str, int]]:
+        """Count the rows of a keyed batch by partition path. Runs a Spark job.
+
+        Raises:
+            InexactKeysError: The batch does not meet the condition.
+        """
+        found = summarize_keys(rows, self.columns, [PARTITION_PATH]).collect()
+        if any(most > 1 or odd for _, _, most, odd in found):
+            raise InexactKeysError("rows of the batch share a key, or have none that is the text of its value")
+        self.rows = sum(count for _, count, _, _ in found)
+        return [(path, count) for path, count, _, _ in found]
+
+
+def summarize_keys(rows: DataFrame, columns: Sequence[str], by: Sequence[str] = ()) -> DataFrame:
+    """Return the number of rows, the most rows that share values of ``columns``, and whether values are null or stand
+    for null, for each value of the columns ``by``."""
+    names = [quoted([name]) for name in columns]
+    kinds = {field.name.lower(): field.dataType for field in rows.schema.fields}
+    odd = reduce(or_, [_is_odd(F.col(name), kinds[plain.lower()]) for name, plain in zip(names, columns, strict=True)])
+    counted = rows.groupBy(*by, *names).agg(F.count(F.lit(1)).alias(_ROWS), F.max(odd).alias(_ODD))
+    return counted.groupBy(*by).agg(F.sum(_ROWS), F.max(_ROWS), F.max(_ODD))
+
+
+def _is_odd(column: Column, kind: T.DataType) -> Column:
+    found = column.isNull()
+    return found | column.isin(*_PLACEHOLDERS) if isinstance(kind, T.StringType) else found
