@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.sql.procedure_signatures import signatures
 from tests.interop.oracle import Oracle
 
 pytest.importorskip("sqlglot")
@@ -57,15 +58,21 @@ SAME_COLUMNS = [
     "show_fs_path_detail(path => '{path}', is_sub => true)",
     "show_metadata_table_stats('{t}')",
     "show_metadata_column_stats_overlap('{t}')",
-    "run_clustering(table => '{t}', show_involved_partition => true)",
+    "run_clustering(table => '{t}', show_involved_partition => true, order => 'ID,name', order_strategy => 'z-order')",
     "show_clustering('{t}')",
     "run_clean(table => '{t}', clean_policy => 'KEEP_LATEST_FILE_VERSIONS', file_versions_retained => 1)",
     "show_cleans('{t}')",
     "show_cleans_metadata('{t}')",
     "show_clean_plans('{t}')",
+    "show_clean_plans(table => '{t}', filter => \"policy = 'KEEP_LATEST_FILE_VERSIONS'\")",
+    "show_fsview_all(table => '{t}', path_regex => 'city=M*', filter => 'num_delta_files = 0')",
+    "show_fsview_latest(table => '{t}', max_instant => '{second}', include_max => true)",
+    "show_fsview_latest(table => '{t}', max_instant => '{second}')",
     "commits_compare('{t}', '{path}')",
     "help()",
 ]
+SIZED = {"hdfs_parquet_import"}
+"""Procedures with a default that depends on the machine."""
 METADATA = (
     "SELECT key, type, array_join(array_sort(map_keys(filesystemMetadata)), ',') AS files, "
     "ColumnStatsMetadata.valueCount AS n, "
@@ -80,6 +87,21 @@ LAST = [
     "downgrade_table(table => '{t}', to_version => 'EIGHT')",
     "upgrade_table(table => '{t}', to_version => 'NINE')",
 ]
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_the_same_parameters(oracle: Oracle) -> None:
+    """Of every procedure, in the order in which arguments by position are taken."""
+    for name, signature in signatures().items():
+        ((text,),) = (row.values() for row in oracle.sql(f"CALL help(cmd => '{name}')").to_pylist())
+        lines = text.partition("outputType:")[0].splitlines()[2:]
+        theirs = [[cell.strip() for cell in line.split("\t")[1:5]] for line in lines if line.strip()]
+        ours = [[p.name, p.kind, p.default or "", str(p.required).lower()] for p in signature.parameters]
+        absent = {"null": "", "None": ""}
+        theirs = [[head, kind, absent.get(default, default), needed] for head, kind, default, needed in theirs]
+        if name in SIZED:
+            ours, theirs = ([row[:2] for row in rows] for rows in (ours, theirs))
+        assert ours == theirs, name
 
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)

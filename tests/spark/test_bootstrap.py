@@ -12,7 +12,7 @@ from tests.cases import seldom
 from tests.unit.services.test_bootstrap import make_source, options_for
 
 import pyhudi
-from pyhudi.errors import ConfigError, QueryError, TableExistsError
+from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError, TableExistsError
 from pyhudi.hudi_table import HudiTable
 
 pytest.importorskip("sqlglot")
@@ -118,6 +118,14 @@ def test_bootstrap_by_sql(spark: SparkSession, tmp_path: Path):
     assert [day.indexed_partitions for day in days] == ["2024-01-01", "2024-01-02"]
     with pytest.raises(TableExistsError, match="has been written to"):
         spark.sql(call)
+    HudiTable.for_path(str(table)).delete("id IS NOT NULL")
+    anew = f"{call[:-1]}, bootstrap_overwrite => true)"
+    with pytest.raises(SchemaMismatchError):
+        spark.sql(anew.replace("rowKey_field => 'id'", "rowKey_field => 'none'"))
+    assert rows_of(spark, table) == {}
+    for base_path in (table, tmp_path / "another"):
+        assert spark.sql(anew.replace(f"'{table}'", f"'{base_path}'")).collect()[0].status == 0
+        assert set(rows_of(spark, base_path)) == expected
     with pytest.raises(ConfigError, match="does not write the rows"):
         bootstrap(spark.createDataFrame([("a", 1, 1, [], "d")], COLUMNS), source, tmp_path / "other")
 

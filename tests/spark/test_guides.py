@@ -11,9 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import pyhudi
 from pyhudi.errors import (
+    ConfigError,
     InvalidOptionError,
     MetadataTableWarning,
     OptionWithoutEffectWarning,
+    QueryError,
     RecordKeyError,
     SetupError,
     UnsupportedTableError,
@@ -255,6 +257,44 @@ def test_procedures(sql):
     assert sql("CALL run_compaction(op => 'run', table => 'rides')") == [(planned, slices, "COMPLETED")]
     assert sql("CALL copy_to_table(table => 'rides', new_table => 'copied')") == [(0,)]
     assert sql("SELECT count(*) FROM copied") == [(2,)]
+
+
+def test_procedures_of_services(sql, tmp_path):
+    """Orders of a clustering, cleans with a condition, partitions that expire, and file slices of an instant."""
+    sql(
+        "CREATE TABLE rides (id INT, name STRING, fare DOUBLE, city STRING) USING hudi "
+        "TBLPROPERTIES (primaryKey = 'id') PARTITIONED BY (city)",
+        *(f"INSERT INTO rides VALUES ({n}, 'n{n}', {n % 4}, 'oslo'), ({n + 9}, 'm{n}', 0, 'moss')" for n in range(3)),
+    )
+    first = sql("CALL show_commits('rides')")[-1][0]
+    for strategy in ("z-order", "HILBERT", "linear"):
+        call = f"CALL run_clustering(table => 'rides', order => 'FARE,id', order_strategy => '{strategy}')"
+        assert [row[1:3] for row in sql(call)] == [(2, "COMPLETED")]
+    with pytest.raises(InvalidOptionError, match="LINEAR, ZORDER, HILBERT"):
+        sql("CALL run_clustering(table => 'rides', order => 'id,name', order_strategy => 'moore')")
+    with pytest.raises(ConfigError, match="the sort column 'nme' does not exist"):
+        sql("CALL run_clustering(table => 'rides', order => 'id,nme')")
+    assert len(sql("CALL run_clean(table => 'rides', retain_commits => 1)")) == 1
+    for procedure in ("show_clean_plans", "show_cleans_metadata"):
+        call = f"CALL {procedure}(table => 'rides', filter => \"policy {{}} 'KEEP_LATEST_COMMITS'\")"
+        assert len(sql(call.format("="))) == (2 if procedure == "show_cleans_metadata" else 1)
+        assert sql(call.format("!=")) == []
+    oslo = "table => 'rides', path_regex => 'city=o*', filter => 'num_delta_files = 0'"
+    assert [row[0] for row in sql(f"CALL show_fsview_all({oslo})")] == ["city=oslo"]
+    assert [row[0] for row in sql(f"CALL show_fsview_latest({oslo}, merge => false)")] == ["city=oslo"]
+    assert sql(f"CALL show_fsview_latest({oslo}, max_instant => '{first}')") == []
+    assert sql("CALL show_archived_commits_metadata(table => 'rides', start_ts => '2020', end_ts => '2021')") == []
+    with pytest.raises(QueryError, match="not both"):
+        sql(f"CALL show_fsview_latest({oslo}, partition_path => 'city=oslo')")
+    with pytest.warns(OptionWithoutEffectWarning, match="run_ttl drops nothing"):
+        assert sql("CALL run_ttl(table => 'rides', ttl_policy => 'KEEP_BY_CREATION_TIME')") == []
+    sql("SET hoodie.partition.ttl.strategy.days.retain = 30")
+    assert sql("CALL run_ttl('rides')") == []
+    sql(f"CALL export_instants(table => 'rides', local_folder => '{tmp_path}/made/folder', limit => 1)")
+    assert len(list((tmp_path / "made" / "folder").iterdir())) == 1
+    with pytest.raises(UnsupportedTableError, match="cannot be NOT NULL"):
+        sql("ALTER TABLE rides ADD COLUMNS (seats INT NOT NULL)")
+    assert "seats" not in [row[0] for row in sql("DESCRIBE rides")]
 
 
 @tested_elsewhere

@@ -172,10 +172,9 @@ def _live(spark, call, path, tmp_path):
     assert call("show_invalid_parquet", path=path, needDelete=True) == [(f"file://{stranger}",)]
     assert not stranger.exists()
     assert call("show_invalid_parquet", path=path) == []
-    exported = tmp_path / "exported"
-    with pytest.raises(QueryError, match="no folder on this machine"):
-        call("export_instants", table="rides", local_folder=exported)
-    exported.mkdir()
+    exported = tmp_path / "made" / "exported"
+    with pytest.raises(QueryError, match="cannot be created on this machine"):
+        call("export_instants", table="rides", local_folder=damaged)
     only = {"table": "rides", "local_folder": exported, "actions": "deltacommit,commit,clean"}
     assert call("export_instants", **only, limit=2) == [(f"Exported 2 Instants to {exported}",)]
     assert [file.name[:17] for file in sorted(exported.iterdir())] == sorted(row[0] for row in archived)[:2]
@@ -209,7 +208,7 @@ def _live(spark, call, path, tmp_path):
     again = {"table": "rides", "duplicated_partition_path": "oslo", "repaired_output_path": f"{path}-deduplicated"}
     assert call("repair_deduplicate", **again) == [(f"Deduplicated files placed in: {path}-deduplicated.",)]
     assert call("repair_deduplicate", **again, dry_run=False) == [("Deduplicated files placed in: oslo.",)]
-    assert call("run_ttl", table="rides", retain_days=1) == []
+    assert call("run_ttl", table="rides", ttl_policy="KEEP_BY_TIME", retain_days=1) == []
     assert call("delete_marker", table="rides", instant_time=writes[0]) == [(True,)]
 
 

@@ -269,7 +269,7 @@ def test_what_is_refused(spark):
         "CALL show_commits(tabel => 'rides')": QueryError,
         "CALL hive_sync('rides')": UnsupportedTableError,
         "CALL show_invalid_parquet(path => 'x', needDelete => true)": NotAHudiTableError,
-        "CALL run_ttl('rides')": ConfigError,
+        "CALL run_ttl(table => 'rides', ttl_policy => 'KEEP_BY_MOON')": ConfigError,
         "CALL show_commits('rides; DROP TABLE rides')": QueryError,
     }
     for statement, error in refused.items():

@@ -127,7 +127,7 @@ def choice(
         doc: Description.
         any_case: Ignore case, as Apache Hudi does for this option (measured on 1.2.0).
         aliases: Older or equivalent keys.
-        synonyms: Older names of members.
+        synonyms: Other names of members, in any case if ``any_case``.
     """
     return _declare(_choice(key, type(default), default, doc, any_case, aliases, synonyms))
 
@@ -161,11 +161,11 @@ def _choice(
     synonyms: Mapping[str, E] | None = None,
 ) -> Option[Any]:
     exact = {member.value: member for member in kind}
-    folded = {member.value.lower(): member for member in kind} if any_case else {}
-    older = synonyms or {}
+    known = {**exact, **(synonyms or {})}
+    folded = {text.lower(): member for text, member in known.items()} if any_case else {}
 
     def convert(value: str) -> E:
-        member = exact.get(value) or folded.get(value.lower()) or older.get(value)
+        member = known.get(value) or folded.get(value.lower())
         if member is None:
             raise ValueError(value)
         return member

@@ -92,6 +92,7 @@ LAYOUT_STRATEGY = choice(
     _LAYOUT + "strategy",
     LayoutStrategy.LINEAR,
     "Order of rows with several sort columns: lexicographic, or along a space-filling curve.",
+    synonyms={"z-order": LayoutStrategy.ZORDER},
 )
 LAYOUT_SAMPLE_SIZE = integer(
     _LAYOUT + "build.curve.sample.size", 200_000, "Number of rows sampled to construct a curve.", least=1

@@ -193,8 +193,8 @@ def _check_columns_kept(instant: str, names: ColumnNamesByInstant | None) -> Non
         )
 
 
-def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_columns: Sequence[str]) -> None:
-    """Refuse unsupported clusterings, before there is a plan.
+def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_columns: Sequence[str]) -> tuple[str, ...]:
+    """Refuse unsupported clusterings, before there is a plan; return the sort columns as the table spells them.
 
     Raises:
         UnsupportedTableError: The table, or the strategy, is not supported.
@@ -220,7 +220,7 @@ def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_col
             f"the table {table.config.name!r} has the bucket index ({evidence}): the name of a file determines "
             f"its keys, so rows cannot be moved to other files; {cure}"
         )
-    RowOrder.of(stored_columns(table, "cluster", None)[1], sort_columns, opts)
+    return RowOrder.of(stored_columns(table, "cluster", None)[1], sort_columns, opts).columns
 
 
 def _units(table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool) -> tuple[pa.Table, tuple[Unit, ...]]:

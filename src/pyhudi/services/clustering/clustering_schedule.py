@@ -112,7 +112,7 @@ def _planner(
         slices = FileSystemView.load(table).latest_slices()
         if not slices.num_rows:
             return ClusteringPlan(reason="the table has no files")
-        check_clusterable(table, opts, strategy.execution, columns)
+        spelled = check_clusterable(table, opts, strategy.execution, columns)
         extra: tuple[Mapping[str, str], ...] = ()
         if strategy.resizing is None:
             inputs, outputs = strategy.groups(_free(active, slices))
@@ -126,7 +126,7 @@ def _planner(
         reason = f"{'due' if due else 'requested; not due yet'}: {due.reason}"
         if not outputs:
             reason = f"there are no file groups to cluster; {reason}"
-        return ClusteringPlan(inputs, outputs, strategy.execution, columns, reason=reason, extra=extra)
+        return ClusteringPlan(inputs, outputs, strategy.execution, spelled, reason=reason, extra=extra)
 
     return plan
 

@@ -35,12 +35,11 @@ class RowOrder:
         Raises:
             ConfigError: A column does not exist, or has no order.
         """
-        for name in columns:
-            _check_column(schema, name)
+        columns = tuple(_resolved(schema, name) for name in columns)
         layout = opts.get_typed(options.LAYOUT_STRATEGY)
         if len(columns) < 2:
             layout = LayoutStrategy.LINEAR
-        return cls(tuple(columns), layout, opts.get_typed(options.LAYOUT_SAMPLE_SIZE))
+        return cls(columns, layout, opts.get_typed(options.LAYOUT_SAMPLE_SIZE))
 
     def __bool__(self) -> bool:
         return bool(self.columns)
@@ -97,28 +96,41 @@ class RowOrder:
         return places([column.combine_chunks() for column in values.columns], lower, self.layout)
 
 
-def _check_column(schema: pa.Schema, name: str) -> None:
-    parts = [name] if name in schema.names else name.split(".")
+def _resolved(schema: pa.Schema, name: str) -> str:
+    """Return the column of a name, which may be in another case, as in Spark, if that is unambiguous.
+
+    Raises:
+        ConfigError: There is no such column, or it has no order.
+    """
+    found: list[str] = []
+    fields = pa.struct(list(schema))
     field: pa.Field | None = None
-    for part in parts:
-        current = schema if field is None else field.type
-        if field is not None and not pa.types.is_struct(field.type):
-            current = pa.schema([])
-        at = current.get_field_index(part)
-        if at < 0:
-            near = next((n for n in schema.names if n.lower() == name.lower()), None)
-            hint = f"; did you mean {near!r} (names are compared with their case)?" if near else ""
+    for part in [name] if _position(fields, name) is not None else name.split("."):
+        at = _position(fields if field is None else field.type, part)
+        if at is None:
             raise ConfigError(
                 f"the sort column {name!r} does not exist ({options.CLUSTERING_SORT_COLUMNS.key}); the columns "
-                f"are: {', '.join(schema.names)}{hint}"
+                f"are: {', '.join(schema.names)}"
             )
-        field = current.field(at)
+        field = (fields if field is None else field.type).field(at)
+        found.append(field.name)
     assert field is not None
     if pa.types.is_nested(field.type):
         raise ConfigError(
             f"the sort column {name!r} ({options.CLUSTERING_SORT_COLUMNS.key}) has type {field.type}, which has "
             "no order; use a nested field"
         )
+    return ".".join(found)
+
+
+def _position(fields: pa.DataType, name: str) -> int | None:
+    if not pa.types.is_struct(fields):
+        return None
+    names = [field.name for field in fields]
+    if name in names:
+        return names.index(name)
+    near = [at for at, other in enumerate(names) if other.lower() == name.lower()]
+    return near[0] if len(near) == 1 else None
 
 
 def _value(rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.ChunkedArray:

@@ -1,4 +1,4 @@
-"""Removal of a table that was created for a failed write."""
+"""Removal of a table: one that was created for a failed write, or any with its rows."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 
 _LOCKS = (join_path(META_FOLDER, "lock"), join_path(META_FOLDER, ".locks"))
 """Files and folders of the table's lock."""
+
+
+def remove_table(storage: Storage) -> None:
+    """Remove a table with all its files.
+
+    Raises:
+        StorageError: Files were not removed.
+    """
+    storage.delete(PATH)  # Without its properties the rest is no table, regardless of interruptions.
+    storage.delete_tree("")
 
 
 def remove_empty_table(storage: Storage, options: Mapping[str, str]) -> None:

@@ -18,6 +18,8 @@ from tests.golden.expected import unpack
 from tests.unit.services.merge_on_read_table import FAST, MorTable, row
 
 SORTED = {**FAST, "hoodie.clustering.plan.strategy.sort.columns": "v"}
+FOLDED = {**FAST, "hoodie.clustering.plan.strategy.sort.columns": "V"}
+"""The same column; the case of its name does not count."""
 
 
 def _filled(root: Path, version: int = 9, **more: Any) -> MorTable:
@@ -32,7 +34,7 @@ def test_rows_stay_and_are_sorted(version: int, tmp_path: Path):
     mor = _filled(tmp_path, version)
     before = mor.table.scan().to_arrow()
     since = mor.table.history()["requested"].to_pylist()
-    plan = mor.table.services.schedule_clustering(SORTED)
+    plan = mor.table.services.schedule_clustering(FOLDED)
     assert plan.num_slices == 2
     assert plan.action == ("clustering" if version >= 8 else "replacecommit")
     (pending,) = mor.table.services.pending_clusterings()
@@ -72,7 +74,7 @@ def test_nothing_is_done_by_a_dry_run(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hoodie.clustering.plan.strategy.sort.columns": "V"}, "sort column 'V' does not exist.*did you mean 'v'"),
+        ({"hoodie.clustering.plan.strategy.sort.columns": "w"}, "sort column 'w' does not exist.*the columns are"),
         ({"hoodie.clustering.plan.strategy.sort.columns": "v.x"}, "sort column 'v.x' does not exist"),
         ({"hoodie.clustering.plan.strategy.class": "Mine"}, "'Mine' of option .*; allowed: "),
         ({"hoodie.clustering.execution.strategy.class": "Mine"}, "'Mine' of option .*; allowed: "),

@@ -51,6 +51,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config.properties_file import PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.transaction.table_overwrite.created_table_removal import remove_table
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key
 
@@ -326,6 +327,4 @@ def drop_table(spark: SparkSession, table: CatalogTable, *, purge: bool) -> None
 
 
 def _forget_files(spark: SparkSession, table: CatalogTable) -> None:
-    storage = open_storage(table.location, Options.parse(_storage_options(spark, table)))
-    storage.delete(PATH)  # without its properties the rest is no table, whatever becomes of it
-    storage.delete_tree("")
+    remove_table(open_storage(table.location, Options.parse(_storage_options(spark, table))))

@@ -13,6 +13,8 @@ from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.write.spark_bootstrap import bootstrap
 from pyhudi.storage import open_storage
 from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
+from pyhudi.table.config.properties_file import PATH
+from pyhudi.transaction.table_overwrite.created_table_removal import remove_table
 
 _OPTIONS = {
     "table_type": options.TABLE_TYPE.key,
@@ -32,13 +34,13 @@ _REFUSED = {
     "schema_provider_class": "a schema provider is Java code, which cannot run here; files tell the columns",
     "props_file_path": "no file of options is read; give them by options => 'key=value,…' or SET",
     "enable_hive_sync": "a catalog is synced by its own tools; leave the argument out",
-    "bootstrap_overwrite": "a bootstrap needs a new table; delete the old one first, or choose another base_path",
 }
 _SORTED_BY = ("partition", "file_id", "source_base_path", "source_partition", "source_file")
 
 
 def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Make the table at ``base_path`` over the files of ``bootstrap_path``; returns 0."""
+    """Make the table at ``base_path`` over the files of ``bootstrap_path``; returns 0. With ``bootstrap_overwrite`` a
+    table that is there is deleted, after all checks that do not need the data."""
     for name, why in _REFUSED.items():
         if arguments.values[name]:
             raise UnsupportedTableError(f"{name} => {arguments.values[name]}: {why}")
@@ -56,7 +58,10 @@ def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
     if given.get(options.KEYGENERATOR_CLASS.key) == _DEFAULT_KEYGEN:
         del given[options.KEYGENERATOR_CLASS.key]  # who names none has the one that fits the fields
     opts = Options.parse(given)
-    bootstrap(spark, BootstrapPlan.of(open_storage(path, opts), opts))
+    plan = BootstrapPlan.of(open_storage(path, opts), opts)
+    if arguments.flag("bootstrap_overwrite") and plan.storage.exists(PATH):
+        remove_table(plan.storage)
+    bootstrap(spark, plan)
     return [(0,)]
 
 

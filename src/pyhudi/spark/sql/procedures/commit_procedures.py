@@ -66,9 +66,9 @@ def show_commits(spark: SparkSession, arguments: Arguments) -> Rows:
     return arguments.limited((i.requested, i.completion, i.action, *_totals(m.stats)) for i, m in _writes(active))
 
 
-def _archived(spark: SparkSession, arguments: Arguments, first: str = "", last: str = "") -> Iterator[_Archived]:
-    """Completed writes that have left the active timeline, newest first, between two times, inclusive."""
-    client = arguments.client(spark)
+def _archived(spark: SparkSession, arguments: Arguments) -> Iterator[_Archived]:
+    """Completed writes that have left the active timeline, newest first, from ``start_ts`` to ``end_ts``, inclusive."""
+    client, first, last = arguments.client(spark), arguments.text("start_ts") or "", arguments.text("end_ts")
     found = read_history(client.storage, client.config.layout, up_to=last or None)
     for row in found.sort_by([("requested", "descending")]).to_pylist():
         if row["action"] in WRITE_ACTIONS and row["metadata"] and row["requested"] >= first:
@@ -76,11 +76,10 @@ def _archived(spark: SparkSession, arguments: Arguments, first: str = "", last: 
 
 
 def show_archived_commits(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show writes that have left the active timeline, newest first; those from ``start_ts`` to ``end_ts``."""
-    times = (arguments.text("start_ts") or "", arguments.text("end_ts") or "")
+    """Show writes that have left the active timeline, newest first."""
     return arguments.limited(
         (requested, completion, *_totals(metadata.stats))
-        for (requested, completion, _), metadata in _archived(spark, arguments, *times)
+        for (requested, completion, _), metadata in _archived(spark, arguments)
     )
 
 

@@ -18,18 +18,21 @@ from pyhudi.timeline.archive.archived_timeline import read_history
 
 
 def export_instants(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Write the metadata of completed instants, those of the history first unless ``desc``, as files of a local folder.
+    """Write the metadata of completed instants, those of the history first unless ``desc``, as files of a local folder,
+    which is created if it does not exist.
 
     Raises:
-        QueryError: There is no such folder.
+        QueryError: The folder cannot be created, or is a file.
     """
     folder = Path(str(arguments.text("local_folder")))
-    if not folder.is_dir():
-        raise QueryError(f"{str(folder)!r} is no folder on this machine; make it first")
     actions = {part.strip() for part in str(arguments.text("actions")).split(",")}
     newest_first, limit = arguments.flag("desc"), arguments.number("limit")
     client = arguments.client(spark)
     archived, active = _archived(client, actions, newest_first), _active(client, actions, newest_first)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise QueryError(f"local_folder => {str(folder)!r} cannot be created on this machine: {error}") from error
     count = 0
     for part in (active, archived) if newest_first else (archived, active):
         left = None if limit is None or limit < 0 else limit - count

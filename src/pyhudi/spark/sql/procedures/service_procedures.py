@@ -7,7 +7,7 @@ import time
 from pyspark.sql import SparkSession
 
 from pyhudi.config import options
-from pyhudi.errors import QueryError
+from pyhudi.errors import OptionWithoutEffectWarning, QueryError, warn
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.services.compaction.compaction_runner import run_pending
 from pyhudi.services.compaction.compaction_schedule import pending_plans, schedule
@@ -94,8 +94,19 @@ _TTL = {"ttl_policy": options.TTL_STRATEGY.key, "retain_days": options.TTL_DAYS.
 
 
 def run_ttl(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Drop the partitions whose time to live is over."""
+    """Drop the partitions whose time to live is over; without a number of days that is none.
+
+    Warns OptionWithoutEffectWarning if no number of days is set.
+    """
     client, opts = arguments.opened(spark, arguments.given(_TTL))
+    days = opts.get_typed(options.TTL_DAYS)
+    if days <= 0:
+        warn(
+            f"run_ttl drops nothing: {options.TTL_DAYS.key}={days} lets no partition expire; pass retain_days => 30, "
+            "for example, or SET the option",
+            OptionWithoutEffectWarning,
+        )
+        return []
     return [(path,) for path in delete_expired_partitions(spark, client, opts).partitions]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
-from pyhudi.errors import TransactionError
+from pyhudi.errors import QueryError, TransactionError, UnsupportedTableError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table, session_settings
@@ -17,7 +20,11 @@ from pyhudi.sql.procedure_signatures import signature_of, signatures
 from pyhudi.sql.table_properties import registered_properties, table_options
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers
+
+_ALL = "ALL_PARTITIONS"
+"""The pattern that stands for all partitions."""
 
 
 def show_table_properties(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -39,13 +46,20 @@ def show_metadata_table_files(spark: SparkSession, arguments: Arguments) -> Rows
 
 
 def show_fsview_latest(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show the newest file slices."""
+    """Show the newest file slices; ``merge``: logs that a pending compaction has left to the next slice count, too.
+
+    Raises:
+        QueryError: Both ``path_regex`` and ``partition_path`` are given.
+        UnsupportedTableError: Files of pending writes are asked for.
+    """
+    pattern, partition = arguments.text("path_regex"), arguments.text("partition_path")
+    if _ALL not in (pattern, partition):
+        raise QueryError(f"give path_regex ({pattern!r}) or partition_path ({partition!r}), not both")
     client = arguments.client(spark)
-    wanted = arguments.text("partition_path")
+    view = _view(client, arguments)
+    slices = view.latest_slices(*_as_of(arguments)) if arguments.flag("merge") else _newest(view, arguments)
     rows = []
-    for row in FileSystemView.load(client).latest_slices().to_pylist():
-        if wanted not in (None, "ALL_PARTITIONS") and row["partition"] != wanted:
-            continue
+    for row in _in_partitions(slices, partition if pattern == _ALL else pattern).to_pylist():
         sizes, base = sum(row["log_sizes"]), row["base_size"] or 0
         logs = str([client.storage.uri(path) for path in row["log_paths"]])
         ratio = sizes / base if base else -1.0
@@ -56,15 +70,61 @@ def show_fsview_latest(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def show_fsview_all(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show all file slices."""
+    """Show all file slices.
+
+    Raises:
+        UnsupportedTableError: Files of pending writes are asked for.
+    """
     client = arguments.client(spark)
+    slices = _view(client, arguments).all_slices(*_as_of(arguments))
     rows = []
-    for row in FileSystemView.load(client).all_slices().to_pylist():
+    for row in _in_partitions(slices, arguments.text("path_regex")).to_pylist():
         file = None if row["base_path"] is None else client.storage.uri(row["base_path"])
         logs = str([client.storage.uri(path) for path in row["log_paths"]])
         sizes = (row["base_size"] or 0, len(row["log_paths"]), sum(row["log_sizes"]))
         rows.append((row["partition"], row["file_id"], row["base_instant"], file, *sizes, logs))
     return arguments.limited(rows)
+
+
+def _view(client: TableMetaClient, arguments: Arguments) -> FileSystemView:
+    """The files of the writes before ``max_instant``, or up to it with ``include_max``; of all writes without one."""
+    if arguments.flag("include_in_flight"):
+        raise UnsupportedTableError(
+            "include_in_flight => true: files of pending writes are not shown, as they may change; leave it out"
+        )
+    end, included = arguments.text("max_instant"), arguments.flag("include_max")
+    excluded = Action.COMPACTION if arguments.flag("exclude_compaction") else None
+
+    def is_shown(instant: Instant) -> bool:
+        in_time = not end or instant.requested < end or (included and instant.requested == end)
+        return in_time and instant.action != excluded
+
+    return FileSystemView.load(client, client.active_timeline().timeline.filter(is_shown))
+
+
+def _as_of(arguments: Arguments) -> tuple[str | None]:
+    """The latest instant, for files of archived ones."""
+    return (arguments.text("max_instant") or None,)
+
+
+def _newest(view: FileSystemView, arguments: Arguments) -> pa.Table:
+    """The newest slice of each file group, those opened by pending compactions included."""
+    slices = view.all_slices(*_as_of(arguments))
+    last = slices.append_column("row", pa.array(range(slices.num_rows))).group_by(["partition", "file_id"])
+    return slices.take(last.aggregate([("row", "max")])["row_max"])
+
+
+def _in_partitions(slices: pa.Table, pattern: str | None) -> pa.Table:
+    """The slices of partitions whose path matches a pattern, in which ``*`` stands for a part of a folder's name."""
+    if pattern in (None, _ALL):
+        return slices
+    wanted = [path for path in pc.unique(slices["partition"]).to_pylist() if _matches(path, pattern)]
+    return slices.filter(pc.is_in(slices["partition"], pa.array(wanted, pa.string())))
+
+
+def _matches(path: str, pattern: str) -> bool:
+    folders, patterns = path.split("/"), pattern.strip("/").split("/")
+    return len(folders) == len(patterns) and all(map(fnmatchcase, folders, patterns))
 
 
 _TIMES = {
