@@ -96,7 +96,9 @@ def test_quick_start_guide(spark, tmp_path):
             now if "-" in as_of else [(1, "ann", 10.0, "oslo"), (2, "bob", 20.0, "moss"), (3, "cat", 30.0, "oslo")]
         )
         assert loaded(spark, path, **{"as.of.instant": as_of}) == expected
-    assert spark.read.format("hudi").option("as.of.instant", "2021-07-28").load(path).count() == 0
+    before = spark.read.format("hudi").option("as.of.instant", "2021-07-28").load(path)
+    assert (before.columns, before.count()) == (spark.read.format("hudi").load(path).columns, 0)
+    assert before.filter("fare > 1").select("city").collect() == []
     incremental = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": 0}
     assert loaded(spark, path, **incremental) == now
     changes = spark.read.format("hudi").options(**incremental)
@@ -117,6 +119,23 @@ def test_settings_of_the_session(spark, sql):
     sql("SET spark.hoodie.datasource.read.begin.instanttime = 20990101000000")
     assert spark.read.format("hudi").load(location).count() == 0
     assert spark.read.format("hudi").option("hoodie.datasource.query.type", "snapshot").load(location).count() == 2
+
+
+def test_options_in_any_case(spark, tmp_path):
+    """Spark's readers and writers ignore the case of options, and the last one counts."""
+    path = f"file://{tmp_path}/trips"
+    rows = trips(spark, (1, "ann", 10.0, "oslo"), (2, "bob", 20.0, "moss"))
+    writer = rows.write.format("HUDI").option("hoodie.table.name", "other").options(**{"Hoodie.Table.Name": "trips"})
+    writer = writer.option("hoodie.datasource.write.recordKey.field", "id").option("PATH", path)
+    writer.option("HOODIE.datasource.write.partitionPath.field", "city").mode("overwrite").save()
+    properties = (tmp_path / "trips" / ".hoodie" / "hoodie.properties").read_text()
+    assert "hoodie.table.name=trips\n" in properties
+    assert "hoodie.table.partition.fields=city\n" in properties
+    reader = spark.read.format("hudi").option("Path", path)
+    assert reader.option("Hoodie.Datasource.Query.Type", "snapshot").load().count() == 2
+    assert spark.read.format("hudi").load(path, **{"AS.of.Instant": "2021-07-28"}).count() == 0
+    with pytest.raises(ConfigError, match=r"unknown option 'hoodie.datasource.write.recordKey.filed'"):
+        rows.write.format("hudi").option("hoodie.datasource.write.recordKey.filed", "id").save(f"{path}-2")
 
 
 def test_settings_for_the_jar(spark, monkeypatch):

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Mapping
 
 from pyhudi.config import options
-from pyhudi.config.option_registry import ALIASES, NAMED, OPTIONS, canonical, is_known, spellings, suggest
+from pyhudi.config.option_registry import canonical, is_declared, is_known, spellings, suggest
 from pyhudi.errors import ConfigError
 
 _DECIDING = frozenset(
@@ -39,7 +39,7 @@ def refuse_misspelt(given: Mapping[str, object]) -> None:
         ConfigError: A key resembles such an option.
     """
     for key in given:
-        if not isinstance(key, str) or key in NAMED or key in ALIASES or key in OPTIONS:
+        if not isinstance(key, str) or is_declared(key):
             continue
         suggestion = suggest(key) if not is_known(key) else _foreign(key)
         if suggestion is not None and canonical(suggestion) in _DECIDING:

@@ -79,14 +79,41 @@ _OPEN = (
     "pyhudi.storage.",
 )
 
-__all__ = ["ALIASES", "NAMED", "OPTIONS", "OptionFact", "canonical", "is_known", "spellings", "suggest"]
+_DECLARED = {key.lower(): key for key in (*OPTIONS, *ALIASES, *NAMED)}
+
+__all__ = [
+    "ALIASES",
+    "NAMED",
+    "OPTIONS",
+    "OptionFact",
+    "canonical",
+    "declared",
+    "is_declared",
+    "is_known",
+    "spellings",
+    "suggest",
+]
 
 del _options
 
 
+def declared(key: str) -> str:
+    """Return a known key or alias in the case in which it is declared; other keys are unchanged.
+
+    The case of *key* does not count, as Spark's readers and writers ignore it.
+    """
+    return _DECLARED.get(key.lower(), key)
+
+
+def is_declared(key: str) -> bool:
+    """Return True if the key, in any case, is a known key or alias."""
+    return key.lower() in _DECLARED
+
+
 def canonical(key: str) -> str:
-    """Return the canonical key of the option with the key or alias *key*."""
-    return ALIASES.get(key, key)
+    """Return the canonical key of the option with the key or alias *key*, in any case."""
+    name = declared(key)
+    return ALIASES.get(name, name)
 
 
 def spellings(key: str) -> tuple[str, ...]:
@@ -98,20 +125,18 @@ def spellings(key: str) -> tuple[str, ...]:
 
 
 def is_known(key: str) -> bool:
-    """Return True if the key is known or has one of the prefixes whose keys are not enumerated."""
-    return not key.startswith(_PREFIXES) or key in NAMED or key in ALIASES or key in OPTIONS or key.startswith(_OPEN)
+    """Return True if the key, in any case, is known or has one of the prefixes whose keys are not enumerated."""
+    folded = key.lower()
+    return not folded.startswith(_PREFIXES) or folded in _DECLARED or folded.startswith(_OPEN)
 
 
 def suggest(key: str) -> str | None:
     """Return the known key that is most similar to *key*, if any is similar enough."""
-    pool = {*NAMED, *ALIASES, *OPTIONS}
-    folded = {known.lower(): known for known in pool}
-    exact = folded.get(key.lower())
-    if exact is not None:
-        return exact
-    close = difflib.get_close_matches(key.lower(), folded, n=1, cutoff=0.8)
+    if key.lower() in _DECLARED:
+        return declared(key)
+    close = difflib.get_close_matches(key.lower(), _DECLARED, n=1, cutoff=0.8)
     if not close:  # For a correct name with a wrong prefix, compare the part after the last but one dot.
-        tails = {".".join(known.split(".")[-2:]): known for known in sorted(pool)}
+        tails = {".".join(known.split(".")[-2:]): known for known in sorted(_DECLARED.values())}
         close = [tails[t] for t in difflib.get_close_matches(".".join(key.split(".")[-2:]), tails, n=1, cutoff=0.85)]
         return close[0] if close else None
-    return folded[close[0]]
+    return _DECLARED[close[0]]

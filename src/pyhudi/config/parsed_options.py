@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from pyhudi.config.option import NAMED, Option
-from pyhudi.config.option_registry import canonical, is_known, suggest
+from pyhudi.config.option_registry import canonical, declared, is_known, suggest
 from pyhudi.errors import ConfigError, UnknownOptionWarning, warn
 
 T = TypeVar("T")
@@ -33,9 +33,10 @@ class Options(Mapping[str, str]):
     def parse(cls, raw: Mapping[str, object] | None = None) -> Options:
         """Validate *raw* and replace aliases by canonical keys.
 
-        Values may be text, booleans or numbers; ``None`` means not set. If several spellings of an option are set, the
-        canonical one takes precedence, then the newer alias. A value that is not allowed raises InvalidOptionError. An
-        unknown ``hoodie.*`` or ``pyhudi.*`` key raises UnknownOptionWarning and has no effect.
+        Values may be text, booleans or numbers; ``None`` means not set. The case of known keys does not count. If
+        several spellings of an option are set, the canonical one takes precedence, then the newer alias; of spellings
+        that differ in case only, the last one. A value that is not allowed raises InvalidOptionError. An unknown
+        ``hoodie.*`` or ``pyhudi.*`` key raises UnknownOptionWarning and has no effect.
         """
         if isinstance(raw, Options):
             return raw
@@ -111,7 +112,7 @@ def _stronger(name: str, key: str, than: str) -> bool:
     from pyhudi.config.option_registry import spellings
 
     order = spellings(name)
-    return order.index(key) < order.index(than)
+    return order.index(declared(key)) <= order.index(declared(than))
 
 
 def _as_text(value: object) -> str:

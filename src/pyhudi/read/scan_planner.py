@@ -60,7 +60,7 @@ def plan_scan(
     files = TableFiles(table, opts)
     table = files.table
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
-    columns_as_of = None if query.is_incremental else table_schema(table, query.as_of)
+    columns_as_of = None if query.is_incremental else _columns_of_snapshot(table, query.as_of)
     if rows is not None and columns_as_of is not None:
         rows = rows.on(_columns(table, query, columns_as_of), zone)
     history = _history(table, columns_as_of)
@@ -132,6 +132,12 @@ def plan_scan(
         if has_logs
         else None,
     )
+
+
+def _columns_of_snapshot(table: PinnedTable, as_of: str | None) -> TableSchema | None:
+    """Return the columns at that time; before the first write, when there are no rows, the current ones."""
+    found = table_schema(table, as_of)
+    return table_schema(table) if found is None and as_of is not None else found
 
 
 def _key_columns(table: PinnedTable, schema: pa.Schema) -> frozenset[str]:

@@ -16,7 +16,7 @@ RECORDKEY = "hoodie.datasource.write.recordkey.field"
     [
         ("hoodie.datasource.write.recordkey.filed", RECORDKEY),
         ("hoodie.datasource.write.recordkey.fields", RECORDKEY),
-        ("hoodie.datasource.write.recordKey.field", RECORDKEY),
+        ("Hoodie.datasource.write.recordKey.filed", RECORDKEY),
         ("datasource.write.recordkey.field", RECORDKEY),
         ("hodie.datasource.write.recordkey.field", RECORDKEY),
         ("hoodie.datasource.write.partitionpath.fields", "hoodie.datasource.write.partitionpath.field"),
@@ -34,6 +34,7 @@ def test_refused(key: str, meant: str) -> None:
     "key",
     [
         RECORDKEY,
+        "hoodie.datasource.write.recordKey.field",
         "hoodie.table.recordkey.fields",
         "hoodie.datasource.write.storage.type",
         "hoodie.index.tpye",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from pathlib import Path
 from typing import ClassVar
@@ -157,6 +158,28 @@ class TestAliases:
             assert alias not in NAMED
 
 
+class TestCase:
+    """Spark's readers and writers ignore the case of keys, and so does Apache Hudi behind them."""
+
+    def test_the_case_of_a_key_does_not_count(self) -> None:
+        parsed = Options.parse({"HOODIE.datasource.write.partitionPath.field": "city", "hoodie.Table.Name": "t"})
+        assert dict(parsed) == {"hoodie.datasource.write.partitionpath.field": "city", "hoodie.table.name": "t"}
+        assert parsed["Hoodie.Table.Name"] == "t"
+        assert "Hoodie.Table.Name" in parsed
+
+    def test_the_last_case_wins_and_the_canonical_key_over_aliases(self) -> None:
+        assert Options.parse({"hoodie.table.name": "a", "Hoodie.Table.Name": "b"})["hoodie.table.name"] == "b"
+        ordering = {"hoodie.table.Ordering.fields": "a", "hoodie.datasource.write.PRECOMBINE.field": "b"}
+        assert Options.parse(ordering) == Options.parse({key.lower(): value for key, value in ordering.items()})
+
+    def test_errors_name_the_key_as_it_was_given(self) -> None:
+        with pytest.raises(InvalidOptionError, match=re.escape("'Hoodie.Index.Type'")):
+            Options.parse({"Hoodie.Index.Type": "none such"})
+
+    def test_keys_of_others_keep_their_case(self) -> None:
+        assert dict(Options.parse({"fs.s3a.Access": "x"})) == {"fs.s3a.Access": "x"}
+
+
 class TestUnknownKeys:
     @pytest.mark.parametrize(
         ("key", "meant"),
@@ -165,7 +188,7 @@ class TestUnknownKeys:
             ("hoodie.datasource.write.opertion", "hoodie.datasource.write.operation"),
             ("hoodie.clean.automatc", "hoodie.clean.automatic"),
             ("hoodie.upsert.parallelism", "hoodie.upsert.shuffle.parallelism"),
-            ("hoodie.Index.Type", "hoodie.index.type"),
+            ("Hoodie.Index.Tpye", "hoodie.index.type"),
             ("pyhudi.parquet.compresion.level", "pyhudi.parquet.compression.level"),
         ],
     )

@@ -7,6 +7,7 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.hudi_table import HudiTable
 from pyhudi.read.execute.local_reader import scan_table
 from pyhudi.read.query import Query
 from pyhudi.read.scan_planner import plan_scan
@@ -66,6 +67,17 @@ def test_snapshot_and_time_travel(table):
     assert read(table, **as_of(19)) == read(table, **as_of(10)) == [("x", 1, 10), ("y", 1, 10), ("z", 1, 10)]
     assert read(table, **as_of(9)) == []
     assert read(table, **{TYPE: "read_optimized", **as_of(20)}) == read(table, **as_of(20))
+
+
+@VERSIONS
+def test_before_the_first_write_there_are_columns_without_rows(table):
+    opened = HudiTable.for_path(str(table.root))
+    before = opened.scan(as_of=at(9)).to_arrow()
+    assert (before.schema, before.num_rows) == (opened.scan().to_arrow().schema, 0)
+    with opened.alter_schema() as columns:
+        columns.rename_column("v", "w")
+    before = opened.scan(as_of=at(9), filter=[("w", ">", 1)]).to_arrow()
+    assert (before.schema.names[-1], before.num_rows) == ("w", 0)
 
 
 @VERSIONS

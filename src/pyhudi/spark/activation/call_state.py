@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyhudi.config.option_registry import declared
+
 PARTITIONPATH_FIELD = "hoodie.datasource.write.partitionpath.field"
 FORMATS = frozenset({"hudi", "org.apache.hudi", "pyhudi"})
 _STATE = "_pyhudi_state"
@@ -41,9 +43,13 @@ def call_state(target: Any) -> CallState:
 
 
 def keep_options(target: Any, options: Mapping[str, Any]) -> None:
-    """Record options as Spark stores them; an option that is None is not recorded."""
-    given = {key: option_text(value) for key, value in options.items() if value is not None}
-    call_state(target).options.update(given)
+    """Record options as Spark stores them: the case of keys does not count, and one that is None is not recorded."""
+    kept = call_state(target).options
+    for key, value in options.items():
+        if value is not None:
+            for other in [known for known in kept if known.lower() == key.lower()]:
+                del kept[other]
+            kept["path" if key.lower() == "path" else declared(key)] = option_text(value)
 
 
 def option_text(value: Any) -> str:
