@@ -363,15 +363,18 @@ def test_streaming_reads_and_writes(spark, sql, tmp_path):
     def merge(batch: DataFrame, _: int) -> None:
         batch.createOrReplaceTempView("arrived")
         batch.sparkSession.sql(
-            "MERGE INTO guides.rides t USING (SELECT id, name, fare + 1 AS fare, city FROM arrived) s ON t.id = s.id "
-            "WHEN MATCHED THEN UPDATE SET fare = s.fare WHEN NOT MATCHED THEN INSERT *"
+            "MERGE INTO guides.rides t USING arrived ON t.id = arrived.id "
+            "WHEN MATCHED THEN UPDATE SET fare = arrived.fare + 1 "
+            "WHEN NOT MATCHED AND id < 9 THEN INSERT (id, name, fare, city) VALUES (id, upper(name), fare, city)"
         )
 
+    sql("DELETE FROM rides WHERE id = 2")
+    trips(spark, (9, "eve", 9.0, "oslo")).write.format("hudi").options(**options).mode("append").save(source)
     merged = spark.readStream.format("hudi").load(source).writeStream.foreachBatch(merge)
     merged = merged.option("checkpointLocation", f"{tmp_path}/second").trigger(availableNow=True).start()
     assert merged.awaitTermination(120)
     assert merged.exception() is None
-    assert sql(SEEN) == [(1, "ann", 11.0, "oslo"), (2, "bob", 21.0, "moss")]
+    assert sql(SEEN) == [(1, "ann", 11.0, "oslo"), (2, "BOB", 20.0, "moss")]
 
 
 @tested_elsewhere

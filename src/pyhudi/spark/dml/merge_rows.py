@@ -36,7 +36,7 @@ ROW_ID = "_pyhudi_row_id"
 KIND = "_pyhudi_kind"
 """Value of `Do`."""
 _IN_TARGET, _IN_SOURCE = "_pyhudi_in_target", "_pyhudi_in_source"
-_CLAUSE, _STORED = "_pyhudi_clause", "_pyhudi_stored"
+_CLAUSE, _STORED, _NEW = "_pyhudi_clause", "_pyhudi_stored", "_pyhudi_new_"
 _COPY, _EQUATED, _MATCHED = "_pyhudi_copy_of_", "_pyhudi_equated_", "_pyhudi_matched_"
 
 
@@ -157,7 +157,7 @@ class MergeRows:
             parts.append(pairs)
         if self._has(When.NOT_MATCHED):
             others = self._unmatched(source, pairs, found.count)
-            # the columns of the table are there, as clauses may name them, and null
+            # with the columns of the table, which are null
             others = rows.limit(0).join(others, F.lit(False), "right")
             parts.append(cached.add(self._evaluated(others, (When.NOT_MATCHED,))))
         taken = reduce(DataFrame.unionByName, parts).where(F.col(_CLAUSE).isNotNull())
@@ -184,15 +184,29 @@ class MergeRows:
 
     def _evaluated(self, joined: DataFrame, whens: Sequence[When]) -> DataFrame:
         """The clauses for some kinds of rows, evaluated: the number of the clause that takes a pair (null: none), and
-        what becomes of the row."""
-        numbered = joined.withColumn(_CLAUSE, self._clause_number(whens))
-        return numbered.select(*self._columns(numbered, whens))
+        what becomes of the row.
+
+        Clauses for rows that match nothing know the columns of the source alone, which need no alias there.
+        """
+        stored = [when for when in whens if when is not When.NOT_MATCHED]
+        numbered = joined.withColumn(_CLAUSE, self._clause_number(stored))
+        updated = numbered.withColumns(self._updated(numbered, stored)).drop(*self._own.values())
+        if When.NOT_MATCHED in whens:
+            number = F.coalesce(F.col(_CLAUSE), self._clause_number([When.NOT_MATCHED]))
+            updated = updated.withColumn(_CLAUSE, number)
+        return updated.select(*self._columns(updated, whens))
+
+    @property
+    def _own(self) -> dict[str, Column]:
+        """The columns of the table beside those of the source."""
+        return {name: F.col(quoted([self.alias, name])) for name in self.target.schema.names}
+
+    def _numbered(self, whens: Sequence[When]) -> list[tuple[int, Clause]]:
+        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.when in whens]
 
     def _clause_number(self, whens: Sequence[When]) -> Column:
         found = F.lit(None).cast("int")
-        for number, clause in reversed(list(enumerate(self.clauses))):
-            if clause.when not in whens:
-                continue
+        for number, clause in reversed(self._numbered(whens)):
             in_target, in_source = F.col(_IN_TARGET).isNotNull(), F.col(_IN_SOURCE).isNotNull()
             fits = {
                 When.MATCHED: in_target & in_source,
@@ -204,21 +218,30 @@ class MergeRows:
             found = F.when(fits, F.lit(number)).otherwise(found)
         return found
 
-    def _columns(self, joined: DataFrame, whens: Sequence[When]) -> list[Column]:
-        """The result's columns: the table's with their new values, those before where rows may move, and helpers."""
-        target, alias = self.target, self.alias
-        numbered = [(number, clause) for number, clause in enumerate(self.clauses) if clause.when in whens]
-        by_clause = [(number, self._values(clause, joined)) for number, clause in numbered]
-        columns: list[Column] = []
-        for name in target.schema.names:
-            stored = F.col(quoted([alias, name]))
-            value = stored
-            for number, values in by_clause:
-                if name in values:
-                    value = F.when(F.col(_CLAUSE) == number, values[name]).otherwise(value)
-            columns.append(value.alias(name))
+    def _updated(self, joined: DataFrame, whens: Sequence[When]) -> dict[str, Column]:
+        """The values of the table's columns after the updates, and those before where rows may move."""
+        found = {_NEW + name: value for name, value in self._assign(whens, joined, self._own).items()}
         if self.moves:
-            columns.append(F.struct(*(F.col(quoted([alias, n])).alias(n) for n in target.schema.names)).alias(_STORED))
+            found[_STORED] = F.struct(*(value.alias(name) for name, value in self._own.items()))
+        return found
+
+    def _assign(self, whens: Sequence[When], rows: DataFrame, before: dict[str, Column]) -> dict[str, Column]:
+        """The values of the table's columns after some clauses."""
+        found = dict(before)
+        for number, clause in self._numbered(whens):
+            for name, value in self._values(clause, rows).items():
+                found[name] = F.when(F.col(_CLAUSE) == number, value).otherwise(found[name])
+        return found
+
+    def _columns(self, updated: DataFrame, whens: Sequence[When]) -> list[Column]:
+        """The result's columns: the table's with their new values, those before where rows may move, and helpers."""
+        target, numbered = self.target, self._numbered(whens)
+        values = {name: F.col(quoted([_NEW + name])) for name in target.schema.names}
+        if When.NOT_MATCHED in whens:
+            values = self._assign([When.NOT_MATCHED], updated, values)
+        columns = [value.alias(name) for name, value in values.items()]
+        if self.moves:
+            columns.append(F.col(_STORED))
         kind = reduce(
             lambda found, pair: F.when(F.col(_CLAUSE) == pair[0], F.lit(pair[1].do.value)).otherwise(found),
             numbered[1:],
