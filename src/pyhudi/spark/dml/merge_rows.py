@@ -186,12 +186,15 @@ class MergeRows:
         """The clauses for some kinds of rows, evaluated: the number of the clause that takes a pair (null: none), and
         what becomes of the row.
 
-        Clauses for rows that match nothing know the columns of the source alone, which need no alias there.
+        In clauses for rows that match nothing a name without an alias is a column of the source; those of the table
+        are null.
         """
         stored = [when for when in whens if when is not When.NOT_MATCHED]
         numbered = joined.withColumn(_CLAUSE, self._clause_number(stored))
         updated = numbered.withColumns(self._updated(numbered, stored)).drop(*self._own.values())
         if When.NOT_MATCHED in whens:
+            if self._folded(self.alias) not in {self._folded(name) for name in self.source.columns}:
+                updated = updated.withColumn(self.alias, self._absent())
             number = F.coalesce(F.col(_CLAUSE), self._clause_number([When.NOT_MATCHED]))
             updated = updated.withColumn(_CLAUSE, number)
         return updated.select(*self._columns(updated, whens))
@@ -200,6 +203,11 @@ class MergeRows:
     def _own(self) -> dict[str, Column]:
         """The columns of the table beside those of the source."""
         return {name: F.col(quoted([self.alias, name])) for name in self.target.schema.names}
+
+    def _absent(self) -> Column:
+        """The row of the table that a source row has not: as a struct, its columns have the alias as any others."""
+        fields = self.target.schema.fields
+        return F.struct(*(F.lit(None).cast(field.dataType).alias(field.name) for field in fields))
 
     def _numbered(self, whens: Sequence[When]) -> list[tuple[int, Clause]]:
         return [(number, clause) for number, clause in enumerate(self.clauses) if clause.when in whens]
