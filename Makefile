@@ -15,6 +15,8 @@ IN_MEMORY := $(if $(ALL),,scripts/in_memory.sh)
 # variants of what others test, too (tests/cases.py), take as long again: ALL=1 runs them
 # and half of the examples and of the places where something dies are tried, but where ALL=1 or a number says otherwise
 export PYHUDI_EXAMPLES ?= $(if $(ALL),1,0.5)
+# tests start many Python processes, which would compile pyhudi again each time
+export PYTHONDONTWRITEBYTECODE =
 not = $(if $(ALL),$(if $(1),-m 'not $(1)'),-m 'not slow$(if $(1), and not $(1))')
 
 .DEFAULT_GOAL := help

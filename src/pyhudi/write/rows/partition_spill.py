@@ -14,7 +14,11 @@ Codes = npt.NDArray[np.int64]
 
 
 class PartitionSpill:
-    """Rows spilled to local disk. Memory: one batch, and a few bytes per batch and partition."""
+    """Rows spilled to local disk. Memory: one batch, and a few bytes per batch and partition.
+
+    `SpillableRows` keeps the rows of one partition and finds them by number, in memory as long as they fit. The rows
+    here are too many to keep, and are read only once, in order of their partitions. Both store them in a `SpillFile`.
+    """
 
     def __init__(self) -> None:
         self._file = SpillFile()

@@ -20,6 +20,8 @@ _CHUNK_ROWS = 131_072
 class SpillableRows:
     """Rows of one schema, which can be taken by number. Use as a context manager, which deletes the file.
 
+    For rows of many partitions that are read back partition by partition, see `PartitionSpill`.
+
     Memory: approximately ``memory_size`` bytes; rows in the file are memory-mapped.
     """
 
