@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.transaction.commit_outcome import Committed
+from tests.cases import each_choice
 from tests.unit.transaction.tables import WITH_METADATA, Write, make_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("a", pa.int32()), ("b", pa.int32())])
@@ -109,13 +111,21 @@ def finish(storage: Storage, write: RowWrite) -> Callable[[], None]:
     return commit
 
 
-@pytest.mark.parametrize("operation", ["INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"])
-@pytest.mark.parametrize("begun", ["insert", "overwrite"])
-@pytest.mark.parametrize("done", ["insert", "overwrite"])
-@pytest.mark.parametrize("options", [BESIDE, COMPACTING], ids=["", "compacted"])
-def test_an_overwrite_beside_an_insert(
-    storage: Storage, operation: str, begun: str, done: str, options: dict[str, str]
-) -> None:
+OVERWRITES = ("INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION")
+ORDERS = ("insert first", "overwrite first", "insert around", "overwrite around")
+
+
+@pytest.mark.parametrize(
+    ("operation", "order", "options"),
+    [
+        *(pytest.param(operation, order, BESIDE) for operation, order in product(OVERWRITES, ORDERS)),
+        *(
+            pytest.param(*case.values, COMPACTING, id=f"{case.id}-compacted", marks=case.marks)
+            for case in each_choice(OVERWRITES, ORDERS)
+        ),
+    ],
+)
+def test_an_overwrite_beside_an_insert(storage: Storage, operation: str, order: str, options: dict[str, str]) -> None:
     write({"p0": 1, "p1": 2}, BESIDE, file_ids={"p0": "old-0", "p1": "other-0"}).run(storage)
     whole = operation == "INSERT_OVERWRITE_TABLE"
     replaced = (("p0", "old-0"), ("p1", "other-0")) if whole else (("p0", "old-0"),)
@@ -124,9 +134,10 @@ def test_an_overwrite_beside_an_insert(
         "insert": write({"p0": 500}, options, file_ids={"p0": "new-0"}),
         "overwrite": overwrite(rows, replaced, operation, options=options, file_ids={"p0": "over-0"}),
     }
-    order = sorted(writes, key=lambda name: name != begun)
-    commits = {name: finish(storage, writes[name]) for name in order}
-    for name in sorted(commits, key=lambda name: name != done):
+    first, how = order.split()
+    names = sorted(writes, key=lambda name: name != first)
+    commits = {name: finish(storage, writes[name]) for name in names}
+    for name in names if how == "first" else reversed(names):
         commits[name]()
     assert found(storage, "a", 500) == ["k500"]
     write({"p0": 7}, options).run(storage)
