@@ -239,8 +239,7 @@ def test_pairs_and_what_is_left_of_the_source(spark, tmp_path):
     table = made(spark, tmp_path / "t", "cow")
     given = (1, "Oslo", 100, None), (2, "Oslo", 7, None), (None, "Moss", 9, None), (8, "Moss", 4, None)
     merge = table.merge(frame(spark, *given).alias("s"), "target.id = s.id")
-    # the table has no values for rows that it does not have
-    inserted = {"id": "coalesce(s.id, 90)", "city": "s.city", "fare": "coalesce(target.fare, s.fare)"}
+    inserted = {"id": "coalesce(s.id, 90)", "city": "s.city", "fare": "s.fare"}
     done = (
         merge.when_matched_delete("s.fare < target.fare - 50")
         .when_matched_update({"fare": "target.fare + s.fare"}, "s.fare >= 100")
@@ -287,6 +286,38 @@ def test_rows_are_changed_at_their_places(spark, tmp_path, monkeypatch, per_core
     assert table.validate_metadata().num_rows == 0
 
 
+def test_keys_that_spark_casts_to_match(spark, tmp_path):
+    """Two texts may equal one number, and two source rows that match nothing may be inserted with the same key."""
+    table = made(spark, tmp_path / "t", "cow")
+    texts = spark.createDataFrame([("1", 5), ("01", 6)], "id string, fare long").alias("s")
+    with pytest.raises(AmbiguousMergeError, match="record key '1'"):
+        table.merge(texts, "target.id = s.id").when_matched_update({"fare": "s.fare"}).execute()
+    new = spark.createDataFrame(
+        [("70", "Oslo", 5, None), ("070", "Oslo", 5, None)], COLUMNS.replace("id int", "id string")
+    )
+    done = table.merge(new.alias("s"), "target.id = s.id").when_not_matched_insert_all().execute()
+    assert done.rows_matched == 0
+    assert [row[0] for row in rows(table)] == [*(row[0] for row in FIRST), 70]
+
+
+def test_rows_move_to_where_their_key_is(spark, tmp_path):
+    table = HudiTable.create(str(tmp_path / "t"), KEYED)
+    table.bulk_insert(frame(spark, (1, "Oslo", 1, None), (1, "Moss", 2, None), (2, "Moss", 3, None)))
+    table.update({"city": "'Moss'"}, "city = 'Oslo'")
+    assert rows(table) == [(1, "Moss", 1, None), (2, "Moss", 3, None)]
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_rows_that_keep_a_newer_version_are_counted(spark, tmp_path, kind):
+    options = {**TABLES[kind], **BY_EVENT_TIME}
+    table = HudiTable.create(str(tmp_path / "t"), options)
+    table.bulk_insert(frame(spark, *FIRST))
+    older = frame(spark, (1, "Oslo", -5, None)).alias("s")
+    done = table.merge(older, "target.id = s.id").when_matched_update({"fare": "s.fare"}).execute()
+    assert (done.rows_matched, done.rows_updated) == (1, 1)
+    assert rows(table) == list(FIRST)
+
+
 def test_file_groups_that_were_rewritten_since_they_were_read():
     schema = COUNTS_SCHEMA
     counts = pa.Table.from_pylist(
@@ -303,6 +334,8 @@ def test_file_groups_that_were_rewritten_since_they_were_read():
         ("f", "p/f_2.parquet", 5),
         (None, None, 4),
     ]
+    looked_up = counts.slice(1, 1)
+    assert with_base_paths(looked_up, slices, slices.slice(0, 1)) == looked_up
     older = slices.set_column(2, "base_path", [["p/e_1.parquet", "p/f_1.parquet"]])
     for now, read in ((slices.slice(0, 1), None), (slices, older), (slices, older.slice(0, 1))):
         with pytest.raises(ConflictError, match="concurrently changed file group 'f' of partition 'p'"):

@@ -146,8 +146,8 @@ class MergeBuilder:
         merge.check_columns()
         with Cached() as cached:
             taken = merge.taken(cached)
-            # the write counts rows, too: not if they move, and it merges new records of one key
-            counts = None if target.placed and merge.is_certain(taken) else count_changes(taken, self.clauses)
+            # the write counts rows, too
+            counts = None if merge.is_certain(taken) else count_changes(taken, self.clauses)
             repeated = counts is not None and counts.repeated_deletes
             rows, changes = merge.changes(taken, cached, repeated=repeated)
             done = write_changes(rows, target.client, target.opts, Operation.UPSERT, target.reads, changes)

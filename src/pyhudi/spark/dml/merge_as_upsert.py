@@ -13,15 +13,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import IndexType, MergeMode
+from pyhudi.keygen import KeySpec
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.spark.dml.assignments import check_types
 from pyhudi.spark.dml.target import PinnedTarget
 from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.lookup.exact_keys import EXACT_TYPES
+from pyhudi.spark.lookup.exact_keys import are_exact
 from pyhudi.sql.join_conditions import equated_columns
 from pyhudi.table.config.key_generator_type import KeyGenType
-from pyhudi.table.config.merge_settings import DELETE_FIELD, with_delete_marker
+from pyhudi.table.config.merge_settings import DELETE_FIELD, MergeSettings, with_delete_marker
 
 _PLAIN_KEYS = frozenset({KeyGenType.SIMPLE, KeyGenType.COMPLEX, KeyGenType.NON_PARTITION})
 _PLAIN_MODES = frozenset({MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING})
@@ -48,14 +49,11 @@ def joins_by_key(target: PinnedTarget, on: object, alias: str, source: DataFrame
         alias: The table's name in it.
         source: The source, with the columns of the table.
     """
-    config, spec, opts = target.client.config, target.spec, target.opts
-    merging = with_delete_marker(config.merging_for(opts.get_typed(options.PAYLOAD_CLASS)), opts)
-    index = opts.get_typed(options.INDEX_TYPE)
+    spec, merging = target.spec, merge_settings(target)
+    index = target.opts.get_typed(options.INDEX_TYPE)
     plain = (
         isinstance(on, str)
-        and bool(spec.record_fields)
-        and spec.keygen in _PLAIN_KEYS
-        and not spec.slash_dates
+        and has_plain_keys(spec)
         # an upsert does not say which rows of a bucket are new, and a row may tell an upsert that it is a delete
         and index is not IndexType.BUCKET
         # a record of another partition is none that the condition joins, but one that such an upsert finds
@@ -73,7 +71,18 @@ def joins_by_key(target: PinnedTarget, on: object, alias: str, source: DataFrame
         return False
     kinds = {field.name.lower(): field.dataType for field in source.schema.fields}
     own = {field.name: field.dataType for field in target.schema.fields}
-    return all(isinstance(own.get(n), EXACT_TYPES) and own[n] == kinds.get(n.lower()) for n in names)
+    return are_exact((own.get(name), kinds.get(name.lower())) for name in names)
+
+
+def has_plain_keys(spec: KeySpec) -> bool:
+    """Return whether record keys and partition paths are the texts of the values of their columns."""
+    return bool(spec.record_fields) and spec.keygen in _PLAIN_KEYS and not spec.slash_dates
+
+
+def merge_settings(target: PinnedTarget) -> MergeSettings:
+    """Return how versions of a record are merged."""
+    merging = target.client.config.merging_for(target.opts.get_typed(options.PAYLOAD_CLASS))
+    return with_delete_marker(merging, target.opts)
 
 
 def key_columns(target: PinnedTarget) -> list[str]:

@@ -31,20 +31,30 @@ def count_changes(taken: Taken, clauses: Sequence[Clause]) -> MergeCounts:
     Raises:
         AmbiguousMergeError: A row of the table is changed by several source rows.
     """
-    row = _by_row(taken, clauses)
-    if row[3]:
+    if taken.unique:
+        with task_errors():
+            row = taken.rows.agg(*(F.count(F.when(_is(kind), 1)).alias(kind.name) for kind in Do)).first()
+        assert row is not None
+        return MergeCounts(row[Do.UPDATE.name], row[Do.DELETE.name], row[Do.INSERT.name])
+    row = _counted_by_row(taken, clauses)
+    if row["ambiguous"]:
         raise AmbiguousMergeError(
-            f"{row[3]:,} rows of the table match several source rows each (one has the record key {row[4]!r}), so that "
-            "it is not certain what becomes of them; nothing was written. Leave one source row for each in the source"
+            f"{row['ambiguous']:,} rows of the table match several source rows each (one has the record key "
+            f"{row['example']!r}), so that it is not certain what becomes of them; nothing was written. Leave one "
+            "source row for each in the source"
         )
-    return MergeCounts(row[0] or 0, row[1] or 0, row[2] or 0, (row[5] or 0) > 1)
+    return MergeCounts(
+        row["updated"] or 0, row["deleted"] or 0, row["inserted"] or 0, repeated_deletes=(row["most_deletes"] or 0) > 1
+    )
 
 
 def _is(kind: Do) -> Column:
     return F.col(KIND) == kind.value
 
 
-def _by_row(taken: Taken, clauses: Sequence[Clause]) -> Row:
+def _counted_by_row(taken: Taken, clauses: Sequence[Clause]) -> Row:
+    """One row with the columns updated, deleted, inserted, ambiguous, example and most_deletes: pairs are counted for
+    each row of the table first."""
     updates, deletes, stored = F.col("updates"), F.col("deletes"), F.col(ROW_ID).isNotNull()
     by_row = taken.rows.groupBy(ROW_ID).agg(
         F.count(F.when(_is(Do.UPDATE), 1)).alias("updates"),
@@ -58,12 +68,12 @@ def _by_row(taken: Taken, clauses: Sequence[Clause]) -> Row:
         several |= stored & (deletes > 1)
     with task_errors():
         row = by_row.agg(
-            F.sum("updates"),
-            F.sum(F.when(stored, F.least(deletes, F.lit(1)))),
-            F.sum("inserts"),
-            F.count(F.when(several, 1)),
-            F.max(F.when(several, F.col("key"))),
-            F.max(F.when(stored, deletes)),
+            F.sum("updates").alias("updated"),
+            F.sum(F.when(stored, F.least(deletes, F.lit(1)))).alias("deleted"),
+            F.sum("inserts").alias("inserted"),
+            F.count(F.when(several, 1)).alias("ambiguous"),
+            F.max(F.when(several, F.col("key"))).alias("example"),
+            F.max(F.when(stored, deletes)).alias("most_deletes"),
         ).first()
     assert row is not None
     return row

@@ -14,18 +14,21 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 from pyhudi.config import options
+from pyhudi.config.enums import MergeMode
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
+from pyhudi.spark.dml.merge_as_upsert import has_plain_keys, merge_settings
 from pyhudi.spark.dml.merge_clauses import Clause, Do, When
 from pyhudi.spark.dml.moves import moved_apart
 from pyhudi.spark.dml.target import Target
 from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.execution.cached_frames import Cached
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.lookup.exact_keys import EXACT_TYPES, summarize_keys
+from pyhudi.spark.lookup.exact_keys import are_exact, summarize_keys
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.write_job import RowChanges
 from pyhudi.sql.join_conditions import equalities, equated_columns
@@ -44,18 +47,19 @@ _COPY, _EQUATED, _MATCHED = "_pyhudi_copy_of_", "_pyhudi_equated_", "_pyhudi_mat
 class Taken:
     """The pairs of rows that a clause takes: new values and stored ones, places, and the number of the clause.
 
-    ``unique``: no row of the table is in two pairs. ``distinct_keys``: nor have two new records the same key.
+    ``unique``: no row of the table is in two pairs. ``exact``: values of the source that equal none of the table also
+    differ from them as texts.
     """
 
     rows: DataFrame
     unique: bool = False
-    distinct_keys: bool = False
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _SourceRows:
-    """Facts about a source; ``unique``: no two rows have the same values in the columns that the condition equates,
-    ``exact``: of which keys are exact texts."""
+    """Facts about a source. ``unique``: no two rows equal the same row of the table; ``exact``: values of the columns
+    that the condition equates are equal if and only if their texts in a key are the same."""
 
     count: int
     unique: bool
@@ -133,9 +137,19 @@ class MergeRows:
             found = summarize_keys(rows, names).first()
         assert found is not None
         count, most, odd = found
-        kinds = {field.name: field.dataType for field in self.source.schema.fields}
-        exact = not odd and all(isinstance(kinds[name], EXACT_TYPES) for name in names)
-        return _SourceRows(count or 0, unique=(most or 0) <= 1, exact=exact)
+        pairs = self._equated_types()
+        # where types differ, Spark casts: two texts may equal one number
+        unique = (most or 0) <= 1 and all(own == other for own, other in pairs)
+        return _SourceRows(count or 0, unique, exact=not odd and are_exact(pairs))
+
+    def _equated_types(self) -> list[tuple[T.DataType | None, T.DataType | None]]:
+        """The types of the columns that the condition equates, in the table and in the source."""
+        assert isinstance(self.on, str)
+        own, other = (
+            {field.name.lower(): field.dataType for field in schema.fields}
+            for schema in (self.target.schema, self.source.schema)
+        )
+        return [(own.get(name), other.get(source)) for name, source in equalities(self.on, self.alias) or ()]
 
     # --- pairs -------------------------------------------------------------------------------------------------------
 
@@ -161,7 +175,7 @@ class MergeRows:
             others = rows.limit(0).join(others, F.lit(False), "right")
             parts.append(cached.add(self._evaluated(others, (When.NOT_MATCHED,))))
         taken = reduce(DataFrame.unionByName, parts).where(F.col(_CLAUSE).isNotNull())
-        return Taken(taken, found.unique, found.unique and found.exact)
+        return Taken(taken, found.unique, found.exact)
 
     def _join_type(self) -> str:
         """The join of the table with the source that keeps the rows which clauses are for."""
@@ -292,10 +306,12 @@ class MergeRows:
         """True if an update may bring a row to another partition."""
         return bool(self.target.partition_columns & self._assigned())
 
-    def _inserts_new_keys(self) -> bool:
+    def _inserts_new_keys(self, taken: Taken) -> bool:
         """Return whether rows that match nothing have keys that the table has not: they were looked for by the key
         itself, which they are inserted with."""
         target = self.target
+        if not taken.exact or not has_plain_keys(target.spec):
+            return False
         inserts = [clause for clause in self.clauses if clause.do is Do.INSERT]
         if not isinstance(self.on, str) or self.moves or any(clause.values is not None for clause in inserts):
             return False
@@ -303,24 +319,26 @@ class MergeRows:
         keys = frozenset(name.lower() for name in target.spec.record_fields)
         is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
         partitions = frozenset() if is_global else frozenset(name.lower() for name in target.partition_columns)
-        return found is not None and bool(keys) and keys <= found <= keys | partitions
+        return found is not None and keys <= found <= keys | partitions
 
     def is_certain(self, taken: Taken) -> bool:
-        """Return whether a write changes each row of the pairs by itself, as there are no two of the same record."""
-        new = taken.distinct_keys and self._inserts_new_keys()
-        return taken.unique and not self.moves and (new or not self._has(When.NOT_MATCHED))
+        """Return whether a write changes each row of the pairs: no two are of the same record, none moves, and no
+        stored version is kept because it is newer, or a merger says so."""
+        new = self._inserts_new_keys(taken) or not self._has(When.NOT_MATCHED)
+        by_time = merge_settings(self.target).mode is MergeMode.COMMIT_TIME_ORDERING
+        return self.target.placed and taken.unique and new and by_time and not self.moves
 
     def changes(self, taken: Taken, cached: Cached, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
         """Return what is to be written. ``repeated``: rows are deleted by several pairs, of which one will do."""
         target, rows = self.target, taken.rows
         deleted = F.col(KIND) == Do.DELETE.value
-        new_keys = self._inserts_new_keys()
+        new_keys = self._inserts_new_keys(taken)
         found = RowChanges(
             target.placed,
             keys_assigned=bool(target.key_columns & self._assigned()),
             partition_assigned=self.moves,
             new_keys=new_keys,
-            distinct_keys=new_keys and taken.distinct_keys,
+            distinct_keys=new_keys and taken.unique,
             adds=self.moves or self._has(When.NOT_MATCHED),
             bases=target.bases,
             cached=not self.moves and not repeated,

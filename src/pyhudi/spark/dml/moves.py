@@ -16,7 +16,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.row_changes import STORED_PATH
 from pyhudi.write.location_columns import DELETE, ROW
 
-_OLD, _NEW, _VERSIONS = "_pyhudi_old", "_pyhudi_new", "_pyhudi_versions"
+_OLD, _NEW = "_pyhudi_old", "_pyhudi_new"
 
 
 def moved_apart(

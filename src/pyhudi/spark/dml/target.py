@@ -22,6 +22,7 @@ from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER
 from pyhudi.spark.read.dataframe_reader import dataframe, positioned_rows
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
@@ -178,6 +179,6 @@ def _stored(read: DataFrame, own: StructType, spec: KeySpec, *, meta: bool, plac
     if placed:
         # a base file's name begins with the file group, records of logs have it alone
         columns.append(F.substring_index(FILE_NAME, "_", 1).alias(FILE_ID))
-        if ROW in read.columns:
-            columns.append(F.col(ROW))
+        if ROW_NUMBER in read.columns:
+            columns.append(F.col(ROW_NUMBER).alias(ROW))
     return read.select(*columns)

@@ -3,7 +3,7 @@ to run as an upsert."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 
@@ -20,6 +20,12 @@ EXACT_TYPES = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType,
 _PLACEHOLDERS = ("", "__null__", "__empty__", "__HIVE_DEFAULT_PARTITION__", "default")
 """Texts that keys have instead of null and empty values, and partitions instead of null."""
 _ROWS, _ODD = "_pyhudi_rows", "_pyhudi_odd"
+
+
+def are_exact(pairs: Iterable[tuple[T.DataType | None, T.DataType | None]]) -> bool:
+    """Return whether values of two columns each, of a table and of its source, are equal if and only if their texts in
+    a key are the same."""
+    return all(isinstance(own, EXACT_TYPES) and own == other for own, other in pairs)
 
 
 class InexactKeysError(HudiError):

@@ -132,6 +132,8 @@ def positioned_rows(
     parquet = pc.all(pc.fill_null(pc.ends_with(plan.tasks["base_path"], ".parquet"), False)).as_py()
     if not parquet or not plan.tasks.num_rows or plan.with_logs().tasks.num_rows:
         return None
+    if any(name.lower() == "_metadata" for name in plan.schema.names):
+        return None  # it hides Spark's column of this name
     if read_engine(settings) is ReadEngine.ARROW:
         return None
     found = read_natively(spark, table, plan, settings, required=False, positions=True)

@@ -82,7 +82,9 @@ def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -
     stale = pc.is_null(at)
     if read is not None:
         known = pc.index_in(group_keys(counts), value_set=group_keys(read))
-        stale = pc.or_(stale, pc.fill_null(pc.not_equal(paths, read["base_path"].combine_chunks().take(known)), True))
+        other = pc.fill_null(pc.not_equal(paths, read["base_path"].combine_chunks().take(known)), True)
+        # rows that were looked up have their base file, which need not be among those that were read
+        stale = pc.or_(stale, pc.and_(pc.is_null(counts["base_path"]), other))
     gone = counts.filter(pc.and_(placed, stale))
     if gone.num_rows:
         first = gone.slice(0, 1).to_pylist()[0]
@@ -92,7 +94,6 @@ def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -
         )
     number = counts.schema.get_field_index("base_path")
     filled = counts.set_column(number, counts.schema.field(number), pc.coalesce(counts["base_path"], paths))
-    # rows that were looked up had their base file before
     names = ["partition", "file_id", "base_path"]
     summed = filled.group_by(names, use_threads=False).aggregate([("rows", "sum")])
     return pa.Table.from_arrays([*(summed[name] for name in names), summed["rows_sum"]], schema=counts.schema)

@@ -99,9 +99,9 @@ class FileGroupPlan:
     located: BatchLocations | None = None
     counted: bool = True
 
-    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:  # noqa: ARG002 - all suit it
-        """Return whether the timeline says the same."""
-        return PlanBasis.of(timeline) == self.basis
+    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
+        """Return whether the timeline says the same, and the rows are cached for indexes of keys."""
+        return PlanBasis.of(timeline) == self.basis and (self.counted or without_key_indexes(metadata_partitions))
 
     def inflight_metadata(self) -> CommitMetadata:
         """Return the rows of each file group."""
@@ -267,8 +267,8 @@ def _keyed(job: WriteJob, instant: str) -> DataFrame:
 def _bases_to_rewrite(
     job: WriteJob, metadata_partitions: Collection[str], clustering: pa.Table, logged: LogContents
 ) -> pa.Table | None:
-    """The base files (`RowChanges.bases`) that a job may change, if it need not know which of them it does: they are
-    few, and the job has no new records and nothing else to learn from its rows."""
+    """Return the base files (`RowChanges.bases`) that a job may change, if its rows need not be counted: the files are
+    few, there are no new records to place, and no index of keys to update."""
     changes = job.changes
     if changes is None or changes.bases is None or changes.adds or clustering.num_rows or logged != LogContents():
         return None

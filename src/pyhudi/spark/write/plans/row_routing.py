@@ -60,7 +60,10 @@ def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
     file_id, base_path, task = F.col(FILE_ID), F.col(BASE_PATH), F.lit(None).cast("int")
     if workload.updates.num_rows:
         rows = rows.join(F.broadcast(_update_tasks(spark, workload.updates, groups)), [PARTITION_PATH, FILE_ID], "left")
-        task = F.col(_UPDATE_TASK)
+        # a file group that is not in the plan would become a new one with these rows alone
+        unknown = file_id.isNotNull() & F.col(_UPDATE_TASK).isNull()
+        text = F.concat(F.lit("rows are stored in another file group than their file name says: "), file_id)
+        task = F.when(unknown, F.raise_error(text).cast("int")).otherwise(F.col(_UPDATE_TASK))
         base_path = F.coalesce(base_path, F.col(_UPDATE_PATH))  # not known yet of rows that were read
     if workload.buckets.num_rows:
         rows = rows.join(F.broadcast(_insert_routes(spark, workload.buckets, groups)), PARTITION_PATH, "left")
