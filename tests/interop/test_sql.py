@@ -36,6 +36,9 @@ KEYED = [
     "MERGE INTO {t} t USING (SELECT 1 id, 'm' name, 20L ts, 'Oslo' city UNION ALL SELECT 8, 'n', 20L, 'Bergen') s "
     "ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.name = s.name, t.ts = s.ts WHEN NOT MATCHED THEN INSERT *",
     "UPDATE {t} SET name = 'late', ts = 1 WHERE id = 7",
+    "MERGE INTO {t} t USING (SELECT 30 id, 'p' name, 20L ts, 'Oslo' city UNION ALL SELECT 31, 'q', 20L, 'Oslo') s "
+    "ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.name = s.name, t.ts = s.ts "
+    "WHEN NOT MATCHED AND id > 30 THEN INSERT (id, name, ts, city) VALUES (id, upper(name), ts, city)",
 ]
 MERGED_AWAY = (
     "MERGE INTO {t} t USING (SELECT 8 id, 'x' name, 21L ts, 'Bergen' city) s ON t.id = s.id WHEN MATCHED THEN DELETE"

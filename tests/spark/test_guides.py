@@ -317,6 +317,41 @@ def test_procedures_of_services(sql, tmp_path):
 
 
 @tested_elsewhere
+def test_table_services_and_indexes(spark, sql, tmp_path):
+    """Options of inline services, and indexes of a table that a DataFrame has made."""
+    path = f"file://{tmp_path}/trips"
+    options = {
+        "hoodie.table.name": "trips",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
+        "hoodie.clustering.inline": "true",
+        "hoodie.clustering.inline.max.commits": "2",
+        "hoodie.clustering.plan.strategy.sort.columns": "fare,name",
+        "hoodie.layout.optimize.strategy": "z-order",
+        "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS",
+        "hoodie.clean.hours.retained": "24",
+        "hoodie.prewrite.cleaner.policy": "CLEAN",
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+    }
+    rows = trips(spark, (1, "ann", 10.0, "oslo"), (2, "bob", 20.0, "moss"))
+    for mode in ("overwrite", "append"):
+        rows.write.format("hudi").options(**options).mode(mode).save(path)
+    sql(
+        f"CREATE TABLE rides USING hudi LOCATION '{path}'",
+        "SET hoodie.metadata.global.record.level.index.enable = true",
+        "CREATE INDEX record_index ON rides (id)",
+        "CREATE INDEX idx_name ON rides (name)",
+        "CREATE INDEX idx_fare ON rides USING bloom_filters(name) OPTIONS (expr = 'identity')",
+    )
+    assert "secondary_index_idx_name" in {row[0] for row in sql("SHOW INDEXES FROM rides")}
+    assert sql("SELECT id FROM rides WHERE name = 'bob'") == [(2,)]
+    assert [row[2] for row in sql("CALL show_clustering('rides')")] == ["COMPLETED"]
+    assert sql("CALL validate_metadata_table_files('rides')") == []
+
+
+@tested_elsewhere
 def test_batch_writes(spark, tmp_path):
     """Soft deletes, hard deletes by keys alone, and deletes that a column tells."""
     path = f"file://{tmp_path}/trips"
