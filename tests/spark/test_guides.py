@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -307,8 +308,11 @@ def test_procedures_of_services(sql, tmp_path):
         sql(f"CALL show_fsview_latest({oslo}, partition_path => 'city=oslo')")
     with pytest.warns(OptionWithoutEffectWarning, match="run_ttl drops nothing"):
         assert sql("CALL run_ttl(table => 'rides', ttl_policy => 'KEEP_BY_CREATION_TIME')") == []
-    sql("SET hoodie.partition.ttl.strategy.days.retain = 30")
-    assert sql("CALL run_ttl('rides')") == []
+    days = "'hoodie.partition.ttl.strategy.days.retain' = '30'"
+    sql(f"ALTER TABLE rides SET TBLPROPERTIES ({days})")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OptionWithoutEffectWarning)
+        assert sql("CALL run_ttl('rides')") == []
     sql(f"CALL export_instants(table => 'rides', local_folder => '{tmp_path}/made/folder', limit => 1)")
     assert len(list((tmp_path / "made" / "folder").iterdir())) == 1
     with pytest.raises(UnsupportedTableError, match="cannot be NOT NULL"):

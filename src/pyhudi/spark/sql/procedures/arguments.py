@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options
 from pyhudi.errors import QueryError
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.table_functions import locate
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.procedure_signatures import Signature
+from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
 
 Rows: TypeAlias = Iterable[Sequence[Any]]
@@ -65,9 +67,19 @@ class Arguments:
         return TableMetaClient.open(location, Options.parse(session_settings(spark, location)))
 
     def table(self, spark: SparkSession, options: Mapping[str, str] | None = None) -> TableHandle:
-        """Open the table to do something to it, by the session's options, those of ``options``, and those given."""
-        given = {**session_options(spark), **_pairs(self.values.get("options")), **(options or {})}
+        """Open the table to do something to it, by the options of its properties, of the session, of ``options``, and
+        those given, the later ones first."""
+        session, pairs = session_options(spark), _pairs(self.values.get("options"))
+        given = {**self._properties(spark), **session, **pairs, **(options or {})}
         return TableHandle.at(self.location(spark), given)
+
+    def _properties(self, spark: SparkSession) -> dict[str, str]:
+        """Options of the properties with which the table of ``table`` was declared, if it is given by name."""
+        name = self.values.get("table")
+        if name is None or self.values.get("path") is not None or "/" in str(name):
+            return {}
+        found = find_table(spark, Cursor(str(name)).name())
+        return {} if found is None else found.options
 
     def opened(self, spark: SparkSession, options: Mapping[str, str] | None = None) -> tuple[TableMetaClient, Options]:
         """Open the table for a service, by the same options as `table`.
