@@ -27,8 +27,7 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Configure a session builder for pyhudi; no jars are required.
 
     Python workers run the current Python interpreter, unless ``PYSPARK_PYTHON`` is set. Java is discovered, or taken
-    from the ``java``
-    extra if the machine has none; a Spark Connect client needs neither.
+    from the ``java`` extra if the machine has none; a Spark Connect client needs neither.
 
     Args:
         builder: Builder to configure.
@@ -96,8 +95,7 @@ def check_workers(spark: SparkSession) -> None:
     """Check that the Python workers of a local session can import pyhudi.
 
     The workers of a cluster cannot be checked from the driver; their Python is the one in ``PYSPARK_PYTHON`` when the
-    session
-    starts.
+    session starts.
 
     Args:
         spark: Session to check.

@@ -36,8 +36,7 @@ def is_connect(of_session: object) -> bool:
 @contextmanager
 def session_setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
     """Return a context manager that changes a setting of the session, for calls that read it immediately; plans
-    evaluated later use
-    the user's value.
+    evaluated later use the user's value.
 
     Blocks of several threads may overlap if they set the same value: the last one to leave restores the
     user's value.

@@ -21,8 +21,7 @@ class Cached:
     """Cached DataFrames, which are all released together: by `release`, or at the end of a ``with`` block.
 
     The in-memory columnar compression of Spark is switched off: it takes several times as long as caching itself, for
-    rows that
-    are read once or twice only. Rows that do not fit into memory are written to disk in either case.
+    rows that are read once or twice only. Rows that do not fit into memory are written to disk in either case.
 
     The number of shuffle partitions is lowered for few rows, because Spark does not coalesce the partitions of a cached
     DataFrame below ``spark.sql.shuffle.partitions`` (200).

@@ -18,9 +18,8 @@ def prepare_worker() -> None:
     """Prepare a worker process for many short tasks; each task calls this first.
 
     Arrow's own threads would compete with the other tasks of the executor. Between two tasks, PySpark runs a garbage
-    collection
-    over all objects and invalidates the caches of the import system: together a tenth of a second, more than most
-    tasks take. Imported modules are excluded from both.
+    collection over all objects and invalidates the caches of the import system: together a tenth of a second, more than
+    most tasks take. Imported modules are excluded from both.
     """
     if _settled_with != [len(sys.modules)]:
         _settled_with[:] = [len(sys.modules)]

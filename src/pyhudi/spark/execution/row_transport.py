@@ -2,8 +2,7 @@
 
 Spark converts each decimal that goes into an Arrow batch to a Java ``BigDecimal``, which takes longer than all other
 columns together. Decimals of up to 15 digits are represented exactly as integers in a double, so they are transferred
-as their unscaled
-integers and converted back in the task, which only copies bytes.
+as their unscaled integers and converted back in the task, which only copies bytes.
 """
 
 from __future__ import annotations

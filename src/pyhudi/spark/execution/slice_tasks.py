@@ -32,9 +32,8 @@ Batches = Iterable[pa.RecordBatch]
 @dataclass(frozen=True, slots=True)
 class SlicePieces:
     """File slices for tasks. The n-th piece is a compressed Arrow stream of the slices for the n-th task. ``told`` are
-    the columns
-    whose values are given by partition paths; the values of the i-th are in ``value_<i>``, valid where ``counts_<i>``
-    is true."""
+    the columns whose values are given by partition paths; the values of the i-th are in ``value_<i>``, valid where
+    ``counts_<i>`` is true."""
 
     pieces: tuple[bytes, ...]
     told: tuple[str, ...] = ()

@@ -36,10 +36,8 @@ def with_other_indexes(
     *,
     rows_stay: bool = False,
 ) -> IndexDelta:
-    """Update expression indexes, and secondary indexes if the record index, which they require,
-    is up to date; and, before the write is committed, the indexes that are being built or were built during the write.
-    May run Spark
-    jobs.
+    """Update expression indexes, and secondary indexes if the record index, which they require, is up to date; and,
+    before the write is committed, the indexes that are being built or were built during the write. May run Spark jobs.
 
     ``index`` is the update of the record index. ``rows_stay``: records only move between files, which does not affect
     secondary indexes, as these refer to record keys.

@@ -93,9 +93,8 @@ def expression_delta(
     Runs a Spark job.
 
     ``config`` is the current configuration of the table, ``metadata`` the commit metadata to be written. ``only``:
-    index
-    partitions to update. Indexes whose values cannot be computed are omitted, so that the caller takes them out of
-    use.
+    index partitions to update. Indexes whose values cannot be computed are omitted, so that the caller takes them out
+    of use.
     """
     storage = client.storage
     asked = [one for one in expression_indexes(storage, config, kept=True) if only is None or one.partition in only]

@@ -113,8 +113,7 @@ def summaries(
     """Compute the index entries of each file: a column ``number``, the row of the file in ``files`` (``path`` and
     ``kind``), and one column for each index: the bounds of the values (as for a column in
     `pyhudi.format.base_file.column_bounds.bounds_type`; ``values`` is the row count), or a bloom filter (FILTER_TYPE).
-    Files
-    without rows are omitted. Runs a Spark job, in the time zone and with the other settings of its session.
+    Files without rows are omitted. Runs a Spark job, in the time zone and with the other settings of its session.
 
     ``columns`` are the columns of the table.
     """

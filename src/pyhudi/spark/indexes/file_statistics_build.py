@@ -1,6 +1,5 @@
 """Initial builds of file statistics and bloom filters on Spark: tasks read files and create the records, Spark sorts
-them, and
-one task for each file group of the metadata table streams them to its file.
+them, and one task for each file group of the metadata table streams them to its file.
 
 The driver holds the file names, the write stats and, for partition statistics, one row of bounds
 for each partition. Filters are spilled to the disks of the executors.

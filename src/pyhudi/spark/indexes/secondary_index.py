@@ -50,8 +50,7 @@ def build_secondary_index(
     completion: Callable[[], str],
 ) -> int:
     """Build a secondary index over the content of the table on its timeline ``data``, without declaring it; return the
-    number of its file groups. The caller
-    holds the table lock. Runs a Spark job."""
+    number of its file groups. The caller holds the table lock. Runs a Spark job."""
     first = InitialEntries.of(spark, storage, config, opts, data, index)
     metadata_context = MetadataWriteContext(storage, opts, data, completion)
     build_partition(
@@ -117,8 +116,7 @@ def secondary_delta(
     Runs a Spark job.
 
     ``timeline`` is the timeline that the write was planned on, ``metadata`` the commit metadata to be written.
-    ``only``: index
-    partitions to update.
+    ``only``: index partitions to update.
     """
     table = PinnedTable.of(client)
     columns = schema_after(table, metadata)

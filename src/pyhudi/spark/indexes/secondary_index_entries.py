@@ -1,6 +1,5 @@
 """Entries of secondary indexes, computed by comparing file slices before and after a write, and written to the file
-groups
-of the indexes.
+groups of the indexes.
 
 Each row that a write changes belongs to a file slice that it writes. The slices before and after the write are read,
 only the record keys and the indexed columns, and the differences are the index updates. This is correct for

@@ -32,8 +32,7 @@ def mark_deletes(df: DataFrame, merging: MergeSettings, *, every_row: bool = Fal
     """Return *df* with the boolean column ``_pyhudi_delete``.
 
     It is true where ``_hoodie_is_deleted`` is true or the delete field of the table has exactly its marker value, and
-    everywhere for the
-    operation delete (*every_row*).
+    everywhere for the operation delete (*every_row*).
     """
     return df.withColumn(DELETE, F.lit(True) if every_row else is_delete(df.schema, merging))
 

@@ -34,9 +34,8 @@ def with_keys(df: DataFrame, spec: KeySpec, instant: str) -> DataFrame:
 
     Evaluation fails on the first row whose key is null or empty (all of its parts, for keys of several
     fields), whose time text matches no input pattern or whose partition path is not a valid folder; `key_errors`
-    translates that
-    failure to RecordKeyError. Generated keys (``<instant>_<partition>_<row>``) follow the partitioning of *df*: the
-    result must be evaluated once, or persisted, if another evaluation may return another order.
+    translates that failure to RecordKeyError. Generated keys (``<instant>_<partition>_<row>``) follow the partitioning
+    of *df*: the result must be evaluated once, or persisted, if another evaluation may return another order.
 
     Raises:
         RecordKeyError: A key field is missing, or has a type that keys cannot have.

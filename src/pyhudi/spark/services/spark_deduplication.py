@@ -135,8 +135,7 @@ def deduplicate(
     output: str | None = None,
 ) -> Deduplication:
     """Remove the rows whose record keys occur more than once in a partition. If the process is killed, the table has
-    all or none of
-    the changes, and the next call completes the removal.
+    all or none of the changes, and the next call completes the removal.
 
     Args:
         spark: The session to run on.

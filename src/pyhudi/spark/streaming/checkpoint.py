@@ -2,9 +2,8 @@
 
 A commit of a streaming query names its batch in its extra metadata, as Apache Hudi's sink does:
 `CHECKPOINT_KEY` has the JSON object ``{identifier: batch number}``. The commit and this entry are one file, so the
-table contains a batch
-if and only if it has its number. In addition, `QUERY_KEY` has ``{identifier: id of the query}``; a query stores its id
-in its checkpoint location, so a new query that reuses an identifier is detected.
+table contains a batch if and only if it has its number. In addition, `QUERY_KEY` has ``{identifier: id of the query}``;
+a query stores its id in its checkpoint location, so a new query that reuses an identifier is detected.
 """
 
 from __future__ import annotations

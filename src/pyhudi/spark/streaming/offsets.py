@@ -23,9 +23,8 @@ _NO_NUMBER = (
 @dataclass(frozen=True, slots=True)
 class StartOffset:
     """Start of a stream. ``after``: commits up to this time are excluded from all batches. ``first_batch_after``:
-    commits up to
-    this time are excluded from the first batch, which contains all commits from before the start of the stream. None:
-    no limit.
+    commits up to this time are excluded from the first batch, which contains all commits from before the start of the
+    stream. None: no limit.
 
     Times are those of incremental queries: completion times from table version 8 on, otherwise requested times.
     """

@@ -1,8 +1,8 @@
 """The streaming source: the rows that the commits of a table have written, each commit once.
 
 Spark's own file stream over the files of completed instants records what has been read, in the checkpoint
-location. For each micro-batch, one task plans an incremental query of its commits, and the
-tasks after it read. The result depends on the commits alone, so a repeated batch has the same rows.
+location. For each micro-batch, one task plans an incremental query of its commits, and the tasks after it read. The
+result depends on the commits alone, so a repeated batch has the same rows.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ from pyhudi.spark.write.bootstrap_write import write_bootstrap
 from pyhudi.spark.write.delete_partition import delete_chosen_partitions
 from pyhudi.spark.write.overwrite_table import overwrite_table
 from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
-from pyhudi.spark.write.plans.file_group_plan import combines
+from pyhudi.spark.write.plans.row_tagging import combines
 from pyhudi.spark.write.row_changes import CHANGE_COLUMNS
 from pyhudi.spark.write.stored_keys import keep_stored_keys, names_records
 from pyhudi.spark.write.write_execution import execute_write

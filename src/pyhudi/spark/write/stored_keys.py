@@ -35,8 +35,8 @@ def with_stored_keys(job: WriteJob, instant: str) -> DataFrame:
     """Return the rows of a job with the record keys and partition paths that they were read with. A row of an upsert
     without them is a new record, and gets a key generated from ``instant``.
 
-    Evaluation fails on a row to be deleted that has no key, and on a row to be updated that
-    belongs to another partition than the one it was read from.
+    Evaluation fails on a row to be deleted that has no key, and on a row to be updated that belongs to another
+    partition than the one it was read from.
     """
     deletes = job.operation is Operation.DELETE
     rows = job.df if deletes else with_keys(job.df, job.spec, instant)

@@ -4,8 +4,7 @@ Spark takes them from the names of folders where it can (see :mod:`pyhudi.spark.
 prunes by them. Where paths determine values that Spark would not parse from them, they are constants of a part of the
 query.
 Where paths do not determine the exact value, the column is read from the files, whose row groups are still skipped by
-their
-statistics.
+their statistics.
 """
 
 from __future__ import annotations
@@ -49,11 +48,9 @@ class PartitionColumns:
     """Source of the partition columns of some partitions.
 
     ``folders``: Spark parses columns from their names: the partition columns in ``told``, which are otherwise read from
-    the files, and
-    if ``numbered``, the number of each file. ``levels`` are folders mounted above the files, for each column
-    an array with an element for each partition. ``constants``: the values of ``told`` columns that folder names cannot
-    represent,
-    which are the same in all these partitions.
+    the files, and if ``numbered``, the number of each file. ``levels`` are folders mounted above the files, for each
+    column an array with an element for each partition. ``constants``: the values of ``told`` columns that folder names
+    cannot represent, which are the same in all these partitions.
     """
 
     partitions: pa.Array
@@ -76,10 +73,8 @@ def partition_columns(
     table: PinnedTable, plan: ScanPlan, settings: Options, *, numbered: bool
 ) -> list[PartitionColumns] | None:
     """Return the partitions of a plan, split by the source of their partition columns; None if Spark cannot get some
-    values: those
-    that paths determine, in too many partitions in forms that it does not parse. ``numbered``: tasks require file
-    numbers,
-    which folders provide where possible."""
+    values: those that paths determine, in too many partitions in forms that it does not parse. ``numbered``: tasks
+    require file numbers, which folders provide where possible."""
     every = plan.partition_values["partition"].combine_chunks()
     root = table.storage.uri()
     forced = bool(plan.path_columns)

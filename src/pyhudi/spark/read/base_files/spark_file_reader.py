@@ -95,8 +95,7 @@ def is_mount_error(error: Exception) -> bool:
 @contextmanager
 def read_settings(spark: SparkSession, files: int, one: str) -> Iterator[None]:
     """Return a context manager with the session settings for :func:`read_files` of some files, ``one`` of which is
-    given; around several calls
-    the settings are changed only once.
+    given; around several calls the settings are changed only once.
 
     Spark requests the status of each file, above 32 files by a job with a task per file. For local files
     that takes seconds where the driver takes milliseconds. It also requests the block locations of each file, for which

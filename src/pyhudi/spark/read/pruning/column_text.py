@@ -3,9 +3,8 @@
 Spark prints ``(F.col("id") == 5) & (F.col("name") == "abc")`` as ``((id = 5) AND (name = abc))``. Literals have no
 quotes, so a literal may look like a column, a number, or a longer condition. Hence each comparison must be enclosed
 in its own parentheses and consist of one column and one word or number, separated by single blanks; text literals must
-be words
-that are not column names, and numeric literals must be whole numbers. Everything else (functions, casts, lists, Spark
-Connect, whose Columns print differently) is not converted.
+be words that are not column names, and numeric literals must be whole numbers. Everything else (functions, casts,
+lists, Spark Connect, whose Columns print differently) is not converted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """CALL: each procedure is a function of a session and its arguments that returns the rows of its result.
 
-A module adds its procedures to `PROCEDURES`; what is not served is refused by name, with what
-to use instead.
+A module adds its procedures to `PROCEDURES`; what is not served is refused by name, with what to use instead.
 """
 
 from __future__ import annotations

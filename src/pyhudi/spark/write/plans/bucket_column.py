@@ -22,8 +22,7 @@ def with_bucket(rows: DataFrame, spec: KeySpec, bucketing: Bucketing, name: str)
     Lazy.
 
     Only these two columns are sent to Python: Spark itself can only compute Java's hash of a text character by
-    character,
-    which takes several times as long.
+    character, which takes several times as long.
     """
     fields, counts = spec.record_fields, bucketing.counts
 

@@ -45,7 +45,7 @@ from pyhudi.spark.write.plans.consistent_bucket_routing import (
     opened,
     refuse_replacing,
 )
-from pyhudi.spark.write.plans.file_group_plan import combines, duplicate_policy, keys_only
+from pyhudi.spark.write.plans.row_tagging import combines, duplicate_policy, keys_only
 from pyhudi.spark.write.plans.write_plan import most_tasks, requested_tasks
 from pyhudi.spark.write.row_changes import keyed_changes
 from pyhudi.spark.write.write_job import WriteJob
@@ -73,11 +73,9 @@ _FEWEST_TASKS = 8
 @dataclass(frozen=True, slots=True)
 class BucketPlan:
     """A `WritePlan`. ``slices`` are the file groups that the plan is based on, ``written`` those of them that rows are
-    merged into; ``locations``: the
-    locations of keys by consistent hashing (None if they follow from the key alone), and ``out_of_view`` then the file
-    groups that must not be written; ``logs`` (LOG_SLICES_SCHEMA): the file groups that may get log files; ``indexed``:
-    a
-    record index is updated with the keys that are deleted."""
+    merged into; ``locations``: the locations of keys by consistent hashing (None if they follow from the key alone),
+    and ``out_of_view`` then the file groups that must not be written; ``logs`` (LOG_SLICES_SCHEMA): the file groups
+    that may get log files; ``indexed``: a record index is updated with the keys that are deleted."""
 
     job: WriteJob
     bucketing: Bucketing
@@ -96,8 +94,8 @@ class BucketPlan:
 
     def inflight_metadata(self) -> CommitMetadata | None:
         """Return the content of the inflight file. In a version 6 table, it lists for a rollback without markers the
-        file groups in which
-        log files may have new blocks: all of them, as rows are not counted before they are written."""
+        file groups in which log files may have new blocks: all of them, as rows are not counted before they are
+        written."""
         job, slices = self.job, self.slices
         if job.operation is Operation.BULK_INSERT:
             return None
@@ -254,8 +252,7 @@ def _together(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
     """Return rows with their file groups, clustered by file group, in their order.
 
     With a number of tasks, rows have the placement keys of these. Otherwise the work of a task depends only on its
-    rows,
-    whose number Spark knows after the shuffle.
+    rows, whose number Spark knows after the shuffle.
     """
     order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in rows.columns else [])]
     num_tasks = requested_tasks(job)

@@ -1,0 +1,178 @@
+"""State of a table that a write by file group is planned on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import options
+from pyhudi.config.enums import DuplicatePolicy, MergeMode, Operation, TableType
+from pyhudi.errors import ConflictError
+from pyhudi.spark.write.plans.row_tagging import UPDATES, duplicate_policy
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
+from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.transaction.conflicts.clustering_updates import allows_updates
+from pyhudi.transaction.conflicts.conflict_resolution import (
+    pending_clustering_groups,
+    pending_compaction_groups,
+)
+from pyhudi.transaction.conflicts.plan_basis import PlanBasis
+from pyhudi.write.planning.existing_files import LogContents
+from pyhudi.write.planning.small_files import (
+    SMALL_FILES_SCHEMA,
+    Sizing,
+    average_record_size,
+    smallest_files,
+)
+from pyhudi.write.planning.workload_profile import Workload, plan_workload
+from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, log_slices
+from pyhudi.write.settings.write_settings import sizing
+from pyhudi.write.write_checks import check_log_free
+
+_SIZE_HISTORY = 5
+"""Commits that are asked for the size of records, as the original does."""
+_FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """File slices and pending services of a table at one time, and sizes of its files.
+
+    Args:
+        job: The write that is planned.
+        basis: The instants that all of this depends on.
+        slices: The latest file slices (SLICE_SCHEMA).
+        clustering: File groups that wait for a clustering (GROUP_INSTANT_SCHEMA).
+        compaction: File groups that wait for a compaction (GROUP_INSTANT_SCHEMA).
+        logged: Contents of logs that a lookup of keys has to read.
+        small: Base files that may take more records (SMALL_FILES_SCHEMA).
+        sizing: Sizes that files are to have.
+        record_size: Average bytes of a record in a base file.
+    """
+
+    job: WriteJob
+    basis: PlanBasis
+    slices: pa.Table
+    clustering: pa.Table
+    compaction: pa.Table
+    logged: LogContents
+    small: pa.Table
+    sizing: Sizing
+    record_size: int
+
+    @classmethod
+    def of(cls, job: WriteJob, active: ActiveTimeline | None) -> TableState:
+        """Return the state at a timeline; None: there is no table yet."""
+        slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [GROUP_INSTANT_SCHEMA.empty_table()]
+        logged = LogContents()
+        if active is not None:
+            slices = job.slices(active)
+            clustering, compaction = pending_clustering_groups(active), pending_compaction_groups(active)
+            logged = _log_contents(job, active, slices)
+        files = sizing(job.opts, job.config.base_file_format)
+        small = _files_to_fill(job, slices, pa.concat_tables([clustering, compaction]), files.small_file_limit)
+        basis = PlanBasis.of(None if active is None else active.timeline)
+        size = average_record_size(_write_history(active), files)
+        return cls(job, basis, slices, clustering, compaction, logged, small, files, size)
+
+    @property
+    def _has_logs(self) -> bool:
+        return self.job.config.table_type is TableType.MERGE_ON_READ
+
+    @property
+    def fill_ratio(self) -> int:
+        """Return the option that selects the files to fill."""
+        return self.job.opts.get_typed(options.FILL_RATIO)
+
+    def workload(self, counts: pa.Table) -> Workload:
+        """Plan the file groups of tagged rows (COUNTS_SCHEMA).
+
+        Raises:
+            ConflictError: A file group to be changed waits for its clustering.
+            UnsupportedTableError: A file group of a copy-on-write table has log files.
+        """
+        found = plan_workload(
+            *(counts, self.slices, self.small, self.sizing, self.record_size),
+            logs=self._has_logs,
+            fill_ratio=self.fill_ratio,
+        )
+        self._check(found)
+        return found
+
+    def log_slices(self, groups: pa.Table) -> pa.Table:
+        """Return the slices (LOG_SLICES_SCHEMA) of file groups (partition, file_id) to which log files are appended."""
+        if not self._has_logs:
+            return LOG_SLICES_SCHEMA.empty_table()
+        config = self.job.config
+        return log_slices(
+            *(groups, self.slices, self.compaction), named_by_slice=config.version < 8, with_names=config.cdc_enabled
+        )
+
+    def _check(self, workload: Workload) -> None:
+        touched = workload.groups.filter(pc.is_valid(workload.groups["base_path"]))
+        if not self._has_logs:
+            check_log_free(pc.sum(in_groups(touched, _logged(self.slices))).as_py() or 0)
+        if allows_updates(self.job.opts):
+            return
+        waiting = touched.filter(in_groups(touched, self.clustering))
+        if waiting.num_rows:
+            first = waiting.slice(0, 1).to_pylist()[0]
+            raise ConflictError(
+                f"{waiting.num_rows} file groups to be changed wait for a clustering that is planned (first: "
+                f"{first['file_id']!r} in partition {first['partition']!r}); run the clustering, or roll its plan back"
+            )
+
+
+def _files_to_fill(job: WriteJob, slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
+    """Base files that new records go to (SMALL_FILES_SCHEMA)."""
+    # a record with some of its columns cannot be merged with others into a base file
+    if job.operation not in _FILLS or not limit or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
+        return SMALL_FILES_SCHEMA.empty_table()
+    small = _small_files(slices, busy, limit)
+    if job.config.table_type is TableType.MERGE_ON_READ:
+        small = smallest_files(small, job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES))
+    return small
+
+
+def _small_files(slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
+    """Base files that may take more records (SMALL_FILES_SCHEMA): below the limit, without logs, in nobody's plan."""
+    fits = pc.and_kleene(pc.less(slices["base_size"], limit), pc.equal(pc.list_value_length(slices["log_paths"]), 0))
+    found = slices.filter(fits).select(["partition", "file_id", "base_path", "base_size"])
+    free = found.filter(pc.invert(in_groups(found, busy)))
+    return free.rename_columns(SMALL_FILES_SCHEMA.names).cast(SMALL_FILES_SCHEMA).sort_by("file_id")
+
+
+def _log_contents(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> LogContents:
+    """Log contents that a lookup has to read: keys that base files do not hold, and the stored version of a record
+    where that decides whether the incoming one moves to another partition or is a duplicate."""
+    policy = duplicate_policy(job)
+    if job.operation not in UPDATES and policy is DuplicatePolicy.NONE:
+        return LogContents()
+    logged = _logged(slices)
+    if not logged.num_rows:
+        return LogContents()
+    if job.global_keys or policy is not DuplicatePolicy.NONE:
+        return LogContents(new_keys=True)
+    found = LogContents.of(active, logged)
+    # a merger of the user's may delete what no write has deleted
+    return replace(found, deletes=found.deletes or job.merging.mode is MergeMode.CUSTOM)
+
+
+def _logged(slices: pa.Table) -> pa.Table:
+    """Slices with log files."""
+    return slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
+
+
+def _write_history(active: ActiveTimeline | None) -> Iterator[pa.Table]:
+    """Write stats of the base files of the newest commits."""
+    if active is None:
+        return
+    for instant in list(reversed(list(active.timeline.writes().completed())))[:_SIZE_HISTORY]:
+        stats = active.commit_metadata(instant).stats
+        yield stats.filter(pc.is_null(stats["logFiles"]))
