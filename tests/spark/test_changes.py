@@ -22,11 +22,14 @@ from pyhudi.errors import (
     RecordKeyError,
     SchemaMismatchError,
 )
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml import merge as merge_module
 from pyhudi.spark.write.plans import file_group_plan
-from pyhudi.spark.write.plans.row_routing import count_rows
+from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.row_changes import with_base_paths
-from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW
+from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, Sizing
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, plan_workload
 
 COLUMNS = "id int, city string, fare bigint, note struct<a:int,b:string>"
 KEYED = {
@@ -284,6 +287,22 @@ def test_rows_are_changed_at_their_places(spark, tmp_path, monkeypatch, per_core
         table.update({"fare": "if(id > 1, raise_error('no number'), 1)"})
     assert rows(table) == [(1, "Oslo", 111, None), *FIRST[1:]]
     assert table.validate_metadata().num_rows == 0
+
+
+def test_rows_of_file_groups_outside_of_the_plan_fail(spark):
+    """They would become a file group of their own, in the place of the stored one."""
+    counts = pa.Table.from_pylist(
+        [{"partition": "p", "file_id": "f", "base_path": "p/f_1.parquet", "rows": 1}], COUNTS_SCHEMA
+    )
+    sizes = pa.table({"partition": ["p"], "file_id": ["f"], "base_size": [1]})
+    workload = plan_workload(
+        counts, sizes, SMALL_FILES_SCHEMA.empty_table(), Sizing(1 << 20, 0, 100, True, 10, 1.0), 10
+    )
+    columns = f"{RECORD_KEY} string, {PARTITION_PATH} string, {FILE_ID} string, {BASE_PATH} string, {ROW} long"
+    known, unknown = ((str(n), "p", file_id, None, n) for n, file_id in enumerate("fg"))
+    assert route(spark.createDataFrame([known], columns), workload, max_tasks=2).first()[BASE_PATH] == "p/f_1.parquet"
+    with pytest.raises(Exception, match="rows are stored in another file group than their file name says: g"):
+        route(spark.createDataFrame([known, unknown], columns), workload, max_tasks=2).collect()
 
 
 def test_keys_that_spark_casts_to_match(spark, tmp_path):
