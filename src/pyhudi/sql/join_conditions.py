@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,6 +24,7 @@ def equated_columns(on: str, target: str) -> frozenset[str] | None:
     return frozenset(own for own, _ in found)
 
 
+@lru_cache(maxsize=64)  # a MERGE asks several times about its condition
 def equalities(on: str, target: str) -> frozenset[tuple[str, str]] | None:
     """Return the pairs of columns that a condition requires to be equal, if it has no other conditions.
 

@@ -87,8 +87,13 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     return pa.concat_tables([_one_for_each_group(_with_data(table, stats, is_log)), _replaced(instant, metadata)])
 
 
+def _change_logs(stats: pa.Table) -> pa.ListArray:
+    """The change logs of each file: structs of path (``key``) and bytes (``value``)."""
+    return _flat(stats["cdcStats"]).cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
+
+
 def _change_paths(stats: pa.Table) -> pa.ListArray:
-    change_stats = _flat(stats["cdcStats"]).cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
+    change_stats = _change_logs(stats)
     lengths = pc.fill_null(pc.list_value_length(change_stats), 0)
     offsets = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int32()), lengths.cast(pa.int32())]))
     return pa.ListArray.from_arrays(offsets, pc.struct_field(change_stats.flatten(), "key"))
@@ -96,7 +101,7 @@ def _change_paths(stats: pa.Table) -> pa.ListArray:
 
 def _change_bytes(stats: pa.Table) -> pa.Array:
     """Bytes of each change log."""
-    found = _flat(stats["cdcStats"]).cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
+    found = _change_logs(stats)
     sizes = pa.table({"row": pc.list_parent_indices(found), "size": pc.struct_field(found.flatten(), "value")})
     summed = sizes.group_by("row").aggregate([("size", "sum")])
     at = pc.index_in(pa.array(range(len(found)), pa.int64()), value_set=_flat(summed["row"]).cast(pa.int64()))
