@@ -29,6 +29,12 @@ Sql = Callable[..., list[tuple[Any, ...]]]
 tested_elsewhere = pytest.mark.slow
 """A page whose statements other modules test, too, one by one."""
 SEEN = "SELECT id, name, fare, city FROM rides ORDER BY id, name"
+TRIPS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+}
+"""Options of a table of trips."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -325,9 +331,7 @@ def test_table_services_and_indexes(spark, sql, tmp_path):
     """Options of inline services, and indexes of a table that a DataFrame has made."""
     path = f"file://{tmp_path}/trips"
     options = {
-        "hoodie.table.name": "trips",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
+        **TRIPS,
         "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
         "hoodie.clustering.inline": "true",
         "hoodie.clustering.inline.max.commits": "2",
@@ -360,9 +364,7 @@ def test_batch_writes(spark, tmp_path):
     """Soft deletes, hard deletes by keys alone, and deletes that a column tells."""
     path = f"file://{tmp_path}/trips"
     options = {
-        "hoodie.table.name": "trips",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
+        **TRIPS,
         "hoodie.table.ordering.fields": "fare",
         "hoodie.upsert.shuffle.parallelism": 2,
     }
@@ -420,9 +422,7 @@ def test_streaming_reads_and_writes(spark, sql, tmp_path):
 def test_schema_evolution(spark, sql, tmp_path):
     path = f"file://{tmp_path}/trips"
     options = {
-        "hoodie.table.name": "trips",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
+        **TRIPS,
         "hoodie.datasource.write.precombine.field": "fare",
         "hoodie.index.type": "SIMPLE",
     }
