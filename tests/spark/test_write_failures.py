@@ -49,6 +49,36 @@ def test_a_source_that_breaks(spark: SparkSession, tmp_path: Path) -> None:
     assert HudiTable.for_path(str(path)).history()["state"].to_pylist().count("INFLIGHT") == 0
 
 
+def test_damaged_files_are_not_skipped(spark: SparkSession, tmp_path: Path) -> None:
+    """A session that ignores corrupt and missing files does not do so in tables: their rows would be lost."""
+    path, more = tmp_path / "table", {"hoodie__index__type": "GLOBAL_SIMPLE"}
+    write(frame(spark, ROWS), str(path), options("insert", **more))
+    damaged = next(path / name for name in sorted(data_files(path)) if name.startswith("p1"))
+    content = damaged.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    damaged.write_bytes(content[:4] + bytes(len(content) - 4 - footer) + content[-footer:])
+    before = data_files(path)
+    for setting in ("ignoreCorruptFiles", "ignoreMissingFiles"):
+        spark.conf.set(f"spark.sql.files.{setting}", "true")
+    planned = load_table(spark, str(path))
+    try:
+        with pytest.raises(Exception, match=r"(?i)failed to read|can not read|could not read"):
+            planned.collect()
+        with pytest.raises(Exception, match=r"(?i)failed to read|can not read|could not read"):
+            write(frame(spark, [("k01", "p1", 2, "two")]), str(path), options("upsert", **more))
+        with pytest.raises(Exception, match=r"(?i)failed to read|can not read|could not read"):
+            HudiTable.for_path(str(path)).update({"v": "'two'"}, "ts = 1")
+        assert data_files(path) == before
+        damaged.unlink()
+        with pytest.raises(Exception, match=damaged.name):
+            planned.collect()
+    finally:
+        for setting in ("ignoreCorruptFiles", "ignoreMissingFiles"):
+            spark.conf.unset(f"spark.sql.files.{setting}")
+    damaged.write_bytes(content)
+    assert rows_of(path) == sorted(ROWS)
+
+
 @pytest.mark.parametrize("version", [6, seldom(8), 9])
 def test_the_next_writer_rolls_a_dead_one_back(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int

@@ -19,6 +19,9 @@ _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _IGNORE_LOCALITY = "spark.sql.sources.ignoreDataLocality"
 _LISTED_BY_THE_DRIVER = 100_000
 _SPARKS_OWN_THRESHOLD = 32
+# A lookup that misses keys inserts them twice, and a service that misses rows loses them. Options of a reader win over
+# the session's spark.sql.files.ignoreCorruptFiles and ignoreMissingFiles.
+_NO_FILE_IS_SKIPPED = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 
 
 def read_files(spark: SparkSession, schema: StructType, uris: Sequence[str]) -> DataFrame:
@@ -66,7 +69,7 @@ class FileReader:
             return rows
 
     def _reader(self, kind: str) -> DataFrameReader:
-        reader = self._spark.read.format(kind).schema(self._schema).options(**self._options)
+        reader = self._spark.read.format(kind).schema(self._schema).options(**_NO_FILE_IS_SKIPPED, **self._options)
         if kind != "parquet":
             return reader
         # Hudi's writers use the proleptic Gregorian calendar, but not all of them record this in the footer as Spark
