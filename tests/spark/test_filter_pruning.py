@@ -60,6 +60,18 @@ def active(spark: SparkSession) -> Iterator[SparkSession]:
     pyhudi.deactivate()
 
 
+def test_names_that_are_no_columns(active: SparkSession, tmp_path: Path) -> None:
+    """``current_user`` is no text literal."""
+    user = active.sql("SELECT current_user()").collect()[0][0]
+    path = str(tmp_path / "t")
+    for name in (user, "other"):
+        write(frame(active, [(name, "p", 1, "x")]).coalesce(1), path, options("bulk_insert"))
+    loaded = active.read.format("hudi").load(path)
+    assert [row["id"] for row in loaded.where(sf.expr("id = current_user")).collect()] == [user]
+    assert [row["id"] for row in loaded.where(sf.col("current_user") == sf.col("id")).collect()] == [user]
+    assert files_read(loaded.where(sf.col("id") == "other")) == 1
+
+
 Where = Callable[[DataFrame], DataFrame]
 CASES: list[tuple[Where, int | None, int]] = [
     (lambda df: df.where("id = 'k005'"), 1, 1),
@@ -208,13 +220,17 @@ def test_views_show_all_that_they_say(active: SparkSession, path: str) -> None:
 def test_what_columns_say(make: Callable[[], Any], expected: str | None) -> None:
     if str(sf.col("id") == "a") == "Column<'=(id, 'a')'>":  # texts have quotes in newer releases
         expected = QUOTED.get(str(make()), expected)
-    assert condition_text(make(), SCHEMA) == expected
+    assert condition_text(make(), SCHEMA, is_name) == expected
 
 
 QUOTED = {
     f"Column<'=(id, '{text}')'>": f"`id` = '{text}'"
     for text in ("5", "v", "V", " abc", "abc ", "a b", "x) OR (ts = 5", "x)) OR ((ts = 5", "null")
 }
+
+
+def is_name(word: str) -> bool:
+    return word == "current_date"
 
 
 class Printed:
@@ -237,6 +253,7 @@ class Printed:
             "((`ts` > -1) AND (((`id` = 'a, b') OR (`id` = 'c)'))))",
         ),
         ("=(id, abc)", "`id` = 'abc'"),
+        ("=(id, current_date)", None),
         ("=(ts, 'abc')", None),
         ("=(ts, v)", None),
         ("=(id, 'it's')", None),
@@ -252,11 +269,11 @@ class Printed:
     ],
 )
 def test_what_columns_of_newer_releases_say(text: str, expected: str | None) -> None:
-    assert condition_text(Printed(text), SCHEMA) == expected
+    assert condition_text(Printed(text), SCHEMA, is_name) == expected
 
 
 def test_columns_that_are_called_like_literals() -> None:
     schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("5", pa.int64()), ("'a'", pa.string())])
-    assert condition_text(Printed("=(ts, 5)"), schema) is None
-    assert condition_text(Printed("=(id, 'a')"), schema) is None
-    assert condition_text(Printed("=(id, 'b')"), schema) == "`id` = 'b'"
+    assert condition_text(Printed("=(ts, 5)"), schema, is_name) is None
+    assert condition_text(Printed("=(id, 'a')"), schema, is_name) is None
+    assert condition_text(Printed("=(id, 'b')"), schema, is_name) == "`id` = 'b'"

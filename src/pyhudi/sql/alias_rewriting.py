@@ -6,13 +6,13 @@ from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 
 def unqualified(text: str, alias: str) -> str | None:
-    """Return a condition on one table without the table's name or alias before its columns; None if it has a subquery,
-    in which the name may have another meaning."""
+    """Return a condition on one table without the table's name or alias before its columns; None if it has a subquery or
+    a lambda function, in which the name may have another meaning."""
     try:
         tokens = Cursor(text).tokens
     except NotUnderstoodError:
         return None
-    if any(token.text.upper() == "SELECT" and token.kind != "STRING" for token in tokens):
+    if "->" in text or any(token.text.upper() == "SELECT" and token.kind != "STRING" for token in tokens):
         return None
     for at in range(len(tokens) - 2, -1, -1):
         here, dot = tokens[at], tokens[at + 1]

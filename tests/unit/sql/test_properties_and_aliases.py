@@ -48,6 +48,7 @@ def test_properties_are_shown():
         ("t.a = 1 and b = 't.a' or T.c is null", "a = 1 and b = 't.a' or c is null"),
         ("s.t.a = `t`.b", "s.t.a = b"),
         ("a in (select t.a from u)", None),
+        ("exists(items, t -> t.a > 1)", None),
         ("'select' = t.a", "'select' = a"),
     ],
 )

@@ -116,11 +116,23 @@ def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, conditio
     if origin is None or (origin.merged is not None and frame.is_cached):
         return found
     origin = replace(origin, conditions=(*origin.conditions, condition))
-    text = condition if isinstance(condition, str) else condition_text(condition, origin.schema)
+    text = condition
+    if not isinstance(condition, str):
+        text = condition_text(condition, origin.schema, lambda word: _is_name(frame, word))
     if text is None or implied_predicate(text, origin.schema) is None:
         return remember_origin(found, origin)
     origin = replace(origin, known=(*origin.known, text))
     return remember_origin(_of_files(original, found, origin), origin)
+
+
+def _is_name(frame: DataFrame, word: str) -> bool:
+    """Return True if Spark resolves a word as a name: of a column, an SQL variable, or a function such as
+    ``current_date``."""
+    try:
+        _ = frame.select(sf.col(word)).schema
+    except AnalysisException:
+        return False
+    return True
 
 
 def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: FrameOrigin) -> DataFrame:
