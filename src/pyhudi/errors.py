@@ -31,6 +31,7 @@ Messages name the offending value and a solution::
     │   ├── ConflictError                 another writer committed an overlapping change
     │   ├── CommitStateUnknownError       it is unknown whether a commit was published
     │   └── BusyError                     another process is executing the plan
+    ├── ServiceAfterCommitError           a table service failed after a write that is committed
     └── SetupError                        Java, PySpark or an optional package is missing
 """
 
@@ -208,6 +209,11 @@ class CommitStateUnknownError(TransactionError):
 
 class BusyError(TransactionError):
     """Another process is executing the plan."""
+
+
+class ServiceAfterCommitError(HudiError):
+    """A table service failed after a write. The write is committed and must not be repeated; the error of the service
+    is the cause."""
 
 
 class SetupError(HudiError, RuntimeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pyhudi import HudiTable
 from pyhudi.errors import (
     AmbiguousMergeError,
     ConfigError,
+    ConflictError,
     NotAHudiTableError,
     QueryError,
     SchemaMismatchError,
@@ -286,3 +288,54 @@ def test_the_guide_runs(spark):
     names = {"spark": spark}
     for block in blocks:
         exec(compile(block, "docs/sql.md", "exec"), names)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE rides SET fare = (SELECT max(fare) + 1 FROM rides) WHERE id = 1",
+        "MERGE INTO rides t USING (SELECT id, (SELECT max(fare) + 1 FROM newest) AS f FROM rides WHERE id = 1) s "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET fare = s.f",
+    ],
+)
+def test_a_statement_that_reads_its_table_is_serializable(spark, monkeypatch, statement):
+    """Another writer changes a row that only the subquery reads: the statement is tried again, and reads it anew."""
+    from pyhudi.spark.dml import merge, update
+
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Bergen')")
+    spark.sql("CREATE TEMPORARY VIEW shown AS SELECT * FROM rides")
+    spark.sql("CREATE TEMPORARY VIEW newest AS SELECT * FROM shown")
+    real, other = update.write_changes, ["UPDATE rides SET fare = 50 WHERE id = 2"]
+
+    def write_after_another(*args, **kwargs):
+        if other:
+            spark.sql(other.pop())
+        return real(*args, **kwargs)
+
+    for module in (update, merge):
+        monkeypatch.setattr(module, "write_changes", write_after_another)
+    with pytest.raises(ConflictError):
+        spark.sql(statement)
+    other.append("UPDATE rides SET fare = 70 WHERE id = 2")
+    spark.sql("SET hoodie.write.num.retries.on.conflict.failures = 2")
+    try:
+        spark.sql(statement)
+    finally:
+        spark.sql("RESET hoodie.write.num.retries.on.conflict.failures")
+    assert rows(spark, "SELECT id, fare FROM rides") == [(1, 71), (2, 70)]
+
+
+def test_queries_of_threads_have_views_of_their_own(spark):
+    """Each is pruned by its own conditions."""
+    spark.sql(RIDES.format("cow").replace("rides", "threaded"))
+    spark.sql("INSERT INTO threaded VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Bergen')")
+
+    def pruned(city):
+        spark.sql(f"SELECT id FROM threaded WHERE city = '{city}'")
+        return {table.name for table in spark.catalog.listTables("global_temp")}
+
+    before = {table.name for table in spark.catalog.listTables("global_temp")}
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(pruned, "Bergen").result()
+        assert pruned("Oslo") > other > before

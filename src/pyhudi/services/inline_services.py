@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
-from pyhudi.errors import LockError, OptionWithoutEffectWarning, warn
+from pyhudi.errors import LockError, OptionWithoutEffectWarning, ServiceAfterCommitError, warn
 from pyhudi.services.archival.table_archival import archive_table
 from pyhudi.services.cleaning.cleaner import clean
 from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_all
@@ -56,7 +56,7 @@ def after_commit(storage: Storage, opts: Options, stats_reader: FileStatsReader)
     `hoodie.clean.automatic` and `hoodie.archive.automatic` are enabled by default. Services that run concurrently with
     the write (`services_beside`) are skipped. The write stays committed in any case, so errors are logged. If set to
     true, `hoodie.fail.writes.on.inline.table.service.exception` (for archival `hoodie.fail.on.timeline.archiving`)
-    raises them. A lock that another process holds for too long is only logged.
+    raises them, as ServiceAfterCommitError. A lock that another process holds for too long is only logged.
     """
     jobs = [job for job in _maintenance(storage, opts, stats_reader) if not job.beside]
     return tuple(result for result in (job.run() for job in jobs) if result)
@@ -93,8 +93,7 @@ class _Job:
             _log.warning("a table service is left to the next write: %s", error)
         except Exception as error:
             if self.fails and not self.beside:
-                error.add_note("the preceding write is committed; do not run it again")
-                raise
+                raise _after_commit("a service", error) from error
             _log.warning("the write is not affected, but a service during or after it failed: %s", error)
         return None
 
@@ -161,9 +160,12 @@ def errors_after_commit(what: str, opts: Options) -> Iterator[None]:
         yield
     except Exception as error:  # Including errors of the engine.
         if _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts):
-            error.add_note("the preceding write is committed; do not run it again")
-            raise
+            raise _after_commit(what, error) from error
         _log.warning("the write is committed, but %s after it failed: %s", what, error)
+
+
+def _after_commit(what: str, error: Exception) -> ServiceAfterCommitError:
+    return ServiceAfterCommitError(f"the write is committed, do not run it again; {what} after it failed: {error}")
 
 
 def cluster_after_commit(storage: Storage, opts: Options, runner: ClusteringRunner) -> ClusteringResult | None:

@@ -6,8 +6,8 @@ from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 
 def unqualified(text: str, alias: str) -> str | None:
-    """Return a condition on one table without the table's name or alias before its columns; None if it has a subquery or
-    a lambda function, in which the name may have another meaning."""
+    """Return a condition on one table without the table's name or alias before its columns; None if it has a subquery
+    or a lambda function, in which the name may have another meaning."""
     try:
         tokens = Cursor(text).tokens
     except NotUnderstoodError:

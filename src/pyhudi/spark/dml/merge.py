@@ -132,13 +132,23 @@ class MergeBuilder:
         """
         if not self.clauses:
             raise QueryError("a MERGE needs at least one clause: when_matched_…, when_not_matched_…")
-        return with_retries(self.opts, self._attempt)
-
-    def _attempt(self) -> ChangeResult:
         spark = self.source.sparkSession
-        pinned = PinnedTarget.pin(spark, self.path, self.opts)
+        return with_retries(self.opts, lambda: self.execute_pinned(PinnedTarget.pin(spark, self.path, self.opts)))
+
+    def execute_pinned(self, pinned: PinnedTarget) -> ChangeResult:
+        """Run the MERGE once, on its table at one snapshot: any change since then is a conflict.
+
+        Args:
+            pinned: The table.
+
+        Returns:
+            What was done, counted.
+
+        Raises:
+            ConflictError: Another writer changed the table.
+        """
         upserted = self._upsert(pinned)
-        return self._join(pinned.read(spark)) if upserted is None else upserted
+        return self._join(pinned.read(self.source.sparkSession)) if upserted is None else upserted
 
     def _join(self, target: Target) -> ChangeResult:
         """Run the MERGE as a join of the source with the table."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -40,28 +41,51 @@ def update(
         SchemaMismatchError: A column is not there, or a value does not go with it.
         ConflictError: Another writer changed the rows that were read, each time that it was tried.
     """
+    return with_retries(
+        given, lambda: update_pinned(spark, PinnedTarget.pin(spark, path, given), assigned, where, alias)
+    )
 
-    def attempt() -> ChangeResult:
-        target, rows = _chosen(spark, path, where, given, alias)
-        named = resolved(assigned, target.schema, case_sensitive=is_case_sensitive(spark), alias=alias)
-        keys = sorted(target.key_columns & named.keys())
-        if keys:
-            raise ConfigError(f"UPDATE cannot assign {keys[0]!r}: it is part of the record key; delete and insert rows")
-        values = check_types(rows, ((name, as_column(value)) for name, value in named.items()), target.schema)
-        moves = bool(target.partition_columns & named.keys())
-        own = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
-        with Cached() as cached:
-            if moves:
-                rows = moved_apart(rows, target, own, F.lit(False), cached)
-            else:
-                new = [value.alias(name) for name, value in own.items()]
-                rows = rows.select(*new, *target.helpers, F.lit(False).alias(DELETE))
-            changes = RowChanges(target.placed, partition_assigned=moves, adds=moves, bases=target.bases)
-            done = write_changes(rows, target.client, target.opts, Operation.UPSERT, target.reads, changes)
-        matched = done.num_deletes + done.num_updates if moves else done.num_updates
-        return ChangeResult(done, matched, rows_updated=matched)
 
-    return with_retries(given, attempt)
+def update_pinned(
+    spark: SparkSession,
+    pinned: PinnedTarget,
+    assigned: Mapping[str, object],
+    where: Condition,
+    alias: str | None = None,
+    *,
+    reads_whole_table: bool = False,
+) -> ChangeResult:
+    """Run `update` once, on a table at one snapshot.
+
+    Args:
+        spark: The session.
+        pinned: The table.
+        assigned: New values by column.
+        where: Condition of the rows; None for all.
+        alias: Name of the table in values and condition.
+        reads_whole_table: If true, a subquery reads the table, so that any change since the snapshot is a conflict.
+
+    Raises:
+        ConflictError: Another writer changed the rows that were read.
+    """
+    target, rows = _chosen(spark, pinned, where, alias, reads_whole_table)
+    named = resolved(assigned, target.schema, case_sensitive=is_case_sensitive(spark), alias=alias)
+    keys = sorted(target.key_columns & named.keys())
+    if keys:
+        raise ConfigError(f"UPDATE cannot assign {keys[0]!r}: it is part of the record key; delete and insert rows")
+    values = check_types(rows, ((name, as_column(value)) for name, value in named.items()), target.schema)
+    moves = bool(target.partition_columns & named.keys())
+    own = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
+    with Cached() as cached:
+        if moves:
+            rows = moved_apart(rows, target, own, F.lit(False), cached)
+        else:
+            new = [value.alias(name) for name, value in own.items()]
+            rows = rows.select(*new, *target.helpers, F.lit(False).alias(DELETE))
+        changes = RowChanges(target.placed, partition_assigned=moves, adds=moves, bases=target.bases)
+        done = write_changes(rows, target.client, target.opts, Operation.UPSERT, target.reads, changes)
+    matched = done.num_deletes + done.num_updates if moves else done.num_updates
+    return ChangeResult(done, matched, rows_updated=matched)
 
 
 def delete(spark: SparkSession, path: str, where: Condition, given: Options, alias: str | None = None) -> ChangeResult:
@@ -70,16 +94,24 @@ def delete(spark: SparkSession, path: str, where: Condition, given: Options, ali
     Raises:
         ConflictError: Another writer changed the rows that were read, each time that it was tried.
     """
+    return with_retries(given, lambda: delete_pinned(spark, PinnedTarget.pin(spark, path, given), where, alias))
 
-    def attempt() -> ChangeResult:
-        target, rows = _chosen(spark, path, where, given, alias)
-        columns = [quoted([name]) for name in target.deletion_columns]
-        rows = rows.select(*columns, *target.helpers, F.lit(True).alias(DELETE))
-        changes = RowChanges(target.placed, adds=False, bases=target.bases)
-        done = write_changes(rows, target.client, target.opts, Operation.DELETE, target.reads, changes)
-        return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 
-    return with_retries(given, attempt)
+def delete_pinned(
+    spark: SparkSession,
+    pinned: PinnedTarget,
+    where: Condition,
+    alias: str | None = None,
+    *,
+    reads_whole_table: bool = False,
+) -> ChangeResult:
+    """Run `delete` once, on a table at one snapshot. Arguments and errors as of `update_pinned`."""
+    target, rows = _chosen(spark, pinned, where, alias, reads_whole_table)
+    columns = [quoted([name]) for name in target.deletion_columns]
+    rows = rows.select(*columns, *target.helpers, F.lit(True).alias(DELETE))
+    changes = RowChanges(target.placed, adds=False, bases=target.bases)
+    done = write_changes(rows, target.client, target.opts, Operation.DELETE, target.reads, changes)
+    return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:
@@ -88,10 +120,12 @@ def is_case_sensitive(spark: SparkSession) -> bool:
 
 
 def _chosen(
-    spark: SparkSession, path: str, where: Condition, given: Options, alias: str | None
+    spark: SparkSession, pinned: PinnedTarget, where: Condition, alias: str | None, reads_whole_table: bool
 ) -> tuple[Target, DataFrame]:
-    """Pin the table, and choose the rows of a condition."""
+    """Choose the rows of a condition."""
     plain = isinstance(where, str) and alias is None
-    target = PinnedTarget.pin(spark, path, given).read(spark, where if plain else None)
+    target = pinned.read(spark, where if plain else None)
+    if reads_whole_table:
+        target = replace(target, reads=pinned.whole_table())
     rows = target.rows if alias is None else target.rows.alias(alias)
     return target, rows if where is None or plain else rows.where(as_column(where))

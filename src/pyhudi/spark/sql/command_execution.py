@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -126,10 +127,13 @@ def _spark_sql(spark: SparkSession, text: str, args: Any) -> DataFrame:
 
 
 def _prunes(spark: SparkSession, statement: s.Query) -> str:
-    """Whether the query alone, and now, looks at the views that are made for it. Spark Connect looks at them when the
-    rows are fetched; by then they may be those of another query."""
+    """Return the name of the views of a query whose files are pruned by its conditions; empty if they must not be.
+
+    Spark looks at the views at once, except in Spark Connect, which does so when rows are fetched. By then they may
+    be those of another query. Other threads of the session have views of their own.
+    """
     kind = statement.head.strip().upper().split(" ")[0]
-    return "query" if kind in ("", "EXPLAIN") and not is_connect(spark) else ""
+    return f"query {get_ident()}" if kind in ("", "EXPLAIN") and not is_connect(spark) else ""
 
 
 def _no_parameters(args: Any) -> None:

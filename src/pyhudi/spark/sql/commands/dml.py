@@ -11,9 +11,11 @@ from pyhudi.config.enums import DuplicatePolicy, SqlInsertMode, TableType
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
 from pyhudi.spark.dml.assignments import column_of, stored_as
+from pyhudi.spark.dml.attempts import with_retries
 from pyhudi.spark.dml.merge import MergeBuilder
 from pyhudi.spark.dml.merge_clauses import Clause, Do, When
-from pyhudi.spark.dml.update import delete, is_case_sensitive, update
+from pyhudi.spark.dml.target import PinnedTarget
+from pyhudi.spark.dml.update import delete_pinned, is_case_sensitive, update_pinned
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_types import spark_schema
@@ -27,6 +29,7 @@ from pyhudi.sql.alias_rewriting import source_alias, unqualified
 from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, PartitionSpec, Update
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.write.write_result import ChangeResult
 
 _WHERE = "SELECT 1 FROM _pyhudi_nothing WHERE "
 _WHENS = {
@@ -190,28 +193,42 @@ def _aligned(
 def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> None:
     """Run UPDATE."""
     alias = statement.alias or statement.name[-1]
-    assigned = {name: _prepared(spark, value) for name, value in statement.assigned.items()}
-    where, by_alias = _condition(spark, statement.where, alias)
     opts = Options.parse(write_options(spark, table))
-    plain = {name: unqualified(value, alias) for name, value in assigned.items()}
-    if not by_alias and all(value is not None for value in plain.values()):
-        named = {unqualified(name, alias) or name: value for name, value in plain.items()}
-        update(spark, table.location, named, where, opts)
-        return
-    update(spark, table.location, assigned, where if by_alias else statement.where, opts, alias)
+
+    def attempt() -> ChangeResult:
+        pinned = PinnedTarget.pin(spark, table.location, opts)
+        subqueries = _Subqueries(spark, table)
+        assigned = {name: subqueries.shown(value) for name, value in statement.assigned.items()}
+        where = None if statement.where is None else subqueries.shown(statement.where)
+        plain = {unqualified(name, alias) or name: unqualified(value, alias) for name, value in assigned.items()}
+        condition = None if where is None else unqualified(where, alias)
+        whole = subqueries.read_the_table
+        if None in plain.values() or (where is not None and condition is None):
+            return update_pinned(spark, pinned, assigned, where, alias, reads_whole_table=whole)
+        return update_pinned(spark, pinned, plain, condition, reads_whole_table=whole)
+
+    with_retries(opts, attempt)
 
 
 def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> None:
     """Run DELETE."""
     alias = statement.alias or statement.name[-1]
-    where, by_alias = _condition(spark, statement.where, alias)
-    delete(spark, table.location, where, Options.parse(write_options(spark, table)), alias if by_alias else None)
+    opts = Options.parse(write_options(spark, table))
+
+    def attempt() -> ChangeResult:
+        pinned = PinnedTarget.pin(spark, table.location, opts)
+        subqueries = _Subqueries(spark, table)
+        where = None if statement.where is None else subqueries.shown(statement.where)
+        whole, condition = subqueries.read_the_table, None if where is None else unqualified(where, alias)
+        if where is not None and condition is None:
+            return delete_pinned(spark, pinned, where, alias, reads_whole_table=whole)
+        return delete_pinned(spark, pinned, condition, reads_whole_table=whole)
+
+    with_retries(opts, attempt)
 
 
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
     """Run MERGE."""
-    source = spark_sql(spark, prepare(spark, f"SELECT * FROM {statement.source}").text)
-    alias = source_alias(statement.source)
     clauses = tuple(
         Clause(_WHENS[clause.kind], Do[clause.action], clause.values, clause.condition) for clause in statement.clauses
     )
@@ -220,27 +237,41 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
             raise QueryError(f"WHEN {clause.when.value.upper()} cannot {clause.do.name}")
         if clause.when is When.NOT_MATCHED_BY_SOURCE and clause.do is Do.UPDATE and clause.values is None:
             raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
-    builder = MergeBuilder(
-        table.location,
-        Options.parse(write_options(spark, table)),
-        statement.alias or statement.name[-1],
-        source if alias is None else source.alias(alias),
-        statement.on,
-    )
-    for clause in clauses:
-        builder = builder.with_clause(clause)
-    builder.execute()
+    opts = Options.parse(write_options(spark, table))
+
+    def attempt() -> ChangeResult:
+        pinned = PinnedTarget.pin(spark, table.location, opts)
+        source = spark_sql(spark, prepare(spark, f"SELECT * FROM {statement.source}").text)
+        alias = source_alias(statement.source)
+        builder = MergeBuilder(
+            table.location,
+            opts,
+            statement.alias or statement.name[-1],
+            source if alias is None else source.alias(alias),
+            statement.on,
+        )
+        for clause in clauses:
+            builder = builder.with_clause(clause)
+        return builder.execute_pinned(pinned)
+
+    with_retries(opts, attempt)
 
 
-def _condition(spark: SparkSession, where: str | None, alias: str) -> tuple[str | None, bool]:
-    """A condition that Spark can evaluate, and whether it calls the table by its name."""
-    if where is None:
-        return None, False
-    prepared = _prepared(spark, where)
-    plain = unqualified(prepared, alias)
-    return (prepared, True) if plain is None else (plain, False)
+class _Subqueries:
+    """The subqueries of one attempt to run a statement. The table is pinned before they are made, so that they never
+    show it as it was before."""
+
+    def __init__(self, spark: SparkSession, table: CatalogTable) -> None:
+        self._spark = spark
+        self._location = _place(table.location)
+        self.read_the_table = False
+
+    def shown(self, expression: str) -> str:
+        """Return an expression with the Hudi tables of its subqueries by names that Spark knows."""
+        prepared = prepare(self._spark, _WHERE + expression)
+        self.read_the_table |= any(_place(one.location) == self._location for one in prepared.tables.values())
+        return prepared.text[len(_WHERE) :]
 
 
-def _prepared(spark: SparkSession, expression: str) -> str:
-    """An expression with the Hudi tables of its subqueries by names that Spark knows."""
-    return prepare(spark, _WHERE + expression).text[len(_WHERE) :]
+def _place(location: str) -> str:
+    return location.removeprefix("file:").replace("//", "/").rstrip("/")

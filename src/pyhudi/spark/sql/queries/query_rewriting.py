@@ -82,8 +82,9 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
             continue
         known = _known_view(spark, reference.name) if namespace is None else None
         if known is not None:
-            for view, source in known.items():
-                _refresh(spark, view, source)
+            for view, shown in known.items():
+                _refresh(spark, view, shown)
+            tables |= known
             concerned = True
             continue
         name = reference.name if namespace is None or len(reference.name) > 1 else (*namespace, *reference.name)
