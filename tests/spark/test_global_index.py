@@ -72,6 +72,18 @@ def test_fields_inside_structs(spark: SparkSession, tmp_path: Path) -> None:
     assert found["a"] == {"part": "p", "ts": 9, "v": 3}
 
 
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_stored_ordering_values_that_incoming_types_cannot_hold(
+    spark: SparkSession, tmp_path: Path, index: str
+) -> None:
+    path, more = str(tmp_path / "table"), {"hoodie__index__type": index}
+    large = 2**31 + 5  # -2147483643 as an int
+    write(frame(spark, [("a", "p", large, "newer"), ("b", "p", 1, "old")]), path, options("insert", **more))
+    rows = frame(spark, [("a", "q", 7, "older"), ("b", "q", 7, "new")], "id string, part string, ts int, v string")
+    write(rows, path, options("upsert", **more))
+    assert rows_of(path) == [("a", "p", large, "newer"), ("b", "q", 7, "new")]
+
+
 def test_inserts_of_keys_in_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
     path, more = str(tmp_path / "table"), {"hoodie__index__type": "GLOBAL_SIMPLE"}
     write(frame(spark, [("a", "p", 1, "old")]), path, options("insert", **more))
