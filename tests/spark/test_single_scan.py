@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import subprocess
 import sys
 
@@ -18,6 +18,8 @@ from pyhudi import HudiTable
 from pyhudi.errors import ConfigError
 from pyhudi.spark.read.merge_on_read import merged_log_cache
 from pyhudi.timeline.instant import Action
+from pyhudi.transaction.locks.lock_holder import Holder
+from pyhudi.transaction.locks.lock_provider import writer_name
 
 FOLDER = "pyhudi.read.log.cache.folder"
 
@@ -130,14 +132,28 @@ def test_logs_that_are_not_cached(spark, tmp_path, options):
     check(spark, table, single=False, **options)
 
 
+def test_files_of_the_cache_that_somebody_removes(spark, tmp_path):
+    table = make(tmp_path / "t")
+    table.log(20, {("a", "f1"): [row("k1", 11, "log")]}, base=10)
+    options = {FOLDER: str(tmp_path / "cache")}
+    found = check(spark, table, **options)
+    shutil.rmtree(tmp_path / "cache")
+    frame = load(spark, table, **options)
+    assert is_single(frame)
+    assert_same_rows(to_arrow(frame), found)
+
+
 def test_folders_of_killed_processes_are_removed(tmp_path):
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    for process in (dead.pid, os.getpid()):
-        (tmp_path / f"pyhudi-log-cache-{process}-x").mkdir()
-    (tmp_path / "pyhudi-log-cache-notes-x").mkdir()
+    code = "from pyhudi.transaction.locks.lock_provider import writer_name; print(writer_name())"
+    dead = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    here = Holder.parse(dead)
+    elsewhere = dead.replace(here.kernel, f"{here.kernel}1")
+    owners = {"dead": dead, "mine": writer_name(), "container": elsewhere, "unknown": None}
+    for name, owner in owners.items():
+        (tmp_path / f"pyhudi-log-cache-{name}").mkdir()
+        if owner is not None:
+            (tmp_path / f"pyhudi-log-cache-{name}" / ".owner").write_text(owner)
     merged_log_cache.remove_abandoned(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        f"pyhudi-log-cache-{os.getpid()}-x",
-        "pyhudi-log-cache-notes-x",
+        f"pyhudi-log-cache-{name}" for name in owners if name != "dead"
     }

@@ -32,7 +32,7 @@ from pyhudi.spark.read.base_files.partition_folders import can_be_mounted
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.storage import Storage, open_sibling, open_storage
 from pyhudi.storage.local_storage import FSYNC_KEY
-from pyhudi.transaction.locks.lock_holder import process_exists
+from pyhudi.transaction.locks.lock_provider import dead_holder, writer_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +41,8 @@ _IN_USE_SECONDS = 3600.0
 _MOST_ASKED = 100_000
 """Keys of slices that are remembered though they are not in the cache."""
 _TEMPORARY = "pyhudi-log-cache"
+_OWNER = ".owner"
+"""File with the name of the process to which the folder belongs."""
 _caches: dict[str, MergedLogCache] = {}
 _guard = threading.Lock()
 
@@ -88,14 +90,23 @@ class MergedLogCache:
         self._latest: dict[tuple[str, str, str], str] = {}
         self._asked: dict[str, None] = {}
         self._lock = threading.Lock()
+        self._claim()
 
     def find(self, keys: Iterable[str]) -> dict[str, CachedLogs]:
-        """Return the files of those slices that are in the cache."""
+        """Return the files of those slices that are in the cache. Slices whose files somebody has removed are
+        forgotten: local files are looked at, of other folders only the file that names the owner."""
         found = {}
         with self._lock:
+            if self._entries and not self.storage.exists(_OWNER):
+                self._entries.clear()
+                self._claim()
+            local = self.storage.uri().startswith("file:")
             for key in keys:
                 entry = self._entries.get(key)
                 if entry is not None:
+                    if local and not all(self.storage.exists(path) for path in entry.logs.paths):
+                        del self._entries[key]
+                        continue
                     entry.used = time.monotonic()
                     self._latest[entry.file_group] = key
                     found[key] = entry.logs
@@ -135,6 +146,10 @@ class MergedLogCache:
                 self.storage.delete_many(entry.logs.paths)
             return size < self._capacity
 
+    def _claim(self) -> None:
+        """Write the name of this process into the folder."""
+        self.storage.write(_OWNER, writer_name().encode())
+
     def remove_all(self) -> None:
         """Delete the folder."""
         with self._lock, contextlib.suppress(HudiError, OSError):
@@ -173,7 +188,7 @@ def _runs_here(spark: SparkSession) -> bool:
 def _folder(folder: str | None, table: Storage) -> Storage:
     if folder is None:
         remove_abandoned(Path(tempfile.gettempdir()))
-        own = tempfile.mkdtemp(prefix=f"{_TEMPORARY}-{os.getpid()}-")
+        own = tempfile.mkdtemp(prefix=f"{_TEMPORARY}-")
     else:
         own = f"{folder.rstrip('/')}/{_TEMPORARY}-{secrets.token_hex(8)}"
     if "://" in own and not own.startswith("file:"):
@@ -190,11 +205,11 @@ def _folder(folder: str | None, table: Storage) -> Storage:
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove temporary folders of this user's processes that were killed."""
-    for path in parent.glob(f"{_TEMPORARY}-*-*"):
-        owner = path.name.split("-")[-2]
+    """Remove temporary folders of this user's processes that were killed. Of folders of other containers, which may
+    share the parent, it is not known."""
+    for path in parent.glob(f"{_TEMPORARY}-*"):
         with contextlib.suppress(OSError):
-            if owner.isdigit() and path.stat().st_uid == os.getuid() and not process_exists(int(owner)):
+            if path.stat().st_uid == os.getuid() and dead_holder((path / _OWNER).read_text("utf-8", "replace")):
                 shutil.rmtree(path)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from pyhudi.spark.read.merge_on_read import merged_log_cache
@@ -51,7 +53,7 @@ def test_a_full_cache_removes_older_snapshots_that_are_not_in_use(tmp_path, now)
     now[0] = 3601.0
     assert cache.has_room()
     assert set(cache.find(["old", "new"])) == {"new"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["new-replaced", "new-rows"]
+    assert sorted(path.name for path in tmp_path.glob("[!.]*")) == ["new-replaced", "new-rows"]
 
 
 def test_a_full_cache_keeps_the_latest_snapshot(tmp_path, now):
@@ -62,6 +64,19 @@ def test_a_full_cache_keeps_the_latest_snapshot(tmp_path, now):
     now[0] = 10_000.0
     assert not cache.has_room()
     assert "one" in cache.find(["one"])
+
+
+def test_removed_files_are_forgotten(tmp_path):
+    storage = open_storage(tmp_path / "own")
+    cache = MergedLogCache(storage, 1000)
+    for name in ("one", "two"):
+        cache.add(name, (*GROUP[:2], name), logs(storage, name))
+    (tmp_path / "own" / "one-replaced").unlink()
+    assert set(cache.find(["one", "two"])) == {"two"}
+    shutil.rmtree(tmp_path / "own")
+    assert not cache.find(["one", "two"])
+    cache.add("new", GROUP, logs(storage, "new"))
+    assert set(cache.find(["new", "two"])) == {"new"}
 
 
 def test_remove_all(tmp_path):
