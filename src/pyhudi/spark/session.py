@@ -23,6 +23,15 @@ _PYTHON = "PYSPARK_PYTHON"
 _CURE = "install it with: pip install 'pyhudi[spark]'"
 
 
+def session_if_any() -> SparkSession | None:
+    """Return the active Spark session, or None."""
+    try:
+        from pyspark.sql import SparkSession as Session
+    except ImportError:
+        return None
+    return Session.getActiveSession()
+
+
 def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Configure a session builder for pyhudi; no jars are required.
 

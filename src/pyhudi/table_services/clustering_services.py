@@ -14,7 +14,8 @@ from pyhudi.services.clustering.clustering_runner import (
     run_pending,
 )
 from pyhudi.services.clustering.clustering_schedule import make_plan, pending_plans, schedule
-from pyhudi.table_services.service_base import Given, ServiceBase, session_if_any
+from pyhudi.spark.session import session_if_any
+from pyhudi.table_services.service_base import Given, ServiceBase
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

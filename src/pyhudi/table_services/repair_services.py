@@ -14,8 +14,9 @@ from pyhudi.services.repair.deduplication import DedupeType, Deduplication
 from pyhudi.services.repair.orphan_files import delete_orphan_files
 from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata
 from pyhudi.services.repair.properties_repair import repair_properties
+from pyhudi.spark.session import session_if_any
 from pyhudi.storage import open_storage
-from pyhudi.table_services.service_base import Given, ServiceBase, file_stats_reader, session_if_any
+from pyhudi.table_services.service_base import Given, ServiceBase, file_stats_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

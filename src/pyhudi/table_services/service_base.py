@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyhudi.config import Options
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metrics.publish import check_metrics_options
+from pyhudi.spark.session import session_if_any
 from pyhudi.table.meta_client import TableMetaClient
 
 if TYPE_CHECKING:
@@ -32,15 +33,6 @@ class ServiceBase:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._path!r})"
-
-
-def session_if_any() -> SparkSession | None:
-    """Return the active Spark session, or None."""
-    try:
-        from pyspark.sql import SparkSession as Session
-    except ImportError:
-        return None
-    return Session.getActiveSession()
 
 
 def file_stats_reader(spark: SparkSession | None) -> FileStatsReader:
