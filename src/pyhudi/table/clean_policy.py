@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config import options
 from pyhudi.config.enums import CleanPolicy
 from pyhudi.format.file_names import split_paths
 from pyhudi.table.view.file_group_keys import group_keys
@@ -46,8 +47,6 @@ class Retention:
     @classmethod
     def of(cls, opts: Options) -> Retention:
         """Create the retention from the options."""
-        from pyhudi.config import options
-
         return cls(
             opts.get_typed(options.CLEAN_POLICY),
             opts.get_typed(options.CLEAN_COMMITS_RETAINED),

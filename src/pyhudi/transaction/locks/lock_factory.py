@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 
 from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError
-from pyhudi.storage import Storage, host_lock, is_remote
+from pyhudi.storage import InProcessLock, Storage, host_lock, is_remote
+from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
 from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy, has_several_writers
+from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
 
 _PACKAGES = ("org.apache.hudi.client.transaction.lock.", "org.apache.hudi.aws.transaction.lock.", "org.apache.hudi.")
 
@@ -15,10 +17,6 @@ _PACKAGES = ("org.apache.hudi.client.transaction.lock.", "org.apache.hudi.aws.tr
 def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvider:
     """Return the lock of a table according to its options, with a new owner. By default it is the widest lock that the
     options allow."""
-    from pyhudi.storage import InProcessLock
-    from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
-    from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
-
     opts = Options.parse(given)
     retry_policy = LockRetryPolicy.of(opts)
     known: dict[str, Callable[[], LockProvider]] = {

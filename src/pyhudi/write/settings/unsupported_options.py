@@ -43,7 +43,6 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """Key → values without effect, and the reason to refuse any other."""
 
-_NOT_RUN = "it is not executed after a write; run it with Apache Hudi, or leave the option out"
 _NOT_SYNCED = "the write is not synced to a catalog; run the sync tool afterwards"
 _SOURCES_STAY = "the source files of a bootstrapped table are never deleted; delete them when nothing reads them"
 _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {

@@ -1,6 +1,6 @@
 """CALL: each procedure is a function of a session and its arguments that returns the rows of its result.
 
-A module adds its procedures to `PROCEDURES`; what is not served is refused by name, with what to use instead.
+A module adds its procedures to `PROCEDURES`; what is not supported is refused by name, with what to use instead.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def call(spark: SparkSession, statement: Call) -> DataFrame:
 
     Raises:
         QueryError: there is none of that name, or its arguments are wrong.
-        UnsupportedTableError: it is not served.
+        UnsupportedTableError: The procedure is not supported.
     """
     signature = signature_of(statement.procedure)
     values = signature.bind(statement)
     procedure = PROCEDURES.get(signature.name)
     if procedure is None:
-        raise UnsupportedTableError(f"the procedure {signature.name} is not served: {_USE_INSTEAD[signature.name]}")
+        raise UnsupportedTableError(f"the procedure {signature.name} is not supported: {_USE_INSTEAD[signature.name]}")
     found = result(spark, signature.schema, procedure(spark, Arguments(signature, values)))
     condition = values.get("filter")
     return found.where(str(condition)) if condition else found

@@ -71,7 +71,7 @@ def show_logfile_records(spark: SparkSession, arguments: Arguments) -> Rows:
     """
     if arguments.flag("merge"):
         raise UnsupportedTableError(
-            "merge is not served by show_logfile_records: query the table, whose rows are those of the merge"
+            "merge is not supported by show_logfile_records: query the table, whose rows are those of the merge"
         )
     client, limit = arguments.client(spark), arguments.number("limit")
     rows: list[tuple[str]] = []
