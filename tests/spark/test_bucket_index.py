@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
@@ -150,6 +152,26 @@ def test_all_operations_one_after_the_other(spark: SparkSession, tmp_path: Path,
     model.records.clear()
     model.upsert(rows)
     step("insert_overwrite_table", rows)
+
+
+@pytest.mark.parametrize("policy", ["fail", "drop"])
+def test_rows_are_evaluated_once_where_known_keys_are_not_inserted(
+    spark: SparkSession, tmp_path: Path, policy: str
+) -> None:
+    path = str(tmp_path / "table")
+    given = bucketed("insert", "COPY_ON_WRITE", hoodie__datasource__insert__dup__policy=policy)
+    write(frame(spark, records(0, 10, 1, "old")), path, given)
+    evaluated = spark.sparkContext.accumulator(0)
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            evaluated.add(batch.num_rows)
+            yield batch
+
+    rows = frame(spark, records(5 if policy == "drop" else 10, 20, 2, "new"))
+    write(rows.mapInArrow(count, rows.schema), path, given)
+    assert evaluated.value == rows.count()
+    assert rows_of(path) == sorted(records(0, 10, 1, "old") + records(10, 20, 2, "new"))
 
 
 def test_settings_that_are_not_those_of_the_table_are_refused(spark: SparkSession, tmp_path: Path) -> None:

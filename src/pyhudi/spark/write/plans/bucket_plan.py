@@ -109,7 +109,7 @@ class BucketPlan:
     def write(self, instant: str) -> pa.Table:
         """Write the rows, to existing file groups where possible; return the write stats. Runs Spark jobs."""
         job = self.job
-        rows = _prepared(job, instant, self.written)
+        rows = _prepared(job, instant, self.written, self.cached)
         if combines(job):
             rows = numbered(rows)
         context = _context(job, instant, self.logs)
@@ -135,7 +135,7 @@ class BucketPlan:
         """Return the rows that certainly delete their keys, whether these exist or not."""
         if not _deletes_for_certain(self.job):
             return None
-        return _prepared(self.job, instant, self.slices).where(F.col(DELETE))
+        return _prepared(self.job, instant, self.slices, self.cached).where(F.col(DELETE))
 
 
 def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str]) -> BucketPlan:
@@ -201,8 +201,9 @@ def _locations(
     return None
 
 
-def _prepared(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame:
-    """Return the rows with keys and delete marks, without rows that must not be inserted again."""
+def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: Cached) -> DataFrame:
+    """Return the rows with keys and delete marks, without rows that must not be inserted again, for which they are
+    looked up, and cached."""
     if job.changes is not None:
         return keyed_changes(job, instant)
     rows = with_keys(job.df, job.spec, instant)
@@ -213,7 +214,8 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame:
     policy = duplicate_policy(job)
     if policy is not DuplicatePolicy.NONE and job.client is not None and slices.num_rows:
         opts = job.opts.merged({options.INDEX_TYPE.key: IndexType.SIMPLE})
-        tagged = tag(rows, slices, KeyLookup(job.client, job.spec, job.merging, opts, live=True)).rows
+        lookup = KeyLookup(job.client, job.spec, job.merging, opts, live=True)
+        tagged = tag(cached.add(rows), slices, lookup, keep=cached.add).rows
         if policy is DuplicatePolicy.FAIL:
             count = tagged.where(F.col(FILE_ID).isNotNull()).count()
             if count:
