@@ -158,7 +158,7 @@ def test_append_that_fails(tmp_path: Path, spark: SparkSession) -> None:
         ({"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}, "sort.mode=GLOBAL_SORT requires Spark jobs"),
         ({"hoodie.metadata.record.index.enable": "true"}, "index.enable=true requires Spark jobs"),
         ({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}, "requires heartbeats"),
-        ({"hoodie.datasource.write.recordkey.field": "nope"}, "no field 'nope'"),
+        ({"hoodie.datasource.write.recordkey.field": "nope"}, r"field 'nope'.*the columns are: id, p,.* Name one"),
         ({"hoodie.datasource.write.recordkey.fild": "id"}, "did you mean"),
     ],
 )

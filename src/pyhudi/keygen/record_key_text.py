@@ -79,8 +79,8 @@ def _field(rows: pa.RecordBatch, name: str) -> pa.Array:
         return pc.struct_field(rows.column(first), rest)
     except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
         raise RecordKeyError(
-            f"the field {name!r} of record keys or partition paths does not exist; there are "
-            f"{', '.join(rows.schema.names)}"
+            f"the field {name!r} of record keys or partition paths does not exist; the columns are: "
+            f"{', '.join(rows.schema.names)}. Name one of them, or add the column to the rows"
         ) from e
 
 
