@@ -339,3 +339,36 @@ def test_queries_of_threads_have_views_of_their_own(spark):
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(pruned, "Bergen").result()
         assert pruned("Oslo") > other > before
+
+
+def test_partitions_are_named_exactly(spark):
+    """No text of a value names another partition: commas, stars, values of another type."""
+    spark.sql("CREATE TABLE odd (id INT, y INT, p STRING) USING hudi PARTITIONED BY (y, p)")
+    names = [(1, "a"), (1, "a,b"), (1, "a*"), (1, "abc"), (None, "a")]
+    values = ", ".join(f"({n}, {'null' if y is None else y}, '{p}')" for n, (y, p) in enumerate(names))
+    spark.sql(f"INSERT INTO odd VALUES {values}")
+    spark.sql("INSERT OVERWRITE odd PARTITION (y = 1, p = 'a,b') SELECT 9")
+    spark.sql("INSERT OVERWRITE odd PARTITION (y = 1, p = 'a') IF NOT EXISTS SELECT 10")
+    spark.sql("ALTER TABLE odd DROP PARTITION (y = 1, p = 'a*')")
+    left = [(0, 1, "a"), (3, 1, "abc"), (4, None, "a"), (9, 1, "a,b")]
+    assert rows(spark, "SELECT id, y, p FROM odd") == left
+    for value in ("'abc'", "4294967297", "1.5"):
+        for statement in (
+            "ALTER TABLE odd DROP PARTITION (y = {})",
+            "TRUNCATE TABLE odd PARTITION (y = {})",
+            "INSERT OVERWRITE odd PARTITION (y = {}, p = 'a') SELECT 1",
+        ):
+            with pytest.raises(SchemaMismatchError, match="'y' is no int"):
+                spark.sql(statement.format(value))
+    for statement in (
+        "ALTER TABLE odd DROP PARTITION ()",
+        "TRUNCATE TABLE odd PARTITION ()",
+        "INSERT OVERWRITE odd PARTITION (y = 1, p) IF NOT EXISTS SELECT 1, 'a'",
+    ):
+        with pytest.raises(SqlSyntaxError):
+            spark.sql(statement)
+    with pytest.raises(QueryError, match="each partition column"):
+        spark.sql("INSERT OVERWRITE odd PARTITION (y = 1) IF NOT EXISTS SELECT 1, 'a'")
+    assert rows(spark, "SELECT id, y, p FROM odd") == left
+    spark.sql("TRUNCATE TABLE odd PARTITION (y = '1')")
+    assert rows(spark, "SELECT id, y, p FROM odd") == [(4, None, "a")]

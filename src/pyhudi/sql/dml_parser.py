@@ -18,7 +18,11 @@ def parse_insert(cursor: Cursor) -> Statement | None:
         return None
     name = cursor.name()
     partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
-    cursor.take("IF", "NOT", "EXISTS")
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    if if_not_exists and (not overwrite or not partition or None in partition.values()):
+        raise SqlSyntaxError(
+            "IF NOT EXISTS goes with INSERT OVERWRITE … PARTITION (column = value), with values of all its columns"
+        )
     columns: tuple[str, ...] = ()
     by_name = cursor.take("BY", "NAME")
     if cursor.sees("(") and cursor.word(1) not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
@@ -27,7 +31,7 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     query = cursor.rest()
     if not query:
         cursor.fail("a query or VALUES")
-    return Insert(name, query, head, overwrite, partition, columns, by_name)
+    return Insert(name, query, head, overwrite, partition, columns, by_name, if_not_exists)
 
 
 def _names(cursor: Cursor) -> list[str]:
@@ -40,9 +44,11 @@ def _names(cursor: Cursor) -> list[str]:
 
 
 def parse_partition(cursor: Cursor) -> dict[str, str | None]:
-    """Parse ``(column = value, column)``."""
+    """Parse ``(column = value, column)``, at least one."""
     spec: dict[str, str | None] = {}
     cursor.expect("(")
+    if cursor.sees(")"):
+        cursor.fail("a partition column")
     while not cursor.take(")"):
         column = cursor.identifier()
         spec[column] = cursor.until(",") if cursor.take("=") else None

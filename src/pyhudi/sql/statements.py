@@ -48,7 +48,8 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """INSERT INTO or OVERWRITE; ``head`` is the statement before the query."""
+    """INSERT INTO or OVERWRITE; ``head`` is the statement before the query. ``if_not_exists``: nothing is written if
+    the partition exists."""
 
     name: Name
     query: str
@@ -57,6 +58,7 @@ class Insert:
     partition: PartitionSpec = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     by_name: bool = False
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,14 @@ STATEMENTS = {
         partition={"dt": "'1'", "h": None},
         columns=("id", "name"),
     ),
+    "insert overwrite t partition (dt = '1') if not exists select 1": Insert(
+        ("t",),
+        "select 1",
+        "insert overwrite t partition (dt = '1') if not exists",
+        True,
+        {"dt": "'1'"},
+        if_not_exists=True,
+    ),
     "insert into t (select 1)": Insert(("t",), "(select 1)", "insert into t"),
     "update db.t as x set a = case when b = 1 then 2 else 3 end, s.b = concat('where', c) where d in (select e from f)": (  # noqa: E501
         Update(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
-from pyhudi.errors import ConfigError, NotAHudiTableError
+from pyhudi.errors import NotAHudiTableError
 from pyhudi.read.inspect import Inspect
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.spark.spark_types import spark_schema
@@ -67,19 +67,22 @@ class TableHandle:
         return Inspect(lambda: PinnedTable.of(self.client()))
 
     def delete_partitions(self, spark: SparkSession, paths: list[str]) -> None:
-        """Drop partitions by their paths.
+        """Drop partitions by their paths, in one commit."""
+        # the option tells checks of the job that no rows are needed
+        self._delete_partitions(spark, ",".join(paths), paths)
 
-        Raises:
-            ConfigError: a path would name others.
-        """
-        for path in paths:
-            if "," in path or path != path.strip():
-                raise ConfigError(
-                    f"the partition path {path!r} has a comma, or a blank at an end, which would name other "
-                    "partitions; drop it with HudiTable.delete_partition and rows of the partition"
-                )
-        named = {options.PARTITIONS_TO_DELETE.key: ",".join(paths), options.OPERATION.key: "delete_partition"}
-        write(spark.createDataFrame([], spark_schema(self.schema)), self.location, {**self.opts, **named}, "append")
+    def delete_matching_partitions(self, spark: SparkSession, patterns: str) -> None:
+        """Drop partitions by patterns with commas between, in which `*` matches any text, in one commit."""
+        self._delete_partitions(spark, patterns, ())
+
+    def _delete_partitions(self, spark: SparkSession, patterns: str, paths: Sequence[str]) -> None:
+        given = {
+            **self.opts,
+            options.PARTITIONS_TO_DELETE.key: patterns,
+            options.OPERATION.key: "delete_partition",
+        }
+        nothing = spark.createDataFrame([], spark_schema(self.schema))
+        write(nothing, self.location, given, "append", partitions=paths)
 
     def delete_all(self, spark: SparkSession) -> None:
         """Take all file groups out of view, in one commit."""

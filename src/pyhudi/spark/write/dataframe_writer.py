@@ -81,6 +81,7 @@ def write(
     mode: str = APPEND,
     *,
     extra: Mapping[str, str] | None = None,
+    partitions: Sequence[str] = (),
 ) -> WriteResult:
     """Write a DataFrame. A table that does not exist is created.
 
@@ -93,6 +94,8 @@ def write(
         given: Apache Hudi's options.
         mode: Save mode of Spark: append, overwrite (a new table in place of the old one), ignore, errorifexists.
         extra: Entries kept in the commit's extra metadata.
+        partitions: Paths of the partitions that the operation insert_overwrite replaces, or delete_partition drops.
+            None: as the options say.
 
     Returns:
         The result, with the instant of the commit and the files written.
@@ -136,7 +139,7 @@ def write(
         client = _upgraded(df, client, opts, operation)
     fresh = client is None or replaces
     job = _prepare(df, storage, None if fresh else client, opts, operation)
-    job = replace(job, extra=extra or {})
+    job = replace(job, extra=extra or {}, partitions=tuple(partitions))
     if client is not None and replaces:
         return _with_record_index(job, overwrite_table(client, job))
     return _run_with_services(job)

@@ -19,15 +19,15 @@ from pyhudi.write.write_result import WriteResult
 
 
 def delete_partitions(job: WriteJob) -> WriteResult:
-    """Drop the partitions in `hoodie.datasource.write.partitions.to.delete` (`*` matches any text), or,
-    if it is not set, the partitions of the input's rows.
+    """Drop the partitions of the job, or those in `hoodie.datasource.write.partitions.to.delete` (`*` matches any
+    text), or, if neither is set, the partitions of the input's rows.
 
     Raises:
         UnsupportedTableError: The table has consistent hashing.
         ConflictError: A concurrent writer has committed a conflicting change.
     """
-    wanted = job.opts.text(options.PARTITIONS_TO_DELETE)
-    exact = [] if wanted else _partitions_of(job)
+    wanted = None if job.partitions else job.opts.text(options.PARTITIONS_TO_DELETE)
+    exact = [] if wanted else job.partitions or _partitions_of(job)
     return delete_chosen_partitions(job, lambda _, view: match_partitions(wanted, view.partitions) if wanted else exact)
 
 

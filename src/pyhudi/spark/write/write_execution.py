@@ -80,6 +80,6 @@ def _replaced(job: WriteJob, slices: pa.Table, stats: pa.Table) -> pa.Table | No
     if job.operation is Operation.INSERT_OVERWRITE_TABLE:
         return replaced_groups(slices, None)
     if job.operation is Operation.INSERT_OVERWRITE:
-        named = job.opts.get_typed(options.STATIC_OVERWRITE_PARTITIONS)
+        named = job.partitions or job.opts.get_typed(options.STATIC_OVERWRITE_PARTITIONS)
         return replaced_groups(slices, named or touched_partitions(stats))
     return None

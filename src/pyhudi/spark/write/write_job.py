@@ -80,7 +80,8 @@ class WriteJob:
     kept in the commit's extra metadata. ``stored_keys``: rows have the keys that they were read with
     (`pyhudi.spark.write.stored_keys`). ``instant``: the requested time of a write that always has the same (None: a
     new one). ``names_at``: the names of columns in older files (None: the table keeps no history of its schemas).
-    ``exact_keys``: what the rows have to fulfil for the write to be done.
+    ``exact_keys``: what the rows have to fulfil for the write to be done. ``partitions``: paths of the partitions that
+    an operation replaces or drops, whatever characters they have (none: as the options say).
     """
 
     df: DataFrame
@@ -101,6 +102,7 @@ class WriteJob:
     instant: str | None = None
     names_at: ColumnNamesByInstant | None = None
     exact_keys: ExactKeys | None = None
+    partitions: tuple[str, ...] = ()
 
     @property
     def action(self) -> str:

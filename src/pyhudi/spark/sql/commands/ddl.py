@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
@@ -32,6 +30,7 @@ from pyhudi.spark.sql.catalog import (
 )
 from pyhudi.spark.sql.commands.declared_columns import declared_schema
 from pyhudi.spark.sql.commands.dml import own_schema, write_options
+from pyhudi.spark.sql.commands.static_partitions import matching_partitions
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.queries.query_rewriting import prepare
 from pyhudi.spark.sql.session_config import session_options
@@ -41,7 +40,6 @@ from pyhudi.sql.statements import (
     AddColumns,
     CreateTable,
     DropPartitions,
-    PartitionSpec,
     RenameTable,
     SetProperties,
     Truncate,
@@ -276,31 +274,6 @@ def drop_partitions(spark: SparkSession, table: CatalogTable, statement: DropPar
     """Run ALTER TABLE … DROP PARTITION."""
     paths = sorted({path for spec in statement.partitions for path in matching_partitions(spark, table, spec)})
     _delete_partitions(spark, table, paths)
-
-
-def matching_partitions(spark: SparkSession, table: CatalogTable, spec: PartitionSpec) -> list[str]:
-    """Return the paths of the partitions with some values.
-
-    Raises:
-        QueryError: the table is not partitioned by such a column, or a value is missing.
-    """
-    handle = TableHandle.at(table.location)
-    fields = [field.name for field in handle.config.partition_fields]
-    for name, value in spec.items():
-        if name not in fields or value is None:
-            raise QueryError(f"{table.sql} is partitioned by ({', '.join(fields)}): give values of these, not {name!r}")
-    known = handle.inspect.partitions()
-    if not spec or not known.num_rows:
-        return list(known["partition"].to_pylist())
-    kinds = {field.name: field.dataType for field in own_schema(table).fields}
-    texts = [f"CAST({value} AS {type_text(kinds[name])})" for name, value in spec.items()]
-    row = spark_sql(spark, f"SELECT {', '.join(texts)}").first()
-    assert row is not None
-    keep = pa.chunked_array([pa.repeat(pa.scalar(True), known.num_rows)])
-    for name, value in zip(spec, row, strict=True):
-        same = pc.is_null(known[name]) if value is None else pc.equal(known[name], pa.scalar(value, known[name].type))
-        keep = pc.and_(keep, pc.fill_null(same, False))
-    return list(known.filter(keep)["partition"].to_pylist())
 
 
 def _delete_partitions(spark: SparkSession, table: CatalogTable, paths: list[str]) -> None:

@@ -20,6 +20,7 @@ from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.commands.static_partitions import matching_partitions, partition_values
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.queries.query_rewriting import prepare
 from pyhudi.spark.sql.session_config import session_options
@@ -57,6 +58,8 @@ def own_schema(table: CatalogTable) -> StructType:
 
 def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
     """Run INSERT INTO or OVERWRITE with the rows of a query."""
+    if statement.if_not_exists and _partition_exists(spark, table, statement):
+        return
     rows = spark_sql(spark, prepare(spark, statement.query).text)
     insert_rows(
         spark,
@@ -67,6 +70,19 @@ def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> N
         columns=statement.columns,
         by_name=statement.by_name,
     )
+
+
+def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Insert) -> bool:
+    """Return True if the table has the partition of INSERT OVERWRITE … IF NOT EXISTS.
+
+    Raises:
+        QueryError: It is not one partition that is given.
+    """
+    spec = _named(statement.partition, own_schema(table), is_case_sensitive(spark))
+    fields = [field.name for field in TableHandle.at(table.location).config.partition_fields]
+    if set(spec) != set(fields):
+        raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
+    return bool(matching_partitions(spark, table, spec))
 
 
 def insert_rows(
@@ -90,19 +106,16 @@ def insert_rows(
     aligned = _aligned(spark, rows, schema, partition, columns, by_name)
     opts = Options.parse(given)
     client = TableMetaClient.open(table.location, opts)
-    given |= _operation(spark, client, opts, schema, overwrite=overwrite, partition=partition)
-    write(aligned, table.location, given, "append")
+    static = {name: value for name, value in partition.items() if value is not None}
+    if static:
+        partition_values(spark, static, schema)
+    given |= _operation(opts, client, overwrite=overwrite, partition=partition)
+    whole = overwrite and set(static) == {field.name for field in client.config.partition_fields}
+    replaced = [_path(spark, client, opts, schema, static)] if whole and static else []
+    write(aligned, table.location, given, "append", partitions=replaced)
 
 
-def _operation(
-    spark: SparkSession,
-    client: TableMetaClient,
-    opts: Options,
-    schema: StructType,
-    *,
-    overwrite: bool,
-    partition: PartitionSpec,
-) -> dict[str, str]:
+def _operation(opts: Options, client: TableMetaClient, *, overwrite: bool, partition: PartitionSpec) -> dict[str, str]:
     """What an insert does, as Apache Hudi decides it."""
     operation = options.OPERATION.key
     if not overwrite:
@@ -110,11 +123,7 @@ def _operation(
     dynamic = (opts.get_typed(options.OVERWRITE_MODE) or "").upper() == "DYNAMIC"
     if not client.config.partition_fields or not (partition or dynamic):
         return {operation: "insert_overwrite_table"}
-    found = {operation: "insert_overwrite"}
-    fields = {field.name for field in client.config.partition_fields}
-    if set(partition) == fields and all(value is not None for value in partition.values()):
-        found[options.STATIC_OVERWRITE_PARTITIONS.key] = _path(spark, client, opts, schema, partition)
-    return found
+    return {operation: "insert_overwrite"}
 
 
 def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:

@@ -9,8 +9,8 @@ from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.commands.ddl import matching_partitions
 from pyhudi.spark.sql.commands.dml import own_schema
+from pyhudi.spark.sql.commands.static_partitions import matching_partitions
 from pyhudi.spark.sql.passthrough_statements import comment_of, result, text_literal, type_text
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import Describe, Show

@@ -74,8 +74,7 @@ def _operations(active: ActiveTimeline, requested: str) -> int:
 
 def drop_partition(spark: SparkSession, arguments: Arguments) -> Rows:
     """Drop partitions, given by path with commas between."""
-    paths = [path.strip() for path in str(arguments.text("partition")).split(",")]
-    arguments.table(spark).delete_partitions(spark, paths)
+    arguments.table(spark).delete_matching_partitions(spark, str(arguments.text("partition")))
     return [("Success",)]
 
 
@@ -84,7 +83,7 @@ def truncate_table(spark: SparkSession, arguments: Arguments) -> Rows:
     begun = time.monotonic()
     table, partitions = arguments.table(spark), arguments.text("partitions")
     if partitions:
-        table.delete_partitions(spark, [path.strip() for path in partitions.split(",")])
+        table.delete_matching_partitions(spark, partitions)
     else:
         table.delete_all(spark)
     return [("Success", int((time.monotonic() - begun) * 1000))]

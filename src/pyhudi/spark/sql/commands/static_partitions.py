@@ -1,0 +1,83 @@
+"""Values of partition columns in statements: ``PARTITION (column = value)``."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import DataType, IntegralType, StructType
+
+from pyhudi.errors import QueryError, SchemaMismatchError
+from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.sql.statements import PartitionSpec
+
+
+def partition_values(spark: SparkSession, spec: PartitionSpec, schema: StructType) -> Row:
+    """Evaluate the values of partition columns, with the types of the columns.
+
+    Args:
+        spark: The session.
+        spec: SQL text of each value; all are given.
+        schema: The columns of the table.
+
+    Raises:
+        SchemaMismatchError: A value is not of the type of its column. A cast would make it null, or another value, and
+            so name another partition.
+    """
+    values = {name: str(value) for name, value in spec.items()}
+    kinds = {name: schema[name].dataType for name in values}
+    texts = [f"{_cast(value, kinds[name])} AS {quoted([name])}" for name, value in values.items()]
+    fits = [_fits(value, kinds[name]) for name, value in values.items()]
+    row = spark_sql(spark, f"SELECT {', '.join([*texts, *fits])}").first()
+    assert row is not None
+    for (name, value), fit in zip(values.items(), row[len(values) :], strict=True):
+        if not fit:
+            raise SchemaMismatchError(
+                f"the value {value} of the partition column {name!r} is no {kinds[name].simpleString()}: give one of "
+                "that type"
+            )
+    return Row(*values)(*row[: len(values)])
+
+
+def matching_partitions(spark: SparkSession, table: CatalogTable, spec: PartitionSpec) -> list[str]:
+    """Return the paths of the partitions with some values, or of all if none are given.
+
+    Raises:
+        QueryError: The table is not partitioned by such a column, or a value is missing.
+        SchemaMismatchError: A value is not of the type of its column.
+    """
+    handle = TableHandle.at(table.location)
+    fields = [field.name for field in handle.config.partition_fields]
+    for name, value in spec.items():
+        if name not in fields or value is None:
+            raise QueryError(f"{table.sql} is partitioned by ({', '.join(fields)}): give values of these, not {name!r}")
+    known = handle.inspect.partitions()
+    if not spec:
+        return list(known["partition"].to_pylist())
+    row = partition_values(spark, spec, spark_schema(remove_meta_columns(handle.schema)))
+    if not known.num_rows:
+        return []
+    keep = pa.chunked_array([pa.repeat(pa.scalar(True), known.num_rows)])
+    for name, value in row.asDict().items():
+        same = pc.is_null(known[name]) if value is None else pc.equal(known[name], pa.scalar(value, known[name].type))
+        keep = pc.and_(keep, pc.fill_null(same, False))
+    return list(known.filter(keep)["partition"].to_pylist())
+
+
+def _cast(value: str, kind: DataType) -> str:
+    return f"CAST({value} AS {type_text(kind)})"
+
+
+def _fits(value: str, kind: DataType) -> str:
+    """SQL condition: the cast of a value is neither a null that the value is not, nor an integer that has wrapped."""
+    cast = _cast(value, kind)
+    fits = f"(({value}) IS NULL OR {cast} IS NOT NULL)"
+    if isinstance(kind, IntegralType):
+        exact = f"CAST({cast} AS DECIMAL(38, 18)) <=> CAST({value} AS DECIMAL(38, 18))"
+        return f"({fits} AND {exact})"
+    return fits
