@@ -21,6 +21,7 @@ from tests.tables import HandMadeTable, at
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import ConfigError, InvalidOptionError, QueryError, StorageError
+from pyhudi.spark.streaming import checkpoint
 from pyhudi.spark.streaming import sink as sink_module
 from pyhudi.spark.streaming.checkpoint import SinkCheckpoint, last_checkpoint
 from pyhudi.storage import open_storage
@@ -285,6 +286,24 @@ def archive(table: HandMadeTable, upto: int) -> None:
     size = (history / name).stat().st_size
     (history / "manifest_1").write_text(json.dumps({"files": [{"fileName": name, "fileLen": size}]}))
     (history / "_version_").write_text("1")
+
+
+def test_the_archive_is_read_from_its_end(tmp_path, monkeypatch):
+    table = HandMadeTable(tmp_path / "t", version=9)
+    for n in range(7):
+        rows = {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}
+        table.write(10 + n, rows, extra={checkpoint.CHECKPOINT_KEY: f'{{"a{n}":"{n}"}}'})
+    archive(table, 17)
+    decoded = []
+    decode = checkpoint.decode_commit
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 2)
+    monkeypatch.setattr(checkpoint, "decode_commit", lambda data: decoded.append(data) or decode(data))
+    storage = open_storage(str(tmp_path / "t"))
+    for n in range(7):
+        decoded.clear()
+        assert checkpoint.last_checkpoint(storage, f"a{n}") == checkpoint.SinkCheckpoint(f"a{n}", n)
+        assert len(decoded) == 7 - n
+    assert checkpoint.last_checkpoint(storage, "none") is None
 
 
 KILLED = """

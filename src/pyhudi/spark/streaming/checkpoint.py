@@ -21,10 +21,14 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS
+from pyhudi.timeline.timeline_layout import Layout
 
 CHECKPOINT_KEY = "_hudi_streaming_sink_checkpoint"
 QUERY_KEY = "_pyhudi_streaming_query"
 IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
+
+_AT_ONCE = 100
+"""Archived commits that are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +114,23 @@ def _newest_first(client: TableMetaClient) -> Iterator[Mapping[str, str]]:
     active = client.active_timeline()
     for instant in reversed(active.timeline.writes().completed().by_completion()):
         yield active.commit_metadata(instant).extra
-    archived = read_history(client.storage, active.layout)
-    archived = archived.filter(pc.is_in(archived["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
-    for data in reversed(archived["metadata"].to_pylist()):
-        if data is not None:
-            yield decode_commit(data).extra
+    for data in _archived_newest_first(client.storage, active.layout):
+        yield decode_commit(data).extra
+
+
+def _archived_newest_first(storage: Storage, layout: Layout) -> Iterator[bytes]:
+    """Yield the content of archived commits, newest first, and read them in this order where the layout allows it."""
+    lazy = layout.version >= 2
+    writes = pa.array(sorted(WRITE_ACTIONS))
+    archived = read_history(storage, layout, metadata=not lazy)
+    archived = archived.filter(pc.is_in(archived["action"], value_set=writes))
+    for end in range(archived.num_rows, 0, -_AT_ONCE):
+        some = archived.slice(max(0, end - _AT_ONCE), min(_AT_ONCE, end))
+        if lazy:
+            older = archived["requested"][end - _AT_ONCE - 1].as_py() if end > _AT_ONCE else None
+            some = read_history(storage, layout, after=older, up_to=some["requested"][-1].as_py())
+            some = some.filter(pc.is_in(some["action"], value_set=writes))
+        yield from (data for data in reversed(some["metadata"].to_pylist()) if data is not None)
 
 
 def _named(text: str | None, identifier: str) -> str | None:
