@@ -372,3 +372,31 @@ def test_partitions_are_named_exactly(spark):
     assert rows(spark, "SELECT id, y, p FROM odd") == left
     spark.sql("TRUNCATE TABLE odd PARTITION (y = '1')")
     assert rows(spark, "SELECT id, y, p FROM odd") == [(4, None, "a")]
+
+
+def test_nested_values(spark):
+    """Numbers inside of nested values fit, or fail; fields are assigned by their own names."""
+    spark.sql(
+        "CREATE TABLE deep (id INT, a ARRAY<INT>, s STRUCT<x: INT, y_z: STRING>, m MAP<STRING, DECIMAL(3, 1)>) "
+        "USING hudi TBLPROPERTIES (primaryKey = 'id')"
+    )
+    good = "SELECT 1, array(7L, null), named_struct('x', 8L, 'y_z', 'b'), map('k', 9)"
+    spark.sql(f"INSERT INTO deep {good}")
+    spark.sql("INSERT INTO deep SELECT 2, null, null, null")
+    before = rows(spark, "SELECT id, a, s, m FROM deep ORDER BY id")
+    assert before == [(1, [7, None], (8, "b"), {"k": 9}), (2, None, None, None)]
+    for bad in (
+        good.replace("7L", "3000000000L"),
+        good.replace("8L", "3000000000L"),
+        good.replace("9)", "900)"),
+    ):
+        with pytest.raises(Exception, match="does not fit the column"):
+            spark.sql(f"INSERT INTO deep {bad}")
+    with pytest.raises(Exception, match="3000000000 does not fit the column 'a'"):
+        spark.sql("UPDATE deep SET a = array(3000000000L)")
+    source = "(SELECT 3 AS id) u ON t.id = u.id"
+    with pytest.raises(SchemaMismatchError, match="give the whole column 's'"):
+        spark.sql(f"MERGE INTO deep t USING {source} WHEN NOT MATCHED THEN INSERT (id, s.x) VALUES (3, 1)")
+    assert rows(spark, "SELECT id, a, s, m FROM deep ORDER BY id") == before
+    spark.sql("UPDATE deep SET s.y_z = 'c' WHERE id = 1")
+    assert rows(spark, "SELECT s.x, s.y_z FROM deep WHERE id = 1") == [(8, "c")]

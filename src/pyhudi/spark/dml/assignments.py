@@ -59,7 +59,12 @@ def column_of(name: str, schema: StructType, case_sensitive: bool) -> str:
 
 
 def resolved(
-    assigned: Mapping[str, object], schema: StructType, *, case_sensitive: bool, alias: str | None = None
+    assigned: Mapping[str, object],
+    schema: StructType,
+    *,
+    case_sensitive: bool,
+    alias: str | None = None,
+    inserts: bool = False,
 ) -> dict[str, object]:
     """Return assignments by the names of the table's columns.
 
@@ -68,9 +73,10 @@ def resolved(
         schema: The table's own columns.
         case_sensitive: Whether the session tells names apart by case.
         alias: The name under which the statement knows the table.
+        inserts: If true, the values are of new rows, of which no field can be assigned alone.
 
     Raises:
-        SchemaMismatchError: A column is not there.
+        SchemaMismatchError: A column is not there, or a field of a new row is assigned.
         QueryError: A column is assigned twice, or none is.
     """
     if not assigned:
@@ -78,9 +84,11 @@ def resolved(
     found: dict[str, object] = {}
     for given, value in assigned.items():
         path = _path(given, schema, case_sensitive, alias)
-        name, inner = path[0], ".".join(path[1:])
+        name, inner = path[0], quoted(path[1:])
         if name in found and not inner:
             raise QueryError(f"the column {name!r} is assigned twice")
+        if inner and inserts:
+            raise SchemaMismatchError(f"INSERT cannot assign the field {given!r} alone; give the whole column {name!r}")
         if inner:
             before = found.get(name)
             base = F.col(quoted([alias, name] if alias else [name])) if before is None else before
@@ -138,6 +146,8 @@ def stored_as(value: Column, given: DataType, wanted: DataType, name: str, *, re
             f"a value of type {given.simpleString()} cannot be stored in the column {name!r} of type "
             f"{wanted.simpleString()}; cast it"
         )
+    if _is_nested(wanted) and _changes_numbers(given, wanted):
+        return _stored_inside(value, given, wanted, name)
     cast = value.cast(wanted)
     if isinstance(wanted, NumericType) and isinstance(given, NumericType):
         # a cast of the session may wrap around or give null, depending on its settings
@@ -150,6 +160,37 @@ def stored_as(value: Column, given: DataType, wanted: DataType, name: str, *, re
         failure = F.raise_error(message).cast(wanted)
         return F.when(value.isNull() | F.coalesce(fits, F.lit(False)), cast).otherwise(failure)
     return cast
+
+
+def _stored_inside(value: Column, given: DataType, wanted: DataType, name: str) -> Column:
+    """A nested value as the table stores it, each number in it by itself."""
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        kinds = given.elementType, wanted.elementType
+        return F.transform(value, lambda item: stored_as(item, *kinds, name))
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        keys, values = (given.keyType, wanted.keyType), (given.valueType, wanted.valueType)
+        stored = F.transform_values(value, lambda _, item: stored_as(item, *values, name))
+        return F.transform_keys(stored, lambda key, _: stored_as(key, *keys, name))
+    assert isinstance(given, StructType)
+    assert isinstance(wanted, StructType)
+    fields = [
+        stored_as(value.getField(own.name), own.dataType, field.dataType, name).alias(field.name)
+        for own, field in zip(given.fields, wanted.fields, strict=True)
+    ]
+    return F.when(value.isNotNull(), F.struct(*fields))
+
+
+def _changes_numbers(given: DataType, wanted: DataType) -> bool:
+    """Return True if a type has numbers of another type inside."""
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        return _changes_numbers(given.elementType, wanted.elementType)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        pairs = ((given.keyType, wanted.keyType), (given.valueType, wanted.valueType))
+        return any(_changes_numbers(*pair) for pair in pairs)
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        fields = zip(given.fields, wanted.fields, strict=True)
+        return any(_changes_numbers(own.dataType, field.dataType) for own, field in fields)
+    return isinstance(given, NumericType) and isinstance(wanted, NumericType) and given != wanted
 
 
 def _read(text: Column, wanted: DataType, name: str) -> Column:

@@ -289,8 +289,13 @@ class MergeRows:
         return values
 
     def _named(self, clause: Clause) -> dict[str, object]:
-        sensitive = self._is_case_sensitive
-        return resolved(clause.values or {}, self.target.schema, case_sensitive=sensitive, alias=self.alias)
+        return resolved(
+            clause.values or {},
+            self.target.schema,
+            case_sensitive=self._is_case_sensitive,
+            alias=self.alias,
+            inserts=clause.do is Do.INSERT,
+        )
 
     # --- changes -----------------------------------------------------------------------------------------------------
 
