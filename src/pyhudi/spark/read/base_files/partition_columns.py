@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.table.pinned_table import PinnedTable
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _MOST_WAYS = 64
 """Maximum number of parts with constants; each costs some milliseconds."""
 _LINE_ENDS = "\n\r\x85\u2028\u2029"
@@ -209,13 +208,6 @@ def _has_scales(partitions: pa.Array, values: dict[str, pa.Array], fields: list[
 def _free(partitions: pa.Array) -> pa.BooleanArray:
     """Return a mask of the folders without special characters of Spark or Hadoop, whose patterns match no line ends."""
     return pc.invert(pc.match_substring_regex(partitions, f"[=:{_LINE_ENDS}]"))
-
-
-def can_be_told(values: Mapping[str, pa.Array]) -> bool:
-    """Return True if Spark parses all these values correctly from the names of mounted folders."""
-    return all(_reads_as_text(each.type) and _PLAIN_NAME.fullmatch(name) for name, each in values.items()) and bool(
-        pc.all(_can_be_told(dict(values))).as_py()
-    )
 
 
 def _can_be_told(values: dict[str, pa.Array]) -> pa.BooleanArray:
