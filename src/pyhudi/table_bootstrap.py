@@ -12,7 +12,7 @@ from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
-from pyhudi.services.bootstrap.metadata_bootstrap import ThreadRunner
+from pyhudi.services.bootstrap.metadata_bootstrap import ThreadSkeletonWriter
 from pyhudi.storage import open_storage
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_result import WriteResult
@@ -59,7 +59,7 @@ def bootstrap_table(
     refuse_nested_table(os.fspath(path), settings)
     plan = BootstrapPlan.of(open_storage(path, settings), settings, schema)
     if spark is None:
-        return run_bootstrap(plan, ThreadRunner(), None, LOCAL)
+        return run_bootstrap(plan, ThreadSkeletonWriter(), None, LOCAL)
     from pyhudi.spark.write.spark_bootstrap import bootstrap
 
     return bootstrap(spark, plan)

@@ -14,7 +14,7 @@ from pyhudi.errors import ConfigError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from pyhudi.spark.dml.merge import MergeBuilder
+    from pyhudi.spark.dml.merge_builder import MergeBuilder
     from pyhudi.write.write_result import ChangeResult, WriteResult
 
 
@@ -155,7 +155,7 @@ class TableWrites(ABC):
         Raises:
             ConfigError: ``source`` is not a Spark DataFrame.
         """
-        from pyhudi.spark.dml.merge import MergeBuilder
+        from pyhudi.spark.dml.merge_builder import MergeBuilder
 
         self._check_frame("merge", source)
         return MergeBuilder(self._path, self._options.merged(options or {}), self._alias or "target", source, on)

@@ -23,7 +23,7 @@ from pyhudi.errors import (
     SchemaMismatchError,
 )
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.dml import merge as merge_module
+from pyhudi.spark.dml import merge_builder as merge_module
 from pyhudi.spark.write.plans import file_group_plan
 from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.row_changes import with_base_paths

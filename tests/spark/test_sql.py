@@ -300,7 +300,7 @@ def test_the_guide_runs(spark):
 )
 def test_a_statement_that_reads_its_table_is_serializable(spark, monkeypatch, statement):
     """Another writer changes a row that only the subquery reads: the statement is tried again, and reads it anew."""
-    from pyhudi.spark.dml import merge, update
+    from pyhudi.spark.dml import merge_builder, update
 
     spark.sql(RIDES.format("cow"))
     spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Bergen')")
@@ -313,7 +313,7 @@ def test_a_statement_that_reads_its_table_is_serializable(spark, monkeypatch, st
             spark.sql(other.pop())
         return real(*args, **kwargs)
 
-    for module in (update, merge):
+    for module in (update, merge_builder):
         monkeypatch.setattr(module, "write_changes", write_after_another)
     with pytest.raises(ConflictError):
         spark.sql(statement)

@@ -23,7 +23,7 @@ from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_reader import read_base
 from pyhudi.merge.batch_sizes import BATCH_ROWS
 from pyhudi.merge.file_slice import DEFAULT_BUDGET, FileSlice, SliceContext
-from pyhudi.merge.logs.log_block_records import Layout, PositionsError, read_blocks
+from pyhudi.merge.logs.log_block_records import LogRecordColumns, PositionsError, read_blocks
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.merged_log_records import LogRecordVersions, MergedLogRecords
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks
@@ -199,7 +199,7 @@ class SliceReader:
             self.schema, self.rules, context.budget, context.spill_folder, batch_bytes=context.batch_bytes
         )
         stack.callback(versions.close)
-        layout = Layout(
+        layout = LogRecordColumns(
             context.schema, self.schema, self.rules, context.deletes, context.keys, self._by_position, context.key_rows
         )
         read_blocks(self._blocks, layout, context.names, versions, context.invalid_text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.sql.statements import CreateIndex, CreateTable, CreateView, Query, Statement
+from pyhudi.sql.statements import CreateIndex, CreateTable, CreateView, SelectStatement, Statement
 from pyhudi.sql.token_cursor import Cursor
 
 PROVIDERS = frozenset({"HUDI", "ORG.APACHE.HUDI", "PYHUDI"})
@@ -72,7 +72,7 @@ def _table(cursor: Cursor, *, replace: bool) -> Statement | None:
         if start_of_query is None:
             return None
         cursor.at = start_of_query
-        return Query(cursor.rest(), cursor.slice(0, start_of_query))
+        return SelectStatement(cursor.rest(), cursor.slice(0, start_of_query))
     query = None if start_of_query is None else cursor.rest()
     if typed:
         columns = f"{columns}, {typed}" if columns else typed

@@ -15,7 +15,7 @@ from pyhudi.sql.ddl_parser import (
     parse_truncate,
 )
 from pyhudi.sql.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
-from pyhudi.sql.statements import Query, Statement
+from pyhudi.sql.statements import SelectStatement, Statement
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "EXPLAIN", "MAP", "REDUCE"})
@@ -57,10 +57,10 @@ def parse(text: str) -> Statement | None:
     return None if parser is None else parser(cursor)
 
 
-def _query(cursor: Cursor) -> Query:
+def _query(cursor: Cursor) -> SelectStatement:
     start = cursor.at
     if cursor.take("EXPLAIN"):
         for mode in ("EXTENDED", "CODEGEN", "COST", "FORMATTED"):
             cursor.take(mode)
     head = cursor.slice(start, cursor.at)
-    return Query(cursor.rest(), head)
+    return SelectStatement(cursor.rest(), head)

@@ -39,7 +39,7 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SelectStatement:
     """A statement that reads: ``head`` is the text before the query (EXPLAIN, an insert into another table)."""
 
     query: str
@@ -257,7 +257,7 @@ class Call:
 Statement: TypeAlias = (
     CreateTable
     | CreateView
-    | Query
+    | SelectStatement
     | Insert
     | Update
     | Delete

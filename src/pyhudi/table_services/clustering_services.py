@@ -9,7 +9,7 @@ from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_runner import (
     ClusteringResult,
     ClusteringRunner,
-    ThreadRunner,
+    ThreadClusteringRunner,
     run_all,
     run_pending,
 )
@@ -153,7 +153,7 @@ def _runner(spark: SparkSession | None, progress: Progress | None) -> Clustering
     """Return the runner of clusterings: Spark, if there is a session, otherwise threads."""
     session = spark or session_if_any()
     if session is None:
-        return ThreadRunner(progress)
+        return ThreadClusteringRunner(progress)
     from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 
     return SparkClusteringRunner(session, progress=progress)

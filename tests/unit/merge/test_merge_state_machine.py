@@ -16,7 +16,7 @@ from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.merge.base_file_reader import Condition
 from pyhudi.merge.file_group_reader import SliceContext
 from pyhudi.merge.key_rows import KeyRows
-from pyhudi.merge.logs.valid_log_blocks import BlockView, Committed
+from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import RECORD_KEY
 from tests.properties import examples
@@ -168,7 +168,7 @@ class FileGroup(RuleBasedStateMachine):
 
     def context(self) -> SliceContext:
         instants = frozenset(map(at, self.committed))
-        committed = Committed(instants, frozenset(), None) if self.version < 8 else None
+        committed = CommittedInstants(instants, frozenset(), None) if self.version < 8 else None
         columns = ("_hoodie_record_key", *SCHEMA.names)
         view = BlockView(committed=committed)
         return SliceContext(self.slice.storage, self.slice.whole_schema, columns, self.merging, view=view)

@@ -26,7 +26,7 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
-from pyhudi.services.bootstrap.metadata_bootstrap import ThreadRunner
+from pyhudi.services.bootstrap.metadata_bootstrap import ThreadSkeletonWriter
 from pyhudi.storage import LocalStorage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
@@ -263,10 +263,10 @@ def test_rows_that_were_not_copied_are_copied_by_the_next(source: Path, tmp_path
         return WriteResult(client.storage.uri(), "BULK_INSERT", "00000000000002")
 
     with pytest.raises(RuntimeError, match="2 files"):
-        run_bootstrap(plan, ThreadRunner(), fail, LOCAL)
+        run_bootstrap(plan, ThreadSkeletonWriter(), fail, LOCAL)
     table = HudiTable.for_path(str(tmp_path / "table"))
     assert {row["day"] for row in rows_of(table)} == {"2024-01-01"}
-    result = run_bootstrap(plan, ThreadRunner(), copy, LOCAL)
+    result = run_bootstrap(plan, ThreadSkeletonWriter(), copy, LOCAL)
     assert (asked, result.instant, result.num_files, result.created_table) == (
         [["2024-01-02"]],
         "00000000000002",
@@ -281,7 +281,7 @@ def test_a_bootstrap_that_dies_anywhere_is_finished_by_the_next(source: Path, tm
     def run(path: Path, *faults: Fault) -> FaultyStorage:
         storage = FaultyStorage(LocalStorage(path), faults)
         with contextlib.suppress(Killed):
-            run_bootstrap(BootstrapPlan.of(storage, settings), ThreadRunner(threads=1), None, LOCAL)
+            run_bootstrap(BootstrapPlan.of(storage, settings), ThreadSkeletonWriter(threads=1), None, LOCAL)
         return storage
 
     whole = run(tmp_path / "whole")

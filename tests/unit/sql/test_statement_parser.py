@@ -29,10 +29,10 @@ from pyhudi.sql.statements import (
     Insert,
     Merge,
     MergeClause,
-    Query,
     RefreshIndex,
     RenameColumn,
     RenameTable,
+    SelectStatement,
     SetProperties,
     Show,
     Truncate,
@@ -62,7 +62,9 @@ STATEMENTS = {
             replace=True,
         )
     ),
-    "create table p using parquet as select * from h": Query("select * from h", "create table p using parquet as"),
+    "create table p using parquet as select * from h": SelectStatement(
+        "select * from h", "create table p using parquet as"
+    ),
     "create table p (a int) using parquet": None,
     "create table a like b using hudi": CreateTable(("a",), like=("b",)),
     "create or replace temp view v as select * from t": CreateView(
@@ -150,7 +152,7 @@ STATEMENTS = {
     "refresh index i on t": RefreshIndex("i", ("t",)),
     "call show_commits('db.t', limit => 3);": Call("show_commits", ("db.t",), {"limit": 3}),
     "CALL system.x(a => true, b => null, c => -1.5)": Call("x", (), {"a": True, "b": None, "c": -1.5}),
-    "explain extended select 1": Query("select 1", "explain extended"),
+    "explain extended select 1": SelectStatement("select 1", "explain extended"),
     "set a.b=1": None,
     "use db": None,
     "'unclosed": None,

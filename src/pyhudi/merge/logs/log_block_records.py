@@ -31,7 +31,7 @@ class PositionsError(FormatError):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LogRecordColumns:
     """Column layout of record versions.
 
     ``table``: the table's columns; ``kept``: those that versions keep. ``deletes`` marks records that are deletes,
@@ -65,7 +65,7 @@ class Layout:
 
 def read_blocks(
     blocks: Iterable[LogBlock],
-    layout: Layout,
+    layout: LogRecordColumns,
     names: Callable[[str], FileNames],
     versions: LogRecordVersions,
     invalid_text: InvalidText = InvalidText.FAIL,
@@ -100,7 +100,7 @@ def read_blocks(
 
 
 def _add_deletes(
-    block: LogBlock, layout: Layout, ordering: pa.Schema, positions: Index | None, versions: LogRecordVersions
+    block: LogBlock, layout: LogRecordColumns, ordering: pa.Schema, positions: Index | None, versions: LogRecordVersions
 ) -> None:
     # If they are not compared, ordering values may even belong to fields other than those of the table.
     values_count = not layout.rules.deletes_win
@@ -118,7 +118,7 @@ def _add_deletes(
 def _add_records(
     block: LogBlock,
     table: pa.Table,
-    layout: Layout,
+    layout: LogRecordColumns,
     read: pa.Schema,
     names: FileNames,
     positions: Index | None,

@@ -15,7 +15,7 @@ _MERGED = DATA_BLOCKS | {BlockType.DELETE}
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommittedInstants:
     """Committed instants of a table of version 6, where a log file can contain blocks of failed writes that its name
     does not identify.
 

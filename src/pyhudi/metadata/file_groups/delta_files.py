@@ -22,7 +22,7 @@ from pyhudi.format.log.log_block import BlockType, Header
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.records.metadata_record import record_schema
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import join_path
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
@@ -102,13 +102,13 @@ class GroupFiles:
     instant: str
     version: int
 
-    def write(self, where: GroupSlice, records: Records, *, first: bool, token: str) -> Stat:
+    def write(self, where: GroupSlice, records: RecordChanges, *, first: bool, token: str) -> Stat:
         """Write the output of a task for a file group: its ``first`` base file, otherwise a log file."""
         if first:
             return self.write_base(where.file_id, records, token=token)
         return self.write_log(where, records, token=token)
 
-    def write_log(self, where: GroupSlice, records: Records, *, token: str | None = None) -> Stat:
+    def write_log(self, where: GroupSlice, records: RecordChanges, *, token: str | None = None) -> Stat:
         """Write one log file: an HFile block, and a delete block if there are deletes."""
         schema = record_schema(self.version)
         headers = {Header.INSTANT_TIME: self.instant, Header.SCHEMA: schema}
@@ -131,7 +131,7 @@ class GroupFiles:
         }
 
     def write_base(
-        self, file_id: str, records: Records, *, token: str | None = None, previous: str | None = None
+        self, file_id: str, records: RecordChanges, *, token: str | None = None, previous: str | None = None
     ) -> Stat:
         """Write one base file. ``previous`` is the instant of the base file that it replaces."""
         return self.write_sorted(file_id, [records.sorted()], token=token, previous=previous)

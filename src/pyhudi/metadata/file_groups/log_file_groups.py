@@ -11,7 +11,7 @@ from pyhudi.errors import CorruptTableError
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, Stat
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.storage import join_path
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline import Timeline
 
 
-def write_logs(files: GroupFiles, metadata: Timeline, records: Records) -> list[Stat]:
+def write_logs(files: GroupFiles, metadata: Timeline, records: RecordChanges) -> list[Stat]:
     """Write the records of a partition, one log file per file group with records. Return their write stats.
 
     ``metadata`` is the metadata table's timeline.

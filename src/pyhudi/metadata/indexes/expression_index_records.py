@@ -9,7 +9,7 @@ from pyhudi.format.file_names import BASE
 from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.records.metadata_keys import expression_partition_keys
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import (
     bloom_records,
     column_stats_records,
@@ -27,7 +27,7 @@ def expression_records(
     *,
     logs_count: bool,
     first: bool = False,
-) -> Records:
+) -> RecordChanges:
     """Return the index records of files.
 
     Args:

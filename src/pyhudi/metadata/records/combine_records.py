@@ -31,7 +31,7 @@ from pyhudi.metadata.records.metadata_record import (
     record_schema,
     with_schema,
 )
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -57,7 +57,7 @@ class Version:
     deletes: Column = field(default_factory=lambda: _NO_TEXT)
 
     @classmethod
-    def of(cls, records: Records, schema: str) -> Version:
+    def of(cls, records: RecordChanges, schema: str) -> Version:
         """Return the version that consists of some records."""
         return cls(records.keys, records.values, schema, records.deletes)
 
@@ -87,19 +87,19 @@ def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
     return [version for version in (*rest, folded) if len(version.keys)]
 
 
-def fold_versions(partition: str, versions: Sequence[Version], table_version: int) -> Records:
+def fold_versions(partition: str, versions: Sequence[Version], table_version: int) -> RecordChanges:
     """Return the records that a compaction keeps: those of `fold` in the current schema, without deleted ones."""
     parts = [_normal(version, table_version) for version in fold(versions, table_version)]
     keys = pa.concat_arrays([_NO_TEXT, *(_flat(part.keys) for part in parts)])
     values = pa.concat_arrays([_NO_BYTES, *(_flat(part.values) for part in parts)])
     if partition in _UNMARKED or not len(keys):
-        return Records(keys, values)
+        return RecordChanges(keys, values)
     table = decode(values, record_schema(table_version), {name: {"isDeleted": None} for name in _MARKED})
     deleted = gone(table)
     if not pc.any(deleted).as_py():
-        return Records(keys, values)
+        return RecordChanges(keys, values)
     kept = _flat(pc.invert(deleted))
-    return Records(keys.filter(kept), values.filter(kept))
+    return RecordChanges(keys.filter(kept), values.filter(kept))
 
 
 def gone(table: pa.Table) -> Column:

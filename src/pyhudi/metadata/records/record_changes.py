@@ -18,7 +18,7 @@ _NO_VALUES = pa.array([], pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordChanges:
     """Changes to one partition of the metadata table: unique ``keys`` (text) with their ``values`` (binary, as returned
     by `pyhudi.metadata.records.metadata_record.encode`), and deleted keys."""
 
@@ -35,7 +35,7 @@ class Records:
         order = pc.sort_indices(keys)
         return keys.take(order), self.values.take(order)
 
-    def by_group(self, groups: int) -> dict[int, Records]:
+    def by_group(self, groups: int) -> dict[int, RecordChanges]:
         """Return the records by number of their file group."""
         if groups <= 1:
             return {0: self} if len(self) else {}
@@ -43,6 +43,6 @@ class Records:
         numbers = np.union1d(of_keys, of_deletes)
         return {int(n): self._where(of_keys == n, of_deletes == n) for n in numbers}
 
-    def _where(self, keys: np.ndarray[Any, Any], deletes: np.ndarray[Any, Any]) -> Records:
+    def _where(self, keys: np.ndarray[Any, Any], deletes: np.ndarray[Any, Any]) -> RecordChanges:
         mask = pa.array(keys)
-        return Records(self.keys.filter(mask), self.values.filter(mask), self.deletes.filter(pa.array(deletes)))
+        return RecordChanges(self.keys.filter(mask), self.values.filter(mask), self.deletes.filter(pa.array(deletes)))

@@ -19,7 +19,7 @@ from pyhudi.metadata.records.metadata_keys import (
     partition_stats_keys,
 )
 from pyhudi.metadata.records.metadata_record import RecordType, encode, payload_type
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.stats_values import value_type, wrap
 
 FILE_COLUMNS = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
@@ -36,7 +36,7 @@ def file_records(
     *,
     first: bool = False,
     dropped: Iterable[str] = (),
-) -> Records:
+) -> RecordChanges:
     """Return records of the partition ``files``: the list of partitions, and for each partition its new files.
 
     Args:
@@ -72,7 +72,7 @@ def file_records(
     maps = _maps(counts, both["name"], sizes, both["gone"], version)
     keys = pa.concat_arrays([pa.array([ALL_PARTITIONS]), with_files])
     values = [encode(RecordType.PARTITIONS, lists, version), encode(RecordType.FILES, maps, version)]
-    return Records(keys, pa.concat_arrays(values), pa.array(gone_names, pa.string()))
+    return RecordChanges(keys, pa.concat_arrays(values), pa.array(gone_names, pa.string()))
 
 
 def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, gone: pa.Array | None, version: int) -> pa.MapArray:
@@ -85,7 +85,7 @@ def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, gone: pa.Array | 
     return pa.MapArray.from_arrays(offsets, names, items, type=kind)
 
 
-def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) -> Records:
+def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) -> RecordChanges:
     """Return records of the partition ``column_stats``: one per file and column.
 
     ``bounds`` are those of the files (FILE_COLUMNS), row by row. A file with an unknown column gets no records at all,
@@ -104,7 +104,7 @@ def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) 
         (column,) = column_ids([field.name])
         keys.append(pc.binary_join_element_wise(column, of_partitions, ids, ""))
         payloads.append(_stats_payload(names, field.name, bounds.field(i), version, tight=loose))
-    return Records(pa.concat_arrays(keys), _encoded(RecordType.COLUMN_STATS, payloads, version))
+    return RecordChanges(pa.concat_arrays(keys), _encoded(RecordType.COLUMN_STATS, payloads, version))
 
 
 def partition_stats_records(
@@ -115,7 +115,7 @@ def partition_stats_records(
     tight: Iterable[str],
     dropped: Iterable[str],
     make_keys: Callable[[pa.Array, pa.Array], pa.Array] = partition_stats_keys,
-) -> Records:
+) -> RecordChanges:
     """Return records of the partition ``partition_stats`` from the bounds of files in these ``partitions``.
 
     Args:
@@ -138,10 +138,10 @@ def partition_stats_records(
         payloads.append(_stats_payload(partition_names(paths), name, joined, version, tight=tights, widens=True))
     gone = [make_keys(pa.array(columns, pa.string()), pa.repeat(pa.scalar(p), len(columns))) for p in dropped]
     values = _encoded(RecordType.PARTITION_STATS, payloads, version)
-    return Records(pa.concat_arrays(keys), values, pa.concat_arrays([_NO_TEXT, *gone]))
+    return RecordChanges(pa.concat_arrays(keys), values, pa.concat_arrays([_NO_TEXT, *gone]))
 
 
-def bloom_records(files: pa.Table, texts: pa.Array, kinds: pa.Array, instant: str, version: int) -> Records:
+def bloom_records(files: pa.Table, texts: pa.Array, kinds: pa.Array, instant: str, version: int) -> RecordChanges:
     """Return records of the partition ``bloom_filters`` for base files (FILE_COLUMNS) with these filters, null without
     one."""
     there = pc.is_valid(texts)
@@ -155,7 +155,7 @@ def bloom_records(files: pa.Table, texts: pa.Array, kinds: pa.Array, instant: st
             "isDeleted": pa.repeat(pa.scalar(False), len(texts)),
         }
     )
-    return Records(keys, encode(RecordType.BLOOM_FILTER, payload, version))
+    return RecordChanges(keys, encode(RecordType.BLOOM_FILTER, payload, version))
 
 
 def _encoded(kind: RecordType, payloads: list[pa.Table], version: int) -> pa.BinaryArray:
@@ -243,14 +243,14 @@ def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def merged_records(records: Iterable[Mapping[str, Records]]) -> dict[str, Records]:
+def merged_records(records: Iterable[Mapping[str, RecordChanges]]) -> dict[str, RecordChanges]:
     """Combine records by partition; keys must be unique."""
-    by_partition: dict[str, list[Records]] = {}
+    by_partition: dict[str, list[RecordChanges]] = {}
     for one in records:
         for partition, part in one.items():
             by_partition.setdefault(partition, []).append(part)
     return {
-        partition: Records(
+        partition: RecordChanges(
             pa.concat_arrays([p.keys for p in parts]),
             pa.concat_arrays([p.values for p in parts]),
             pa.concat_arrays([p.deletes for p in parts]),

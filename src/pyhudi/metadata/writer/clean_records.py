@@ -17,7 +17,7 @@ from pyhudi.metadata.records.metadata_keys import (
     expression_partition_keys,
     partition_stats_keys,
 )
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import FILE_COLUMNS, file_records
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _NO_KEYS = pa.array([], pa.string())
 
 def clean_records(
     storage: Storage, config: TableConfig, deleted: pa.Table, dropped: Sequence[str], columns: Sequence[str]
-) -> dict[str, Records]:
+) -> dict[str, RecordChanges]:
     """Return the records of a clean, by partition of the metadata table.
 
     Args:
@@ -43,9 +43,9 @@ def clean_records(
     partitions = pc.unique(files["partition"]).to_pylist()
     records = {
         FILES: file_records(FILE_COLUMNS.empty_table(), partitions, config.version, files, dropped=dropped),
-        COLUMN_STATS: Records(deletes=_of_columns(files, columns)),
-        PARTITION_STATS: Records(deletes=_of_partitions(dropped, columns)),
-        BLOOM_FILTERS: Records(deletes=_of_blooms(files)),
+        COLUMN_STATS: RecordChanges(deletes=_of_columns(files, columns)),
+        PARTITION_STATS: RecordChanges(deletes=_of_partitions(dropped, columns)),
+        BLOOM_FILTERS: RecordChanges(deletes=_of_blooms(files)),
     }
     for index in expression_indexes(storage, config, kept=True):
         column = [index.expression.column]
@@ -53,7 +53,7 @@ def clean_records(
             keys = _of_blooms(files)
         else:
             keys = pa.concat_arrays([_of_columns(files, column), _of_expressions(dropped, column)])
-        records[index.partition] = Records(deletes=keys)
+        records[index.partition] = RecordChanges(deletes=keys)
     return records
 
 

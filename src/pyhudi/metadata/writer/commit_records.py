@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyhudi.format.base_file.column_bounds import bounds_type
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import (
     bloom_records,
     column_stats_records,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def commit_records(
     storage: Storage, config: TableConfig, metadata: CommitMetadata, instant: str, columns: pa.Schema, *, alone: bool
-) -> dict[str, Records]:
+) -> dict[str, RecordChanges]:
     """Return the records of a commit, by partition of the metadata table.
 
     Bounds are part of the write stats (column BOUNDS); missing ones are read from the files. ``columns`` are those with
@@ -113,14 +113,14 @@ def _bounds_of(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.Stru
     return bounds_of_files(storage, files, columns)
 
 
-def _column_stats(files: pa.Table, bounds: pa.StructArray, config: TableConfig) -> Records:
+def _column_stats(files: pa.Table, bounds: pa.StructArray, config: TableConfig) -> RecordChanges:
     if not logs_stand_alone(config):
         other = pc.not_equal(_flat(files["kind"]), LOG)
         files, bounds = files.filter(other), bounds.filter(other)
     return column_stats_records(files, bounds, config.version)
 
 
-def _blooms(storage: Storage, files: pa.Table, instant: str, version: int) -> Records:
+def _blooms(storage: Storage, files: pa.Table, instant: str, version: int) -> RecordChanges:
     base = files.filter(pc.equal(files["kind"], BASE)).combine_chunks()
     filters = blooms_of_files(storage, base["path"].to_pylist()).combine_chunks()
     return bloom_records(base, _flat(filters["text"]), _flat(filters["type"]), instant, version)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import LOG
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys, group_of
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import bloom_records, column_stats_records
 from pyhudi.metadata.writer.file_statistics import BOUNDS, blooms_of_files, bounds_of_files
 
@@ -56,14 +56,14 @@ class FileRecords:
         """Return the bounds of files, row by row; read on threads."""
         return bounds_of_files(self.storage, files, self.columns)
 
-    def column_stats(self, files: pa.Table, bounds: pa.StructArray) -> Records:
+    def column_stats(self, files: pa.Table, bounds: pa.StructArray) -> RecordChanges:
         """Return the records of files with these bounds."""
         if not self.logs_count:
             other = _flat(pc.not_equal(files["kind"], LOG))
             files, bounds = files.filter(other), bounds.filter(other)
         return column_stats_records(files, bounds, self.version)
 
-    def blooms(self, files: pa.Table) -> Records:
+    def blooms(self, files: pa.Table) -> RecordChanges:
         """Return the records of base files that have a bloom filter, in the order of the files; read on threads."""
         filters = blooms_of_files(self.storage, files["path"].to_pylist()).combine_chunks()
         return bloom_records(files, _flat(filters["text"]), _flat(filters["type"]), self.newest, self.version)
@@ -76,7 +76,7 @@ class InitialFileGroups:
     files: GroupFiles
     ids: Sequence[str]
 
-    def write(self, records: Records) -> list[Stat]:
+    def write(self, records: RecordChanges) -> list[Stat]:
         """Write base files of these records. Return their write stats."""
         parts = records.by_group(len(self.ids))
         return [self.files.write_base(self.ids[n], part) for n, part in sorted(parts.items())]

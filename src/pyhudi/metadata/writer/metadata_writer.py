@@ -28,7 +28,7 @@ from pyhudi.metadata.indexes.indexed_columns import indexed_columns, with_column
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary, secondary_indexes
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.async_index import recover_index_builds
 from pyhudi.metadata.writer.clean_records import clean_records
 from pyhudi.metadata.writer.commit_records import commit_records
@@ -181,7 +181,7 @@ def record_clean(
 
 
 def write_records(
-    storage: Storage, config: TableConfig, active: ActiveTimeline, instant: str, records: dict[str, Records]
+    storage: Storage, config: TableConfig, active: ActiveTimeline, instant: str, records: dict[str, RecordChanges]
 ) -> list[Stat]:
     """Write the log files of a delta commit for the partitions in use. Return their write stats."""
     used = {*config.metadata_partitions, *config.metadata_partitions_inflight}

@@ -12,7 +12,7 @@ from pyhudi.config import Options, options
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_reader import Condition
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
-from pyhudi.merge.logs.valid_log_blocks import BlockView, Committed
+from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.row_replacement import changed_rows
@@ -33,7 +33,7 @@ def block_view(table: PinnedTable) -> BlockView:
     if table.config.version >= 8:
         return BlockView()
     timeline = table.active.timeline
-    committed = Committed(
+    committed = CommittedInstants(
         frozenset(i.requested for i in timeline if i.is_completed),
         frozenset(i.requested for i in timeline if not i.is_completed),
         timeline.start,

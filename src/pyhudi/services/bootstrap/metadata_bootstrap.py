@@ -39,7 +39,7 @@ Runner = Callable[["SkeletonHandle", Sequence[SourceFile]], pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadRunner:
+class ThreadSkeletonWriter:
     """Writes skeleton files on threads of this process."""
 
     threads: int = min(8, (os.cpu_count() or 1) + 2)

@@ -190,7 +190,7 @@ def cluster_one(job: ClusteringJob, number: int, task: TaskId) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadRunner:
+class ThreadClusteringRunner:
     """Executes the work on threads of this process. Does not maintain indexes with one record per row."""
 
     progress: Progress | None = None

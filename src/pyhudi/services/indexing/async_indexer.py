@@ -27,7 +27,7 @@ from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.indexing.catch_up import MissedUpdateDetector, was_written_since
 from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, LockedTable, lock_table
-from pyhudi.services.indexing.index_preparation import Prepared, Preparer, prepare
+from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare
 from pyhudi.services.indexing.index_requests import request_of, wanted_options
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
@@ -91,7 +91,7 @@ def run_index(
 class _Begun:
     """A plan being executed: the partitions to write, and the detector of missed updates."""
 
-    prepared: list[Prepared]
+    prepared: list[PreparedIndex]
     missed_updates: MissedUpdateDetector
     entry: Instant
     progress: Progress | None = None

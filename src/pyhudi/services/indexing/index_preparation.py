@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedIndex:
     """A partition to be built from the content of a table at one point in time.
 
     ``groups`` are the ids of its file groups; ``definition`` is its index definition, unless it is stored already.
@@ -38,13 +38,13 @@ class Prepared:
     verify: Callable[[Sequence[Mapping[str, Any]], ActiveTimeline], None] | None = None
 
 
-Preparer = Callable[["LockedTable", "IndexRequest", str], Prepared]
+Preparer = Callable[["LockedTable", "IndexRequest", str], PreparedIndex]
 """Prepares an index with as many records as the table, for an instant, without reading data."""
 
 
 def prepare(
     table: LockedTable, requests: Sequence[IndexRequest], instant: str, preparer: Preparer | None
-) -> list[Prepared]:
+) -> list[PreparedIndex]:
     """Prepare the requested indexes from the completed instants in the timeline of the locked table.
 
     Raises:
@@ -71,5 +71,5 @@ def prepare(
         if partition == COLUMN_STATS and config.version >= 8:
             definition = column_stats_definition(columns.names, config.version)
         groups = InitialFileGroups(GroupFiles(storage, partition, instant, config.version), ids)
-        prepared.append(Prepared(partition, ids, definition, partial(first.write, groups)))
+        prepared.append(PreparedIndex(partition, ids, definition, partial(first.write, groups)))
     return prepared

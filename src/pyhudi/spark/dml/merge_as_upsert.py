@@ -16,7 +16,7 @@ from pyhudi.config.enums import IndexType, MergeMode
 from pyhudi.keygen import KeySpec
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.spark.dml.assignments import check_types
-from pyhudi.spark.dml.target import PinnedTarget
+from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.exact_keys import are_exact
@@ -28,7 +28,7 @@ _PLAIN_KEYS = frozenset({KeyGenType.SIMPLE, KeyGenType.COMPLEX, KeyGenType.NON_P
 _PLAIN_MODES = frozenset({MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING})
 
 
-def rows_to_upsert(source: DataFrame, target: PinnedTarget) -> DataFrame | None:
+def rows_to_upsert(source: DataFrame, target: TargetSnapshot) -> DataFrame | None:
     """Return the rows of a source with the columns of the table; None if a column is missing, or reserved."""
     names = target.schema.names
     sensitive = is_case_sensitive(source.sparkSession)
@@ -40,7 +40,7 @@ def rows_to_upsert(source: DataFrame, target: PinnedTarget) -> DataFrame | None:
     return source.select(*(value.alias(name) for name, value in values.items()))
 
 
-def joins_by_key(target: PinnedTarget, on: object, alias: str, source: DataFrame) -> bool:
+def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFrame) -> bool:
     """Return whether a condition joins rows that an upsert takes for versions of one record, and no others.
 
     Args:
@@ -79,13 +79,13 @@ def has_plain_keys(spec: KeySpec) -> bool:
     return bool(spec.record_fields) and spec.keygen in _PLAIN_KEYS and not spec.slash_dates
 
 
-def merge_settings(target: PinnedTarget) -> MergeSettings:
+def merge_settings(target: TargetSnapshot) -> MergeSettings:
     """Return how versions of a record are merged."""
     merging = target.client.config.merging_for(target.opts.get_typed(options.PAYLOAD_CLASS))
     return with_delete_marker(merging, target.opts)
 
 
-def key_columns(target: PinnedTarget) -> list[str]:
+def key_columns(target: TargetSnapshot) -> list[str]:
     """Return the columns of record key and partition path, in the order of the table's key."""
     partitions = [field.name for field in target.spec.partition_fields]
     return list(dict.fromkeys([*target.spec.record_fields, *partitions]))

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.errors import AmbiguousMergeError
 from pyhudi.spark.dml.merge_clauses import Clause, Do, When
-from pyhudi.spark.dml.merge_rows import KIND, ROW_ID, Taken
+from pyhudi.spark.dml.merge_plan import KIND, ROW_ID, MatchedClauses
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.row_changes import STORED_KEY
 
@@ -25,7 +25,7 @@ class MergeCounts:
     repeated_deletes: bool = False
 
 
-def count_changes(taken: Taken, clauses: Sequence[Clause]) -> MergeCounts:
+def count_changes(taken: MatchedClauses, clauses: Sequence[Clause]) -> MergeCounts:
     """Count the rows that are updated, deleted and inserted. Runs a Spark job.
 
     Raises:
@@ -52,7 +52,7 @@ def _is(kind: Do) -> Column:
     return F.col(KIND) == kind.value
 
 
-def _counted_by_row(taken: Taken, clauses: Sequence[Clause]) -> Row:
+def _counted_by_row(taken: MatchedClauses, clauses: Sequence[Clause]) -> Row:
     """One row with the columns updated, deleted, inserted, ambiguous, example and most_deletes: pairs are counted for
     each row of the table first."""
     updates, deletes, stored = F.col("updates"), F.col("deletes"), F.col(ROW_ID).isNotNull()

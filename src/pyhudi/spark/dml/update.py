@@ -13,9 +13,9 @@ from pyhudi.config import Options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import ConfigError
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
-from pyhudi.spark.dml.attempts import with_retries
-from pyhudi.spark.dml.moves import moved_apart
-from pyhudi.spark.dml.target import PinnedTarget, Target
+from pyhudi.spark.dml.conflict_retries import with_retries
+from pyhudi.spark.dml.partition_changes import split_partition_changes
+from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import Cached
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.dataframe_writer import write_changes
@@ -42,13 +42,13 @@ def update(
         ConflictError: Another writer changed the rows that were read, each time that it was tried.
     """
     return with_retries(
-        given, lambda: update_pinned(spark, PinnedTarget.pin(spark, path, given), assigned, where, alias)
+        given, lambda: update_pinned(spark, TargetSnapshot.pin(spark, path, given), assigned, where, alias)
     )
 
 
 def update_pinned(
     spark: SparkSession,
-    pinned: PinnedTarget,
+    pinned: TargetSnapshot,
     assigned: Mapping[str, object],
     where: Condition,
     alias: str | None = None,
@@ -78,7 +78,7 @@ def update_pinned(
     own = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
     with Cached() as cached:
         if moves:
-            rows = moved_apart(rows, target, own, F.lit(False), cached)
+            rows = split_partition_changes(rows, target, own, F.lit(False), cached)
         else:
             new = [value.alias(name) for name, value in own.items()]
             rows = rows.select(*new, *target.helpers, F.lit(False).alias(DELETE))
@@ -94,12 +94,12 @@ def delete(spark: SparkSession, path: str, where: Condition, given: Options, ali
     Raises:
         ConflictError: Another writer changed the rows that were read, each time that it was tried.
     """
-    return with_retries(given, lambda: delete_pinned(spark, PinnedTarget.pin(spark, path, given), where, alias))
+    return with_retries(given, lambda: delete_pinned(spark, TargetSnapshot.pin(spark, path, given), where, alias))
 
 
 def delete_pinned(
     spark: SparkSession,
-    pinned: PinnedTarget,
+    pinned: TargetSnapshot,
     where: Condition,
     alias: str | None = None,
     *,
@@ -120,8 +120,8 @@ def is_case_sensitive(spark: SparkSession) -> bool:
 
 
 def _chosen(
-    spark: SparkSession, pinned: PinnedTarget, where: Condition, alias: str | None, reads_whole_table: bool
-) -> tuple[Target, DataFrame]:
+    spark: SparkSession, pinned: TargetSnapshot, where: Condition, alias: str | None, reads_whole_table: bool
+) -> tuple[TargetTable, DataFrame]:
     """Choose the rows of a condition."""
     plain = isinstance(where, str) and alias is None
     target = pinned.read(spark, where if plain else None)

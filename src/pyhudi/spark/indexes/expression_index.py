@@ -24,7 +24,7 @@ from pyhudi.metadata.indexes.expression_index_definition import (
 from pyhudi.metadata.indexes.expression_index_records import expression_records
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, metadata_timeline
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.commit_records import files_of_commit
 from pyhudi.metadata.writer.initialize_partitions import build_partition, group_count, logs_stand_alone, table_contents
 from pyhudi.read.schema.table_columns import schema_after
@@ -59,7 +59,7 @@ def build_expression_index(spark: SparkSession, table: LockedTable, index: Expre
 
 def first_records(
     spark: SparkSession, table: LockedTable, index: ExpressionIndex, live: pa.Table, columns: pa.Schema
-) -> Records:
+) -> RecordChanges:
     """Return the records of an expression index for all live files (``live``) of a table with these columns. Runs a
     Spark job.
 
@@ -132,7 +132,7 @@ def _is_overridden(spark: SparkSession, index: ExpressionIndex, storage: Storage
     return bool(hidden)
 
 
-def _written(storage: Storage, config: TableConfig, records: Mapping[str, Records], instant: str) -> list[Stat]:
+def _written(storage: Storage, config: TableConfig, records: Mapping[str, RecordChanges], instant: str) -> list[Stat]:
     """Write the records of each partition of the metadata table; return the write stats of the files."""
     own = metadata_timeline(storage, config.version).timeline
     stats = []
@@ -152,15 +152,15 @@ def _records(
     *,
     first: bool = False,
     opts: Options | None = None,
-) -> list[Records | None]:
+) -> list[RecordChanges | None]:
     """Return the records of each index for the files; None for an index whose values do not allow bloom filters."""
     if not files.num_rows:
-        return [Records() for _ in indexes]
+        return [RecordChanges() for _ in indexes]
     invalid_text = (opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT)
     found = summaries(spark, storage, files, indexes, columns, invalid_text)
     mine, logs_count = files.take(found["number"]), logs_stand_alone(config)
 
-    def records(index: ExpressionIndex) -> Records | None:
+    def records(index: ExpressionIndex) -> RecordChanges | None:
         kept = found[index.partition].combine_chunks()
         if index.kind == BLOOM_FILTERS and kept.field("text").null_count:
             return None

@@ -16,7 +16,7 @@ from pyhudi.metadata.metadata_layout import file_group_ids
 from pyhudi.metadata.writer.file_stats_reader import InitialFileGroups
 from pyhudi.metadata.writer.initialize_partitions import group_count, table_contents
 from pyhudi.services.indexing.index_builder import Builder, LockedTable
-from pyhudi.services.indexing.index_preparation import Prepared, Preparer
+from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.spark.indexes.expression_index import build_expression_index, first_records
 from pyhudi.spark.indexes.expression_values import check_expression
@@ -54,18 +54,18 @@ def spark_builder(spark: SparkSession) -> Builder:
 def spark_preparer(spark: SparkSession) -> Preparer:
     """Return an index builder that runs on a Spark session while other writers commit."""
 
-    def prepare(table: LockedTable, request: IndexRequest, instant: str) -> Prepared:
+    def prepare(table: LockedTable, request: IndexRequest, instant: str) -> PreparedIndex:
         storage, config, opts, data = table.storage, table.config, table.opts, table.data
         if request.expression is not None:
             return _prepared_expression(spark, table, request.expression, instant)
         if request.kind == SECONDARY:
             entries = InitialEntries.of(spark, storage, config, opts, data, request.secondary)
-            return Prepared(request.partition, entries.groups, None, lambda: _in_tasks(entries.write, instant))
+            return PreparedIndex(request.partition, entries.groups, None, lambda: _in_tasks(entries.write, instant))
         partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
         check_record_index(config, opts)
         keys = InitialKeys.of(spark, storage, config, opts, data, partitioned=partitioned)
         definition = None if config.version < 9 else record_index_definition(partitioned=partitioned)
-        return Prepared(
+        return PreparedIndex(
             request.partition,
             keys.groups.ids,
             definition,
@@ -76,7 +76,9 @@ def spark_preparer(spark: SparkSession) -> Preparer:
     return prepare
 
 
-def _prepared_expression(spark: SparkSession, table: LockedTable, index: ExpressionIndex, instant: str) -> Prepared:
+def _prepared_expression(
+    spark: SparkSession, table: LockedTable, index: ExpressionIndex, instant: str
+) -> PreparedIndex:
     check_expression(spark, index.expression, table.schema)
     groups = file_group_ids(index.partition, group_count(index.partition, table.opts))
     live, columns = table_contents(table.storage, table.config, table.data).live, table.schema
@@ -86,7 +88,7 @@ def _prepared_expression(spark: SparkSession, table: LockedTable, index: Express
         files = GroupFiles(table.storage, index.partition, instant, table.config.version)
         return InitialFileGroups(files, groups).write(records)
 
-    return Prepared(index.partition, groups, None, write)
+    return PreparedIndex(index.partition, groups, None, write)
 
 
 def _in_tasks(write: Callable[[str], Sequence[Mapping[str, Any]]], instant: str) -> Sequence[Mapping[str, Any]]:

@@ -22,7 +22,7 @@ from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, entry_keys, entry_value
 from pyhudi.metadata.records.metadata_keys import secondary_group_of
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
@@ -61,7 +61,7 @@ class IndexTarget:
         total number of groups."""
         return [0, *np.cumsum([len(groups) for groups in self.groups]).tolist()]
 
-    def write(self, number: int, records: Records, token: str) -> Mapping[str, Any]:
+    def write(self, number: int, records: RecordChanges, token: str) -> Mapping[str, Any]:
         """Write one file group; return the write stat of the file."""
         at = int(np.searchsorted(self.starts, number, side="right")) - 1
         where, partition = self.groups[at][number - self.starts[at]], self.indexes[at].partition
@@ -140,9 +140,9 @@ def _keys(rows: pa.Table, column: str) -> pa.Array:
     return pc.unique(entry_keys(flat.column(0).chunk(0), flat.column(1).chunk(0)))
 
 
-def _records(keys: pa.Array, gone: pa.Array, value: pa.Scalar) -> Records:
+def _records(keys: pa.Array, gone: pa.Array, value: pa.Scalar) -> RecordChanges:
     """Return the records to write for entries of one file group. An entry that is removed from one file group of the
     table and added by another has moved with its row."""
     there, lost = pc.unique(keys.filter(pc.invert(gone))), pc.unique(keys.filter(gone))
     lost = lost.filter(pc.invert(pc.is_in(lost, value_set=there)))
-    return Records(there, pa.repeat(value, len(there)), lost)
+    return RecordChanges(there, pa.repeat(value, len(there)), lost)

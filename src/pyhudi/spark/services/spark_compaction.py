@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SparkRunner:
+class SparkCompactionRunner:
     """Runner of compactions on Spark, which also updates expression indexes."""
 
     spark: SparkSession
@@ -59,7 +59,7 @@ class SparkRunner:
 
 def spark_runner(spark: SparkSession, progress: Progress | None = None) -> Runner:
     """Return the runner of compactions on a Spark session; ``progress`` is called before and after the Spark job."""
-    return SparkRunner(spark, progress)
+    return SparkCompactionRunner(spark, progress)
 
 
 def _run(spark: SparkSession, job: CompactionJob) -> pa.Table:

@@ -19,7 +19,7 @@ from pyhudi.spark.sql.queries.query_rewriting import forget_view, prepare, remem
 from pyhudi.sql import statements as s
 from pyhudi.sql.statement_parser import parse
 
-_READS_ONLY = (s.Query, s.Show, s.Describe)
+_READS_ONLY = (s.SelectStatement, s.Show, s.Describe)
 _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | None]] = {
     s.Update: dml.run_update,
     s.Delete: dml.run_delete,
@@ -56,7 +56,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, **kwargs: Any) -> 
     match statement:
         case None:
             return through()
-        case s.Query():
+        case s.SelectStatement():
             prepared = prepare(spark, statement.query, prunes=_prunes(spark, statement))
             if not prepared.concerned:
                 return through()
@@ -126,7 +126,7 @@ def _spark_sql(spark: SparkSession, text: str, args: Any) -> DataFrame:
     return spark_sql(spark, text) if args is None else spark_sql(spark, text, args=args)
 
 
-def _prunes(spark: SparkSession, statement: s.Query) -> str:
+def _prunes(spark: SparkSession, statement: s.SelectStatement) -> str:
     """Return the name of the views of a query whose files are pruned by its conditions; empty if they must not be.
 
     Spark looks at the views at once, except in Spark Connect, which does so when rows are fetched. By then they may

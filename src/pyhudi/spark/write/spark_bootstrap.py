@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
     """Execute a plan by Spark tasks; raises the errors of `run_bootstrap`."""
-    runner = SparkRunner(spark, plan.opts.get_typed(options.BOOTSTRAP_PARALLELISM))
+    runner = SparkSkeletonWriter(spark, plan.opts.get_typed(options.BOOTSTRAP_PARALLELISM))
 
     def full(left: BootstrapPlan, client: TableMetaClient) -> WriteResult:
         return execute_write(_full_job(spark, left, client))
@@ -61,7 +61,7 @@ def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SparkRunner:
+class SparkSkeletonWriter:
     """Writer of skeletons that uses at most ``parallelism`` tasks."""
 
     spark: SparkSession

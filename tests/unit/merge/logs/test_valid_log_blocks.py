@@ -7,7 +7,7 @@ import pytest
 from pyhudi.errors import FormatError
 from pyhudi.format.log import BlockType, Header, LogBlock
 from pyhudi.format.range_reader import BytesRanges
-from pyhudi.merge.logs.valid_log_blocks import BlockView, Committed, valid_blocks
+from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants, valid_blocks
 
 NOTHING = BytesRanges(b"")
 
@@ -57,10 +57,10 @@ def test_a_query_sees_blocks_up_to_its_instant() -> None:
 
 
 def test_blocks_of_uncommitted_instants() -> None:
-    committed = Committed(frozenset({"5", "7"}), frozenset({"3", "6"}), start="4")
+    committed = CommittedInstants(frozenset({"5", "7"}), frozenset({"3", "6"}), start="4")
     # archived, archived but still pending, on the timeline, pending, never heard of
     assert order(*map(block, (2, 3, 5, 6, 8, 7)), view=BlockView(committed=committed)) == [2, 5, 7]
-    assert order(block(1), view=BlockView(committed=Committed(frozenset(), frozenset(), None))) == []
+    assert order(block(1), view=BlockView(committed=CommittedInstants(frozenset(), frozenset(), None))) == []
 
 
 def test_a_log_compaction_stands_where_the_newest_of_its_blocks_stood() -> None:

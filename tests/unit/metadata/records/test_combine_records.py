@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pyhudi.metadata.records.combine_records import Version, fold_versions
 from pyhudi.metadata.records.metadata_record import COLUMN_STATS, FILES, RecordType, decode, encode, record_schema
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import file_records, partition_stats_records
 from pyhudi.metadata.records.stats_values import NULL_TYPE, unwrap, wrap
 from tests.properties import examples
@@ -25,7 +25,7 @@ EVENT = st.dictionaries(st.sampled_from(["p", "q"]), st.dictionaries(NAMES, st.i
 """Files of partitions with sizes; 0: deleted."""
 
 
-def files(event: dict[str, dict[str, int]]) -> Records:
+def files(event: dict[str, dict[str, int]]) -> RecordChanges:
     def table(deleted: bool) -> pa.Table:
         rows = [
             {"partition": p, "name": n, "size": s}
@@ -62,7 +62,7 @@ def test_lists_of_files(events: list[dict[str, dict[str, int]]]) -> None:
     assert found == expected
 
 
-def maps(records: Records) -> dict[str, dict[str, tuple[int, bool]]]:
+def maps(records: RecordChanges) -> dict[str, dict[str, tuple[int, bool]]]:
     payload = decode(records.values, record_schema(9))[FILES].to_pylist()
     return {
         key: {name: (info["size"], info["isDeleted"]) for name, info in entries}
@@ -71,7 +71,7 @@ def maps(records: Records) -> dict[str, dict[str, tuple[int, bool]]]:
 
 
 def test_the_newest_stands_and_deletes_take_away() -> None:
-    def one(key: str, high: int) -> Records:
+    def one(key: str, high: int) -> RecordChanges:
         row = {
             "partitionName": "p",
             "fileIdHighBits": high,
@@ -81,7 +81,7 @@ def test_the_newest_stands_and_deletes_take_away() -> None:
             "instantTime": 1,
             "fileIdEncoding": 0,
         }
-        return Records(pa.array([key]), encode(RecordType.RECORD_INDEX, pa.Table.from_pylist([row]), 9))
+        return RecordChanges(pa.array([key]), encode(RecordType.RECORD_INDEX, pa.Table.from_pylist([row]), 9))
 
     schema = record_schema(9)
     gone = Version(deletes=pa.array(["k", "x"]))

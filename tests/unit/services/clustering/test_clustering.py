@@ -12,7 +12,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, ConflictError, HudiError, InstantNotFoundError, TransactionError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.services.clustering.clustering_runner import ThreadRunner, run_plan
+from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_plan
 from pyhudi.services.clustering.clustering_schedule import pending_plans
 from tests.golden.expected import unpack
 from tests.unit.services.merge_on_read_table import FAST, MorTable, row
@@ -127,7 +127,7 @@ def test_a_write_that_is_let_through(tmp_path: Path):
     mor.delta([row("a5", "a", 7, "before")])
     (pending,) = pending_plans(mor.client.active_timeline())
 
-    class Slow(ThreadRunner):
+    class Slow(ThreadClusteringRunner):
         def run(self, job: Any) -> Any:
             stats = super().run(job)
             mor.delta([row("b5", "b", 7, "meanwhile")])
@@ -195,7 +195,7 @@ def test_unknown_sort_column_of_a_plan(tmp_path: Path):
     assert plan.sort_columns == ("v",)
     object.__setattr__(pending, "sort_columns", ("gone",))
     with pytest.raises(ConfigError, match="sort column 'gone' does not exist"):
-        run_plan(mor.client, pending, Options.parse(FAST), ThreadRunner())
+        run_plan(mor.client, pending, Options.parse(FAST), ThreadClusteringRunner())
 
 
 COPY = {**FAST, "hoodie.clustering.plan.strategy.class": "SparkStreamCopyClusteringPlanStrategy"}

@@ -20,7 +20,7 @@ from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.spark.indexes.record_index.record_index_keys import file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered
-from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, Target, write_keys
+from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -91,7 +91,7 @@ class InitialKeys:
             return []
         tasks = task_count(len(groups), self.spark)
         keys = _keys(self.spark, self.table, self.opts, slices, files, groups, tasks)
-        target = Target(
+        target = RecordIndexWrite(
             self.table.storage, instant, config.version, groups, [GroupSlice(file_id) for file_id in groups.ids]
         )
         written = write_keys(keys, KeyLocations(files, pa.array([], pa.string())), target, tasks)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options
 from pyhudi.index.record_index_groups import RecordGroups
 from pyhudi.merge.file_group_reader import SliceContext
-from pyhudi.merge.logs.valid_log_blocks import Committed
+from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import metadata_timeline
@@ -25,7 +25,7 @@ from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.record_index.record_index_keys import slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_reader import is_partitioned
 from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered, with_new_groups
-from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, Target, write_keys
+from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.spark.indexes.secondary_index import slice_changes
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -83,7 +83,7 @@ def catch_up_delta(
     if before:
         gone = [(one, -1 - partitions.index(one.partition)) for one in before]
         keys = keys.unionByName(slice_keys(spark, context, gone, groups, tasks))
-    target = Target(storage, instant, version, groups, file_groups_of(storage, config, groups), beside=True)
+    target = RecordIndexWrite(storage, instant, version, groups, file_groups_of(storage, config, groups), beside=True)
     written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, tasks)
     if written.clashes:
         _log.warning("the record index of %s cannot be built: keys are in several file groups now", storage.root)
@@ -94,7 +94,7 @@ def catch_up_delta(
 def _with_own(context: SliceContext, instant: str) -> SliceContext:
     """The context, with the log blocks of a write that is pending among those that count (tables of version 6)."""
     committed = context.view.committed
-    if not isinstance(committed, Committed):
+    if not isinstance(committed, CommittedInstants):
         return context
-    own = Committed(committed.completed | {instant}, committed.pending - {instant}, committed.start)
+    own = CommittedInstants(committed.completed | {instant}, committed.pending - {instant}, committed.start)
     return replace(context, view=replace(context.view, committed=own))

@@ -26,7 +26,7 @@ from pyhudi.spark.indexes.record_index.record_index_reader import is_partitioned
 from pyhudi.spark.indexes.record_index.record_index_writer import (
     PARTITION,
     KeyLocations,
-    Target,
+    RecordIndexWrite,
     count_clashes,
     write_keys,
 )
@@ -105,7 +105,7 @@ def index_delta(
     if not files.num_rows and deleted is None and not replaced.num_rows:
         return IndexDelta(frozenset({PARTITION}))
     groups = with_new_groups(storage, config, opts, instant, groups, pc.unique(files["partition"]).to_pylist())
-    target = Target(
+    target = RecordIndexWrite(
         storage,
         instant,
         config.version,
@@ -145,7 +145,7 @@ def index_delta(
     return IndexDelta(frozenset({PARTITION}), written.stats, taken=taken)
 
 
-def _taken(keys: DataFrame, places: KeyLocations, target: Target, tasks: int) -> int:
+def _taken(keys: DataFrame, places: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
     """Number of the keys that have moved although the index has their old location. Runs a Spark job."""
     config = TableConfig.load(target.storage)
     if PARTITION not in config.metadata_partitions:

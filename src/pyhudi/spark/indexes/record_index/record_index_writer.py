@@ -22,7 +22,7 @@ from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
 from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
@@ -35,7 +35,7 @@ _STAT = "stat string, clashes long"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RecordIndexWrite:
     """The file groups of a record index that are written: by whom, when, and which (``slices``, by number).
 
     ``current``: the index as it is before (None: base files are written, and one for each group). ``check``: keys that
@@ -52,7 +52,7 @@ class Target:
     check: bool = False
     beside: bool = False
 
-    def write(self, number: int, records: Records, token: str) -> Mapping[str, Any]:
+    def write(self, number: int, records: RecordChanges, token: str) -> Mapping[str, Any]:
         """Write one file group; returns the file's write stat."""
         where, first = self.slices[number], self.current is None and not self.beside
         files = GroupFiles(self.storage, PARTITION, self.instant, self.version)
@@ -76,7 +76,7 @@ class Written:
     clashes: int
 
 
-def write_keys(keys: DataFrame, places: KeyLocations, target: Target, tasks: int | None) -> Written:
+def write_keys(keys: DataFrame, places: KeyLocations, target: RecordIndexWrite, tasks: int | None) -> Written:
     """Write keys (`pyhudi.spark.indexes.record_index.record_index_keys`) to the file groups of the index, in so many
     tasks (None: those of a group are in one partition of the frame already). Runs a Spark job.
 
@@ -102,7 +102,7 @@ def write_keys(keys: DataFrame, places: KeyLocations, target: Target, tasks: int
     return Written([json.loads(row[0]) for row in found if row[0] is not None], sum(row[1] for row in found))
 
 
-def count_clashes(keys: DataFrame, places: KeyLocations, target: Target, tasks: int) -> int:
+def count_clashes(keys: DataFrame, places: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
     """Return the number of keys with more than one location, as `write_keys` counts them. Writes nothing; runs a
     Spark job."""
     lasting = merge_of(places, target)
@@ -118,15 +118,15 @@ def count_clashes(keys: DataFrame, places: KeyLocations, target: Target, tasks: 
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class LocationMerge:
     """Merge of the keys of one file group."""
 
     files: pa.Table
     partitions: pa.Array
     values: pa.Array
-    target: Target
+    target: RecordIndexWrite
 
-    def records(self, number: int, keys: pa.Array, numbers: pa.Array) -> tuple[Records, int]:
+    def records(self, number: int, keys: pa.Array, numbers: pa.Array) -> tuple[RecordChanges, int]:
         """The last place of each key, and the keys that are nowhere any more; and how many keys have two places."""
         gone = pc.less(numbers, 0)
         there, at = keys.filter(pc.invert(gone)), numbers.filter(pc.invert(gone))
@@ -136,7 +136,7 @@ class Merge:
         left = lost.filter(pc.invert(pc.is_in(lost["k"], value_set=there)))
         deletes = left["k"].combine_chunks()
         if target.current is None:
-            return Records(there, self.values.take(at), pc.unique(deletes)), clashes
+            return RecordChanges(there, self.values.take(at), pc.unique(deletes)), clashes
         # an index of one partition knows keys of that partition only
         unsure = deletes if not target.groups.partitioned else _NO_KEYS
         known = self._known(number, pa.concat_arrays([unsure, there]) if target.check else unsure)
@@ -144,7 +144,7 @@ class Merge:
             clashes += self._elsewhere(known, there, at, lost)
         if not target.groups.partitioned:
             deletes = self._really_gone(known, left)
-        return Records(there, self.values.take(at), pc.unique(deletes)), clashes
+        return RecordChanges(there, self.values.take(at), pc.unique(deletes)), clashes
 
     def _last(self, there: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array, int]:
         encoded = there.dictionary_encode()
@@ -188,11 +188,11 @@ class Merge:
         )
 
 
-def merge_of(places: KeyLocations, target: Target) -> Merge:
+def merge_of(places: KeyLocations, target: RecordIndexWrite) -> LocationMerge:
     """Return the merge for keys with these locations."""
     files = places.files.sort_by("number").combine_chunks()
     values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
-    return Merge(files, places.partitions, values, target)
+    return LocationMerge(files, places.partitions, values, target)
 
 
 _NO_KEYS = pa.array([], pa.string())

@@ -9,7 +9,6 @@ their statistics.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce

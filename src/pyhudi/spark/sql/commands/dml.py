@@ -11,10 +11,10 @@ from pyhudi.config.enums import DuplicatePolicy, SqlInsertMode, TableType
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
 from pyhudi.spark.dml.assignments import column_of, stored_as
-from pyhudi.spark.dml.attempts import with_retries
-from pyhudi.spark.dml.merge import MergeBuilder
+from pyhudi.spark.dml.conflict_retries import with_retries
+from pyhudi.spark.dml.merge_builder import MergeBuilder
 from pyhudi.spark.dml.merge_clauses import Clause, Do, When
-from pyhudi.spark.dml.target import PinnedTarget
+from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.dml.update import delete_pinned, is_case_sensitive, update_pinned
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.keys.key_text import quoted
@@ -205,7 +205,7 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
     opts = Options.parse(write_options(spark, table))
 
     def attempt() -> ChangeResult:
-        pinned = PinnedTarget.pin(spark, table.location, opts)
+        pinned = TargetSnapshot.pin(spark, table.location, opts)
         subqueries = _Subqueries(spark, table)
         assigned = {name: subqueries.shown(value) for name, value in statement.assigned.items()}
         where = None if statement.where is None else subqueries.shown(statement.where)
@@ -225,7 +225,7 @@ def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> N
     opts = Options.parse(write_options(spark, table))
 
     def attempt() -> ChangeResult:
-        pinned = PinnedTarget.pin(spark, table.location, opts)
+        pinned = TargetSnapshot.pin(spark, table.location, opts)
         subqueries = _Subqueries(spark, table)
         where = None if statement.where is None else subqueries.shown(statement.where)
         whole, condition = subqueries.read_the_table, None if where is None else unqualified(where, alias)
@@ -249,7 +249,7 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
     opts = Options.parse(write_options(spark, table))
 
     def attempt() -> ChangeResult:
-        pinned = PinnedTarget.pin(spark, table.location, opts)
+        pinned = TargetSnapshot.pin(spark, table.location, opts)
         source = spark_sql(spark, prepare(spark, f"SELECT * FROM {statement.source}").text)
         alias = source_alias(statement.source)
         builder = MergeBuilder(

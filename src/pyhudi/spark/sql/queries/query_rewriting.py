@@ -42,7 +42,7 @@ class ViewSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class RewrittenQuery:
     """A query that Spark can run.
 
     Args:
@@ -56,7 +56,7 @@ class Prepared:
     concerned: bool = False
 
 
-def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, prunes: str = "") -> Prepared:
+def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, prunes: str = "") -> RewrittenQuery:
     """Make the Hudi tables of a query known to Spark.
 
     Args:
@@ -68,7 +68,7 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
     """
     references = find_references(query)
     if not references:
-        return Prepared(query)
+        return RewrittenQuery(query)
     changes: list[tuple[Reference, str]] = []
     tables: dict[str, ViewSource] = {}
     sources: dict[int, ViewSource] = {}
@@ -111,7 +111,7 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
             changes.append((reference, quoted(name)))
     if prunes and len(reads) > 1:
         changes = [(one, _joined_view(spark, one, prunes, sources, reads) or view) for one, view in changes]
-    return Prepared(replaced(query, changes, lambda part: quoted([part])), tables, concerned)
+    return RewrittenQuery(replaced(query, changes, lambda part: quoted([part])), tables, concerned)
 
 
 def _joined_view(
@@ -135,7 +135,7 @@ def _joined_view(
     return _global(spark, view)
 
 
-def remember_view(spark: SparkSession, name: str, prepared: Prepared) -> None:
+def remember_view(spark: SparkSession, name: str, prepared: RewrittenQuery) -> None:
     """Note on which tables a temporary view of the session depends, to show them as they are whenever it is used."""
     _views(spark)[name.lower()] = dict(prepared.tables)
 

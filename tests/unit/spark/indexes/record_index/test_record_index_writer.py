@@ -11,7 +11,7 @@ import pytest
 from pyhudi.index.record_index_groups import RecordGroups, new_group_ids
 from pyhudi.index.record_index_values import encode_locations, locations_of
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
-from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, Target, merge_of
+from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, RecordIndexWrite, merge_of
 from pyhudi.storage.local_storage import LocalStorage
 
 A, B, C = (f"{letter * 8}-0000-0000-0000-000000000000-0" for letter in "abc")
@@ -61,7 +61,7 @@ def test_keys_of_a_global_index(
 ) -> None:
     groups = RecordGroups.of(["record-index-0000-0"], partitioned=False)
     current: Any = Known(known)
-    target = Target(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current, check=True)
+    target = RecordIndexWrite(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current, check=True)
     keys, numbers = (list(column) for column in zip(*events, strict=True))
     merge = merge_of(KeyLocations(FILES, PARTITIONS), target)
     records, found = merge.records(0, pa.array(keys), pa.array(numbers, pa.int32()))
@@ -74,7 +74,7 @@ def test_keys_of_a_global_index(
 def test_keys_of_a_partitioned_index_are_deleted_unseen() -> None:
     groups = RecordGroups.of(new_group_ids({"p": 1, "q": 1}), partitioned=True)
     current: Any = Known({})
-    target = Target(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current)
+    target = RecordIndexWrite(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current)
     merge = merge_of(KeyLocations(FILES, PARTITIONS), target)
     keys, numbers = pa.array(["a", "b", "b"]), pa.array([0, FROM_P, 1], pa.int32())
     records, clashes = merge.records(0, keys, numbers)

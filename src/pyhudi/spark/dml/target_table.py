@@ -39,7 +39,7 @@ from pyhudi.write.location_columns import FILE_ID, ROW
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedTarget:
+class TargetSnapshot:
     """A table at one snapshot, of which no files are chosen yet.
 
     Args:
@@ -57,7 +57,7 @@ class PinnedTarget:
     schema: StructType
 
     @classmethod
-    def pin(cls, spark: SparkSession, path: str, given: Options) -> PinnedTarget:
+    def pin(cls, spark: SparkSession, path: str, given: Options) -> TargetSnapshot:
         """Pin the table at its newest snapshot.
 
         Args:
@@ -88,7 +88,7 @@ class PinnedTarget:
         active = self.table.active
         return ReadSet(completed_instants(active.timeline), groups(active), groups)
 
-    def read(self, spark: SparkSession, where: str | None = None) -> Target:
+    def read(self, spark: SparkSession, where: str | None = None) -> TargetTable:
         """Return the table with its rows.
 
         Args:
@@ -117,7 +117,7 @@ class PinnedTarget:
         read = dataframe(spark, table, planned, opts) if read is None else read
         stored = _stored(read, own, self.spec, meta=client.config.populate_meta_fields, placed=placed)
         reads = ReadSet(completed_instants(table.active.timeline), _groups(planned), replan)
-        return Target(client, opts, table, self.spec, own, stored, placed, reads, bases)
+        return TargetTable(client, opts, table, self.spec, own, stored, placed, reads, bases)
 
     @property
     def partition_columns(self) -> frozenset[str]:
@@ -131,7 +131,7 @@ class PinnedTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Target(PinnedTarget):
+class TargetTable(TargetSnapshot):
     """A table as a statement reads and changes it.
 
     Args:

@@ -10,12 +10,12 @@ from pyspark.sql import Column, DataFrame
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError
-from pyhudi.spark.dml.attempts import with_retries
+from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.merge_as_upsert import joins_by_key, key_columns, rows_to_upsert
 from pyhudi.spark.dml.merge_clauses import Clause, Do, When
 from pyhudi.spark.dml.merge_counts import MergeCounts, count_changes
-from pyhudi.spark.dml.merge_rows import MergeRows
-from pyhudi.spark.dml.target import PinnedTarget, Target
+from pyhudi.spark.dml.merge_plan import MergePlan
+from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import Cached
 from pyhudi.spark.lookup.exact_keys import ExactKeys, InexactKeysError
 from pyhudi.spark.write.dataframe_writer import write_changes
@@ -133,9 +133,9 @@ class MergeBuilder:
         if not self.clauses:
             raise QueryError("a MERGE needs at least one clause: when_matched_…, when_not_matched_…")
         spark = self.source.sparkSession
-        return with_retries(self.opts, lambda: self.execute_pinned(PinnedTarget.pin(spark, self.path, self.opts)))
+        return with_retries(self.opts, lambda: self.execute_pinned(TargetSnapshot.pin(spark, self.path, self.opts)))
 
-    def execute_pinned(self, pinned: PinnedTarget) -> ChangeResult:
+    def execute_pinned(self, pinned: TargetSnapshot) -> ChangeResult:
         """Run the MERGE once, on its table at one snapshot: any change since then is a conflict.
 
         Args:
@@ -150,9 +150,9 @@ class MergeBuilder:
         upserted = self._upsert(pinned)
         return self._join(pinned.read(self.source.sparkSession)) if upserted is None else upserted
 
-    def _join(self, target: Target) -> ChangeResult:
+    def _join(self, target: TargetTable) -> ChangeResult:
         """Run the MERGE as a join of the source with the table."""
-        merge = MergeRows(self.clauses, self.alias, self.source, self.on, target)
+        merge = MergePlan(self.clauses, self.alias, self.source, self.on, target)
         merge.check_columns()
         with Cached() as cached:
             taken = merge.taken(cached)
@@ -165,7 +165,7 @@ class MergeBuilder:
             counts = MergeCounts(done.num_updates, done.num_deletes, done.num_inserts)
         return ChangeResult(done, counts.updated + counts.deleted, counts.updated, counts.inserted, counts.deleted)
 
-    def _upsert(self, target: PinnedTarget) -> ChangeResult | None:
+    def _upsert(self, target: TargetSnapshot) -> ChangeResult | None:
         """Run the MERGE as an upsert; None if that is something else."""
         given = {(clause.when, clause.do) for clause in self.clauses}
         whole = all(clause.values is None and clause.condition is None for clause in self.clauses)

@@ -23,8 +23,8 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.merge_as_upsert import has_plain_keys, merge_settings
 from pyhudi.spark.dml.merge_clauses import Clause, Do, When
-from pyhudi.spark.dml.moves import moved_apart
-from pyhudi.spark.dml.target import Target
+from pyhudi.spark.dml.partition_changes import split_partition_changes
+from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.execution.cached_frames import Cached
 from pyhudi.spark.keys.key_text import quoted
@@ -44,7 +44,7 @@ _COPY, _EQUATED, _MATCHED = "_pyhudi_copy_of_", "_pyhudi_equated_", "_pyhudi_mat
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class MatchedClauses:
     """The pairs of rows that a clause takes: new values and stored ones, places, and the number of the clause.
 
     ``unique``: no row of the table is in two pairs. ``exact``: values of the source that equal none of the table also
@@ -67,14 +67,14 @@ class _SourceRows:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeRows:
+class MergePlan:
     """One attempt of a MERGE."""
 
     clauses: Sequence[Clause]
     alias: str
     source: DataFrame
     on: str | Column
-    target: Target
+    target: TargetTable
 
     def _has(self, when: When) -> bool:
         return any(clause.when is when for clause in self.clauses)
@@ -153,14 +153,14 @@ class MergeRows:
 
     # --- pairs -------------------------------------------------------------------------------------------------------
 
-    def taken(self, cached: Cached) -> Taken:
+    def taken(self, cached: Cached) -> MatchedClauses:
         """Return the pairs that a clause takes. Runs Spark jobs."""
         rows = self.target.rows.select(
             "*", F.monotonically_increasing_id().alias(ROW_ID), F.lit(True).alias(_IN_TARGET)
         ).alias(self.alias)
         if self._has(When.NOT_MATCHED_BY_SOURCE) or not self._equated():
             joined = rows.join(self._marked(), as_column(self.on), self._join_type())
-            return Taken(cached.add(self._evaluated(joined, tuple(When)).where(F.col(_CLAUSE).isNotNull())))
+            return MatchedClauses(cached.add(self._evaluated(joined, tuple(When)).where(F.col(_CLAUSE).isNotNull())))
         source = cached.add(self._marked())
         pairs = rows.join(source, as_column(self.on))
         matched = self._evaluated(pairs, (When.MATCHED,)) if self._has(When.MATCHED) else None
@@ -175,7 +175,7 @@ class MergeRows:
             others = rows.limit(0).join(others, F.lit(False), "right")
             parts.append(cached.add(self._evaluated(others, (When.NOT_MATCHED,))))
         taken = reduce(DataFrame.unionByName, parts).where(F.col(_CLAUSE).isNotNull())
-        return Taken(taken, found.unique, found.exact)
+        return MatchedClauses(taken, found.unique, found.exact)
 
     def _join_type(self) -> str:
         """The join of the table with the source that keeps the rows which clauses are for."""
@@ -311,7 +311,7 @@ class MergeRows:
         """True if an update may bring a row to another partition."""
         return bool(self.target.partition_columns & self._assigned())
 
-    def _inserts_new_keys(self, taken: Taken) -> bool:
+    def _inserts_new_keys(self, taken: MatchedClauses) -> bool:
         """Return whether rows that match nothing have keys that the table has not: they were looked for by the key
         itself, which they are inserted with."""
         target = self.target
@@ -326,14 +326,14 @@ class MergeRows:
         partitions = frozenset() if is_global else frozenset(name.lower() for name in target.partition_columns)
         return found is not None and keys <= found <= keys | partitions
 
-    def is_certain(self, taken: Taken) -> bool:
+    def is_certain(self, taken: MatchedClauses) -> bool:
         """Return whether a write changes each row of the pairs: no two are of the same record, none moves, and no
         stored version is kept because it is newer, or a merger says so."""
         new = self._inserts_new_keys(taken) or not self._has(When.NOT_MATCHED)
         by_time = merge_settings(self.target).mode is MergeMode.COMMIT_TIME_ORDERING
         return self.target.placed and taken.unique and new and by_time and not self.moves
 
-    def changes(self, taken: Taken, cached: Cached, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
+    def changes(self, taken: MatchedClauses, cached: Cached, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
         """Return what is to be written. ``repeated``: rows are deleted by several pairs, of which one will do."""
         target, rows = self.target, taken.rows
         deleted = F.col(KIND) == Do.DELETE.value
@@ -354,5 +354,5 @@ class MergeRows:
             rows = rows.where(~deleted).unionByName(once)
         if self.moves:
             stored = {name: F.col(quoted([_STORED, name])) for name in target.schema.names}
-            return moved_apart(rows, target, own, deleted, cached, stored), found
+            return split_partition_changes(rows, target, own, deleted, cached, stored), found
         return rows.select(*own.values(), *target.helpers, deleted.alias(DELETE)), found

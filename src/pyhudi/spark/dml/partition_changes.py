@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.spark.dml.target import Target
+from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import Cached
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
@@ -19,9 +19,9 @@ from pyhudi.write.location_columns import DELETE, ROW
 _OLD, _NEW = "_pyhudi_old", "_pyhudi_new"
 
 
-def moved_apart(
+def split_partition_changes(
     rows: DataFrame,
-    target: Target,
+    target: TargetTable,
     own: Mapping[str, Column],
     deleted: Column,
     cached: Cached,
@@ -31,7 +31,7 @@ def moved_apart(
     and a new record.
 
     Args:
-        rows: What the values are computed of, with the columns of `Target.rows`.
+        rows: What the values are computed of, with the columns of `TargetTable.rows`.
         target: The table.
         own: The new value of each of its columns.
         deleted: Whether a row is deleted.
