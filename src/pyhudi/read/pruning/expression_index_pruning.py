@@ -24,8 +24,8 @@ from pyhudi.metadata.records.stats_values import wanted_members
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import Groups, implied_predicate
 from pyhudi.read.filters.terms import Term, literal
+from pyhudi.read.pruning.bloom_filter_pruning import not_in_filters
 from pyhudi.read.pruning.column_statistics import file_bounds, is_ordered_type, partition_bounds
-from pyhudi.read.pruning.key_lookup import not_in_filters
 from pyhudi.read.pruning.min_max import Mask, excluded
 from pyhudi.read.pruning.time_zone_bounds import Zones, in_any_zone, zones_of
 

@@ -23,9 +23,9 @@ from pyhudi.metadata.reader.partition_freshness import statistics_are_current
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import Groups
 from pyhudi.read.filters.terms import Term
+from pyhudi.read.pruning.bloom_filter_pruning import not_in_filters
 from pyhudi.read.pruning.column_statistics import file_bounds, partition_bounds
 from pyhudi.read.pruning.expression_index_pruning import Expressions
-from pyhudi.read.pruning.key_lookup import not_in_filters
 from pyhudi.read.pruning.min_max import Bounds, Mask
 from pyhudi.read.pruning.partition_pruning import told_by_paths
 from pyhudi.read.pruning.partition_stats_pruning import partitions_without

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.config.enums import TableType
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
-from pyhudi.read.pruning.key_lookup import keys_of, locate
+from pyhudi.read.pruning.record_index_pruning import keys_of, record_index_locations
 from pyhudi.read.pruning.secondary_index_lookup import keys_by_secondary
 from pyhudi.table.bucket_index_detection import detect_bucket_index
 
@@ -57,7 +57,7 @@ class RecordLocations:
                 if keys is None:
                     keys = self._by_secondary(metadata)
                 if keys is not None and self._knows_all_keys():
-                    self.found = locate(metadata, keys, partitions)
+                    self.found = record_index_locations(metadata, keys, partitions)
             except HudiError as e:
                 self.files.disable_indexes(e)
                 self.report.append(f"{RECORD_INDEX}: not used: {e}")

@@ -27,7 +27,7 @@ from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning import expression_index_pruning as read_expressions
 from pyhudi.read.pruning import file_pruner, partition_stats_pruning
 from pyhudi.read.pruning.column_statistics import is_ordered_type
-from pyhudi.read.pruning.key_lookup import keys_of
+from pyhudi.read.pruning.record_index_pruning import keys_of
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable

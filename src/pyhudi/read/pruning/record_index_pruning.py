@@ -1,4 +1,4 @@
-"""Lookup of the file groups that may hold given record keys: by the record index, or by bloom filters."""
+"""Record keys that a filter restricts rows to, and their locations by the record index."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pyhudi.errors import ConfigError, FormatError, QueryError, RecordKeyError, UnsupportedTableError
-from pyhudi.format.bloom_filter import BloomFilter
+from pyhudi.errors import ConfigError, QueryError, RecordKeyError, UnsupportedTableError
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_text import record_keys
-from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, RECORD_INDEX
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as ids
 from pyhudi.metadata.records.file_id_encoding import file_ids_of
-from pyhudi.metadata.records.metadata_record import BLOOM_FILTER
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX as LOCATION
 from pyhudi.read.filters.terms import Term, literal
-from pyhudi.read.pruning.min_max import Mask
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.key_generator_type import KeyGenType
 
@@ -33,7 +28,6 @@ if TYPE_CHECKING:
 
 MOST_KEYS = 10_000
 """Maximum number of keys that are looked up."""
-_MOST_FILTERS = 2_000
 _MOST_INDEXES = 256
 _GLOBAL = "record-index"
 """Prefix of the ids of file groups of a global record index; others continue with a partition."""
@@ -94,7 +88,9 @@ def _forms(spec: KeySpec) -> list[KeySpec]:
     return [spec]
 
 
-def locate(table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | None = None) -> pa.Table | None:
+def record_index_locations(
+    table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | None = None
+) -> pa.Table | None:
     """Return the locations of the records with these keys (`LOCATION_SCHEMA`), by the record index.
 
     A key of a partitioned index may be in several partitions; only these ``partitions`` are looked up. None: there are
@@ -113,31 +109,3 @@ def locate(table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | Non
             columns = [records[KEY], ids.partition_paths(place.field("partitionName")), file_ids_of(place)]
             tables.append(pa.Table.from_arrays(columns, schema=LOCATION_SCHEMA))
     return pa.concat_tables(tables)
-
-
-def not_in_filters(
-    table: MetadataTable, keys: pa.Array, slices: pa.Table, index: str = BLOOM_FILTERS
-) -> tuple[Mask, int]:
-    """Return the slices that certainly hold none of the keys, by the bloom filters of their base files, and the number
-    of filters checked. Slices with log files may hold any. ``index`` is the partition of the metadata table with the
-    filters."""
-    out = np.zeros(slices.num_rows, np.bool_)
-    alone = pc.and_(pc.equal(pc.list_value_length(slices["log_paths"]), 0), pc.is_valid(slices["base_path"]))
-    rows = np.flatnonzero(alone.to_numpy(zero_copy_only=False))
-    if not len(rows) or len(rows) > _MOST_FILTERS:
-        return out, 0
-    some = slices.take(pa.array(rows))
-    names = pc.replace_substring_regex(some["base_path"].combine_chunks(), "(?s)^.*/", "")
-    wanted = ids.bloom_filter_keys(some["partition"].combine_chunks(), names)
-    filters = table.lookup(index, wanted, [BLOOM_FILTER])
-    texts = dict(zip(filters[KEY].to_pylist(), filters[BLOOM_FILTER].to_pylist(), strict=True))
-    for row, key in zip(rows.tolist(), wanted.to_pylist(), strict=True):
-        stored = texts.get(key)
-        if stored is None:
-            continue
-        try:
-            bloom = BloomFilter.parse(stored["bloomFilter"], stored["type"])
-        except FormatError:
-            continue
-        out[row] = not pc.any(bloom.might_contain(keys)).as_py()
-    return out, len(texts)

@@ -1,0 +1,45 @@
+"""File slices that certainly hold none of some keys, by the bloom filters in the metadata table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.format.bloom_filter import BloomFilter
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
+from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
+from pyhudi.metadata.records import metadata_keys as ids
+from pyhudi.metadata.records.metadata_record import BLOOM_FILTER
+from pyhudi.read.pruning.min_max import Mask
+
+_MOST_FILTERS = 2_000
+
+
+def not_in_filters(
+    table: MetadataTable, keys: pa.Array, slices: pa.Table, index: str = BLOOM_FILTERS
+) -> tuple[Mask, int]:
+    """Return the slices that certainly hold none of the keys, by the bloom filters of their base files, and the number
+    of filters checked. Slices with log files may hold any. ``index`` is the partition of the metadata table with the
+    filters."""
+    out = np.zeros(slices.num_rows, np.bool_)
+    alone = pc.and_(pc.equal(pc.list_value_length(slices["log_paths"]), 0), pc.is_valid(slices["base_path"]))
+    rows = np.flatnonzero(alone.to_numpy(zero_copy_only=False))
+    if not len(rows) or len(rows) > _MOST_FILTERS:
+        return out, 0
+    some = slices.take(pa.array(rows))
+    names = pc.replace_substring_regex(some["base_path"].combine_chunks(), "(?s)^.*/", "")
+    wanted = ids.bloom_filter_keys(some["partition"].combine_chunks(), names)
+    filters = table.lookup(index, wanted, [BLOOM_FILTER])
+    texts = dict(zip(filters[KEY].to_pylist(), filters[BLOOM_FILTER].to_pylist(), strict=True))
+    for row, key in zip(rows.tolist(), wanted.to_pylist(), strict=True):
+        stored = texts.get(key)
+        if stored is None:
+            continue
+        try:
+            bloom = BloomFilter.parse(stored["bloomFilter"], stored["type"])
+        except FormatError:
+            continue
+        out[row] = not pc.any(bloom.might_contain(keys)).as_py()
+    return out, len(texts)
