@@ -367,6 +367,8 @@ def test_partitions_are_named_exactly(spark):
     ):
         with pytest.raises(SqlSyntaxError):
             spark.sql(statement)
+    with pytest.raises(QueryError, match="assigned twice"):
+        spark.sql("UPDATE odd SET odd.id = 1, id = 2")
     with pytest.raises(QueryError, match="each partition column"):
         spark.sql("INSERT OVERWRITE odd PARTITION (y = 1) IF NOT EXISTS SELECT 1, 'a'")
     assert rows(spark, "SELECT id, y, p FROM odd") == left
@@ -400,3 +402,20 @@ def test_nested_values(spark):
     assert rows(spark, "SELECT id, a, s, m FROM deep ORDER BY id") == before
     spark.sql("UPDATE deep SET s.y_z = 'c' WHERE id = 1")
     assert rows(spark, "SELECT s.x, s.y_z FROM deep WHERE id = 1") == [(8, "c")]
+
+
+def test_partitions_whose_paths_are_no_values(spark):
+    """Dates as folders, and times: paths are found as the write makes them, and null is no path that tells nothing."""
+    spark.sql(
+        "CREATE TABLE dated (id INT, dt STRING, region STRING) USING hudi PARTITIONED BY (dt, region) TBLPROPERTIES "
+        "('hoodie.datasource.write.slash.separated.date.partitioning' = 'true')"
+    )
+    spark.sql("INSERT INTO dated VALUES (1, '2024-01-02', 'eu')")
+    spark.sql("INSERT OVERWRITE dated PARTITION (dt = '2024-01-02', region = 'eu') IF NOT EXISTS SELECT 2")
+    spark.sql("ALTER TABLE dated DROP PARTITION (region = NULL)")
+    assert [row["id"] for row in spark.sql("SELECT id FROM dated").collect()] == [1]
+    spark.sql("CREATE TABLE timed (id INT, at TIMESTAMP) USING hudi PARTITIONED BY (at)")
+    hours = ", ".join(f"({hour}, TIMESTAMP'2024-01-01 {hour}:00:00')" for hour in (10, 11, 12))
+    spark.sql(f"INSERT INTO timed VALUES {hours}")
+    spark.sql("ALTER TABLE timed DROP PARTITION (at = TIMESTAMP'2024-01-01 11:00:00')")
+    assert rows(spark, "SELECT id FROM timed") == [(10,), (12,)]

@@ -90,7 +90,7 @@ class MergedLogCache:
         self._latest: dict[tuple[str, str, str], str] = {}
         self._asked: dict[str, None] = {}
         self._lock = threading.Lock()
-        self._claim()
+        self._claimed = False
 
     def find(self, keys: Iterable[str]) -> dict[str, CachedLogs]:
         """Return the files of those slices that are in the cache. Slices whose files somebody has removed are
@@ -99,7 +99,7 @@ class MergedLogCache:
         with self._lock:
             if self._entries and not self.storage.exists(_OWNER):
                 self._entries.clear()
-                self._claim()
+                self._claimed = False
             local = self.storage.uri().startswith("file:")
             for key in keys:
                 entry = self._entries.get(key)
@@ -127,6 +127,8 @@ class MergedLogCache:
     def add(self, key: str, file_group: tuple[str, str, str], logs: CachedLogs) -> None:
         """Keep the files of a slice. ``file_group``: the table's address, the partition and the file id."""
         with self._lock:
+            if not self._claimed:
+                self._claim()
             self._entries[key] = _Entry(logs, file_group, time.monotonic())
             self._latest[file_group] = key
 
@@ -149,6 +151,7 @@ class MergedLogCache:
     def _claim(self) -> None:
         """Write the name of this process into the folder."""
         self.storage.write(_OWNER, writer_name().encode())
+        self._claimed = True
 
     def remove_all(self) -> None:
         """Delete the folder."""

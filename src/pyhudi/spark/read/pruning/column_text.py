@@ -21,7 +21,7 @@ _COMPARISON = re.compile(r"\(([^\W\d]\w*) (<=>|<=|>=|=|<|>) (-?\d+|[^\W\d]\w*)\)
 _CALLED = re.compile(r"(<=>|<=|>=|=|<|>)\(([^\W\d]\w*), (-?\d+|[^\W\d]\w*|'[^'\\]*')\)")
 _CALLED_JOIN = re.compile(r"(and|or)\(")
 _JOINED = re.compile(r" (AND|OR) ")
-_WORDS = {"AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE"}
+_WORDS = {"AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "NAN", "INFINITY"}
 IsName: TypeAlias = Callable[[str], bool]
 
 

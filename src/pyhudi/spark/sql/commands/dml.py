@@ -20,7 +20,7 @@ from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.commands.static_partitions import matching_partitions, partition_values
+from pyhudi.spark.sql.commands.static_partitions import partition_values
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.queries.query_rewriting import prepare
 from pyhudi.spark.sql.session_config import session_options
@@ -78,11 +78,15 @@ def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Inser
     Raises:
         QueryError: It is not one partition that is given.
     """
-    spec = _named(statement.partition, own_schema(table), is_case_sensitive(spark))
-    fields = [field.name for field in TableHandle.at(table.location).config.partition_fields]
+    schema = own_schema(table)
+    spec = _named(statement.partition, schema, is_case_sensitive(spark))
+    handle = TableHandle.at(table.location, write_options(spark, table))
+    fields = [field.name for field in handle.config.partition_fields]
     if set(spec) != set(fields):
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
-    return bool(matching_partitions(spark, table, spec))
+    partition_values(spark, spec, schema)
+    path = _path(spark, handle.client(), handle.opts, schema, spec)
+    return path in handle.inspect.partitions()["partition"].to_pylist()
 
 
 def insert_rows(
@@ -210,6 +214,8 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
         assigned = {name: subqueries.shown(value) for name, value in statement.assigned.items()}
         where = None if statement.where is None else subqueries.shown(statement.where)
         plain = {unqualified(name, alias) or name: unqualified(value, alias) for name, value in assigned.items()}
+        if len(plain) < len(assigned):
+            raise QueryError(f"a column is assigned twice: {', '.join(assigned)}")
         condition = None if where is None else unqualified(where, alias)
         whole = subqueries.read_the_table
         if None in plain.values() or (where is not None and condition is None):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import DataType, IntegralType, StructType
 
 from pyhudi.errors import QueryError, SchemaMismatchError
+from pyhudi.keygen.partition_path_values import partition_texts
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_types import spark_schema
@@ -15,6 +20,7 @@ from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import PartitionSpec
+from pyhudi.table.config.table_config import TableConfig
 
 
 def partition_values(spark: SparkSession, spec: PartitionSpec, schema: StructType) -> Row:
@@ -48,7 +54,7 @@ def matching_partitions(spark: SparkSession, table: CatalogTable, spec: Partitio
     """Return the paths of the partitions with some values, or of all if none are given.
 
     Raises:
-        QueryError: The table is not partitioned by such a column, or a value is missing.
+        QueryError: The table is not partitioned by such a column, a value is missing, or paths do not have it.
         SchemaMismatchError: A value is not of the type of its column.
     """
     handle = TableHandle.at(table.location)
@@ -64,9 +70,29 @@ def matching_partitions(spark: SparkSession, table: CatalogTable, spec: Partitio
         return []
     keep = pa.chunked_array([pa.repeat(pa.scalar(True), known.num_rows)])
     for name, value in row.asDict().items():
-        same = pc.is_null(known[name]) if value is None else pc.equal(known[name], pa.scalar(value, known[name].type))
-        keep = pc.and_(keep, pc.fill_null(same, False))
+        if value is None:
+            same = _are_default(handle.config, known["partition"].to_pylist(), fields.index(name))
+        else:
+            same = pc.fill_null(pc.equal(known[name], _scalar(value, known[name].type, name)), False)
+        keep = pc.and_(keep, same)
     return list(known.filter(keep)["partition"].to_pylist())
+
+
+def _are_default(config: TableConfig, paths: Sequence[str], field: int) -> pa.BooleanArray:
+    """True where a path says that the value of a field is null; a path may also just not tell the value."""
+    texts = (partition_texts(config, path) for path in paths)
+    return pa.array([found is not None and found[field] is None for found in texts], pa.bool_())
+
+
+def _scalar(value: Any, kind: pa.DataType, name: str) -> pa.Scalar:
+    if isinstance(value, datetime) and pa.types.is_timestamp(kind) and kind.tz is not None:
+        value = value.astimezone(UTC)  # Spark gives times without a zone, in that of the process
+    if pa.types.is_string(kind) and not isinstance(value, str):
+        raise QueryError(
+            f"the partition paths of the column {name!r} are not its values but texts that the key generator makes of "
+            "them; drop such partitions by CALL drop_partition with their paths"
+        )
+    return pa.scalar(value, kind)
 
 
 def _cast(value: str, kind: DataType) -> str:
