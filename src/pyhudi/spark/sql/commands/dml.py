@@ -20,8 +20,8 @@ from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.commands.static_partitions import partition_values
-from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
+from pyhudi.spark.sql.commands.static_partitions import cast_text, partition_values
+from pyhudi.spark.sql.passthrough_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import prepare
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
@@ -149,9 +149,7 @@ def _path(
     spark: SparkSession, client: TableMetaClient, opts: Options, schema: StructType, partition: PartitionSpec
 ) -> str:
     """The partition path of static values."""
-    values = [
-        f"CAST({value} AS {type_text(schema[name].dataType)}) AS {quoted([name])}" for name, value in partition.items()
-    ]
+    values = [f"{cast_text(value, schema[name].dataType)} AS {quoted([name])}" for name, value in partition.items()]
     row = spark_sql(spark, f"SELECT {', '.join(values)}")
     spec = key_spec(client, opts)
     zone = jvm_zone(spark) if spec.timestamp is not None else "UTC"
@@ -194,7 +192,7 @@ def _aligned(
         kind = numbered.schema.fields[number].dataType
         values[name] = stored_as(F.col(f"_c{number}"), kind, schema[name].dataType, name)
     for name, value in static.items():
-        values[name] = F.expr(f"CAST({value} AS {type_text(schema[name].dataType)})")
+        values[name] = F.expr(cast_text(value, schema[name].dataType))
     for field in schema.fields:
         values.setdefault(field.name, F.lit(None).cast(field.dataType))
     return numbered.select(*(values[field.name].alias(field.name) for field in schema.fields))

@@ -37,7 +37,7 @@ def partition_values(spark: SparkSession, spec: PartitionSpec, schema: StructTyp
     """
     values = {name: str(value) for name, value in spec.items()}
     kinds = {name: schema[name].dataType for name in values}
-    texts = [f"{_cast(value, kinds[name])} AS {quoted([name])}" for name, value in values.items()]
+    texts = [f"{cast_text(value, kinds[name])} AS {quoted([name])}" for name, value in values.items()]
     fits = [_fits(value, kinds[name]) for name, value in values.items()]
     row = spark_sql(spark, f"SELECT {', '.join([*texts, *fits])}").first()
     assert row is not None
@@ -95,13 +95,14 @@ def _scalar(value: Any, kind: pa.DataType, name: str) -> pa.Scalar:
     return pa.scalar(value, kind)
 
 
-def _cast(value: str, kind: DataType) -> str:
+def cast_text(value: str | None, kind: DataType) -> str:
+    """Return SQL text that casts a value to the type of its column."""
     return f"CAST({value} AS {type_text(kind)})"
 
 
 def _fits(value: str, kind: DataType) -> str:
     """SQL condition: the cast of a value is neither a null that the value is not, nor an integer that has wrapped."""
-    cast = _cast(value, kind)
+    cast = cast_text(value, kind)
     fits = f"(({value}) IS NULL OR {cast} IS NOT NULL)"
     if isinstance(kind, IntegralType):
         exact = f"CAST({cast} AS DECIMAL(38, 18)) <=> CAST({value} AS DECIMAL(38, 18))"
