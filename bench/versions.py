@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.interop.oracle import Oracle
+from tests.interop.harness.oracle import Oracle
 from tests.tables import SCHEMA
 
 from pyhudi.hudi_table import HudiTable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.interop.oracle import Oracle
+from tests.interop.harness.oracle import Oracle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

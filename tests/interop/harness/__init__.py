@@ -1,0 +1,1 @@
+"""What the tests of Apache Hudi share: its processes, scenarios, states compared on both sides."""

@@ -1,0 +1,1 @@
+"""Indexes that both sides build, keep up and use."""

@@ -1,0 +1,1 @@
+"""The metadata table, written in turns."""

@@ -1,0 +1,1 @@
+"""Each side reads what the other one wrote."""

@@ -1,0 +1,1 @@
+"""Table services of one side on tables of the other."""

@@ -1,0 +1,113 @@
+"""Archives of layout 1 are the same, whoever writes them, and Apache Hudi reads ours."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.metadata.metadata_layout import metadata_layout
+from pyhudi.storage import open_storage
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archived_timeline import archive_files, read_history
+from pyhudi.timeline.archive.archiver import archive
+from pyhudi.timeline.commit_metadata import decode_commit
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
+from tests.interop.harness.in_turns import ARCHIVAL, OPTIONS, SIMPLE, rows, table
+from tests.interop.harness.oracle import Oracle
+from tests.unit.timeline.archive.test_archive_log import records
+
+WRITES = {
+    **OPTIONS,
+    **SIMPLE,
+    **ARCHIVAL,
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline": "true",
+    "hoodie.compact.inline.max.delta.commits": "2",
+}
+ARCHIVING = {**WRITES, "hoodie.archive.automatic": "true"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("oracle", ["0.15.0"], indirect=True)
+def test_an_archive_of_layout_1(oracle: Oracle, tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for n in range(9):
+        operation = "insert_overwrite_table" if n == 4 else "upsert"
+        found = table(rows(n, n + 12, n, f"v{n}"))
+        oracle.write(theirs, found, {**WRITES, "hoodie.datasource.write.operation": operation})
+        if n == 2:  # it seems to have failed, and is rolled back
+            max((theirs / ".hoodie").glob("*.deltacommit")).unlink()
+    shutil.copytree(theirs, ours)
+    for n in range(9, 14):
+        oracle.write(theirs, table(rows(n, n + 2, n, "archived")), ARCHIVING)
+    seen = set()
+    for layout in (LAYOUT_1, metadata_layout(6)):
+        meant = archived(theirs, layout)
+        storage = open_storage(ours, {})
+        active = ActiveTimeline.load(storage, layout)
+        gone = [i for i in active.timeline.completed() if (i.requested, i.action, "COMPLETED") in meant]
+        assert len(gone) > 2
+        archive(storage, active, gone)
+        made = archived(ours, layout)
+        assert made == {key: meant[key] for key in made}
+        assert {i.requested for i in gone} <= {key[0] for key in made}
+        seen |= {key[1:] for key in made}
+    assert {("deltacommit", "INFLIGHT"), ("compaction", "REQUESTED"), ("replacecommit", "COMPLETED")} <= seen
+    reads(oracle, ours)
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_upgraded_by_apache_hudi(oracle: Oracle, tmp_path: Path) -> None:
+    """An archive of ours becomes one of layout 2, which knows what was archived when."""
+    old = {**WRITES, "hoodie.metadata.enable": "false", "hoodie.compact.inline": "false"}
+    for n in range(4):
+        version = {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
+        oracle.write(tmp_path, table(rows(n, n + 12, n, f"v{n}")), old | version)
+    storage = open_storage(tmp_path, {})
+    # not everybody's archive of layout 1 is in the same folder
+    active = TableMetaClient.open(storage).active_timeline()
+    gone = list(active.timeline.completed())[:3]
+    content = {i.requested: active.commit_metadata(i) for i in gone}
+    archive(storage, active, gone)
+    completed = {key[0]: row["stateTransitionTime"] for key, row in archived(tmp_path, active.layout).items()}
+    oracle.write(tmp_path, table(rows(0, 3, 9, "after")), old)
+    assert TableMetaClient.open(storage).config.version == 9
+    found = {row["requested"]: row for row in read_history(storage, LAYOUT_2).to_pylist()}
+    assert {requested: row["completion"] for requested, row in found.items()} == completed
+    for requested, meant in content.items():
+        metadata = decode_commit(found[requested]["metadata"])
+        assert metadata.operation == meant.operation
+        assert metadata.stats["path"].equals(meant.stats["path"])
+
+
+def archived(path: Path, layout: Layout) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """The records of an archive by instant, action and state."""
+    storage = open_storage(path, {})
+    found = [row for file in archive_files(storage, layout) for block in records(storage, file) for row in block]
+    return {(row["commitTime"], row["actionType"], row["actionState"]): row for row in found}
+
+
+def reads(oracle: Oracle, path: Path) -> None:
+    """Apache Hudi lists the archived commits, and writes on."""
+    history = read_history(open_storage(path, {}), LAYOUT_1).to_pylist()
+    for row in history:
+        if row["action"] == "replacecommit":  # Apache Hudi would have cleaned before
+            replaced = decode_commit(row["metadata"]).replaced
+            assert replaced is not None
+            for file_id in replaced["file_id"].to_pylist():
+                for file in path.glob(f"*/*{file_id}*"):
+                    file.unlink()
+    told = oracle.sql(
+        f"CREATE TABLE archive_of_ours USING hudi LOCATION '{path}'",
+        "CALL show_archived_commits(table => 'archive_of_ours', limit => 100, start_ts => '0', end_ts => '9')",
+    )
+    oracle.sql("DROP TABLE archive_of_ours")
+    commits = {row["requested"] for row in history if row["action"] in ("commit", "deltacommit", "replacecommit")}
+    assert set(told["commit_time"].to_pylist()) == commits
+    alone = {"hoodie.metadata.enable": "false"}
+    oracle.write(path, table(rows(0, 30, 20, "after")), ARCHIVING | alone)
+    assert oracle.read(path, alone)["v"].to_pylist().count("after") == 30

@@ -1,0 +1,194 @@
+"""Cleaning, archival, rollback, savepoint and restore by each side on what the other one has left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.services.cleaning.cleaner import Cleaner
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.instant import Action, Instant, State
+from tests.cases import seldom
+from tests.interop.harness.in_turns import OPTIONS, SIMPLE, rows, table
+from tests.interop.harness.oracle import Oracle
+
+KEPT = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+WRITES = {
+    **OPTIONS,
+    **SIMPLE,
+    **KEPT,
+    # as release 0.15 calls it
+    "hoodie.cleaner.commits.retained": KEPT["hoodie.clean.commits.retained"],
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.compact.max.delta.commits": "4",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline": "true",
+    "hoodie.compact.inline.max.delta.commits": "2",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+METADATA = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+
+
+class Table:
+    """A table that Apache Hudi writes, and both sides look after; ``model`` is what it holds."""
+
+    def __init__(self, path: Path, oracle: Oracle) -> None:
+        self.path, self.oracle = path, oracle
+        self.model: dict[str, str] = {}
+        self.times = 0
+
+    def write(self, start: int, stop: int, **more: str) -> dict[str, str]:
+        """Let Apache Hudi write; returns what the table holds then. Dots of options are double underscores."""
+        self.times += 1
+        found = rows(start, stop, self.times, f"v{self.times}")
+        self.oracle.write(self.path, table(found), WRITES | {k.replace("__", "."): v for k, v in more.items()})
+        self.model |= {row[0]: row[4] for row in found}
+        return dict(self.model)
+
+    @property
+    def ours(self) -> HudiTable:
+        return HudiTable.for_path(str(self.path), {**KEPT, "hoodie.metadata.enable": "true"})
+
+    @property
+    def active(self) -> ActiveTimeline:
+        return TableMetaClient.open(str(self.path)).active_timeline()
+
+    def last(self, action: str) -> Instant:
+        found = self.active.timeline.completed().of_actions(action).last
+        assert found is not None
+        return found
+
+    def latest(self) -> str:
+        return self.active.timeline.completed().writes().by_completion()[-1].requested
+
+    def call(self, procedure: str) -> None:
+        """Let Apache Hudi run a procedure on the table, ``t``."""
+        name = f"t_{self.path.parent.name}".replace("-", "_")
+        self.oracle.sql(
+            f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{self.path}'",
+            "SET hoodie.embed.timeline.server=false",
+            f"CALL {procedure.replace('$', name)}",
+        )
+        self.oracle.sql(f"DROP TABLE {name}")
+
+    def check(self) -> None:
+        """Both sides see the model, with and without the metadata table, which lists what there is."""
+        for options in (METADATA, {"hoodie.metadata.enable": "false"}):
+            theirs = self.oracle.read(self.path, options)
+            assert dict(zip(theirs["id"].to_pylist(), theirs["v"].to_pylist(), strict=True)) == self.model
+            found = HudiTable.for_path(str(self.path), options).scan(columns=["id", "v"]).to_arrow()
+            assert dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == self.model
+        # rolled back log files of version 6 are known to one side only
+        problems = set(self.ours.validate_metadata()["problem"].to_pylist())
+        assert not problems - ({"not in the metadata table"} if self.active.layout.version < 2 else set())
+
+
+@pytest.fixture
+def both(oracle: Oracle, tmp_path: Path) -> Table:
+    found = Table(tmp_path / "table", oracle)
+    for n in range(5):
+        found.write(n, n + 12)
+    return found
+
+
+RELEASES = pytest.mark.parametrize("oracle", [seldom("0.15.0"), seldom("1.0.2"), "1.2.0"], indirect=True)
+
+
+@RELEASES
+def test_cleans(both: Table) -> None:
+    plan = both.ours.services.clean(dry_run=True)
+    assert len(both.ours.services.clean().instants) == 1
+    both.check()
+    # they go on after our clean, and clean by themselves
+    for n in range(3):
+        both.write(n, n + 5)
+    both.write(2, 4, hoodie__clean__automatic="true")
+    theirs = both.last(Action.CLEAN)
+    record = both.active.completed_record(theirs)
+    assert record["earliestCommitToRetain"] > plan.earliest_instant
+    both.check()
+    # theirs has died before it was inflight; we take it up
+    active = both.active
+    for state in active.states(theirs):
+        if state.state is not State.REQUESTED:
+            active.delete(state)
+    assert both.ours.services.clean().instants == (theirs.requested,)
+    again = both.active.completed_record(both.last(Action.CLEAN))
+    for name in ("earliestCommitToRetain", "totalFilesDeleted", "lastCompletedCommitTimestamp"):
+        assert again[name] == record[name]
+    both.check()
+    # ours has died; they take it up
+    for n in range(3):
+        both.write(n, n + 5)
+    client, opts = TableMetaClient.open(str(both.path)), Options.parse({**KEPT, "hoodie.metadata.enable": "true"})
+    cleaner = Cleaner(client, opts, LOCAL)
+    mine = cleaner._schedule(PinnedTable.of(client), cleaner.plan(), only_if_due=False)
+    assert mine is not None
+    both.write(1, 6, hoodie__clean__automatic="true")
+    assert (found := both.active.timeline.find(mine.instant or "", Action.CLEAN)) is not None
+    assert found.is_completed
+    assert not {p for p in mine.paths().to_pylist() if (both.path / p).exists()}
+    both.check()
+
+
+@pytest.mark.slow
+@RELEASES
+def test_archives(both: Table) -> None:
+    both.ours.services.clean()
+    result = both.ours.services.archive()
+    assert result
+    both.check()
+    for n in range(4):
+        both.write(n, n + 4, hoodie__archive__automatic="true", hoodie__clean__automatic="true")
+    both.check()
+    archived = read_history(both.active.storage, both.active.layout)["requested"].to_pylist()
+    assert set(result.instants) <= set(archived)
+    assert not set(archived) & {i.requested for i in both.active.timeline}
+    assert both.ours.services.archive().instants or len(archived) > len(result.instants)
+    both.check()
+
+
+@RELEASES
+def test_savepoints_and_restores(both: Table) -> None:
+    # ours, restored by them
+    saved = dict(both.model)
+    instant = both.latest()
+    both.ours.services.savepoint(instant)
+    for n in range(3):
+        both.write(n, n + 20)
+    both.call(f"rollback_to_savepoint(table => '$', instant_time => '{instant}')")
+    both.model = saved
+    both.check()
+    both.write(3, 6)
+    both.check()
+    # theirs, restored by us
+    saved, instant = dict(both.model), both.latest()
+    both.call(f"create_savepoint(table => '$', commit_time => '{instant}')")
+    assert instant in both.ours.services.savepoints()["instant"].to_pylist()
+    for n in range(3):
+        both.write(n, n + 20)
+    both.ours.services.restore(instant)
+    both.model = saved
+    both.check()
+    both.write(5, 9)
+    both.check()
+
+
+@RELEASES
+def test_rollbacks(both: Table) -> None:
+    before = dict(both.model)
+    both.write(0, 4, hoodie__compact__inline="false")
+    both.ours.services.rollback()
+    both.model = before
+    both.check()
+    both.write(2, 6, hoodie__compact__inline="false")
+    both.check()

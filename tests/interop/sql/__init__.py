@@ -1,0 +1,1 @@
+"""SQL statements on both sides, and a Hive metastore that both use."""

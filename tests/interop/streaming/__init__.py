@@ -1,0 +1,1 @@
+"""Streams of both sides on one table."""

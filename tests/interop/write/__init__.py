@@ -1,0 +1,1 @@
+"""Writes of one side go on with tables of the other."""

@@ -1,0 +1,1 @@
+"""How work reaches executors."""

@@ -1,0 +1,60 @@
+"""The bloom index with its filters and key ranges in the metadata table."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.keygen import KeySpec
+from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
+from pyhudi.spark.lookup.bloom_filter_sources import FilterSource, StoredFilters, metadata_of, stored_ranges
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_system_view import FileSystemView
+from tests.spark.model import Steps, batch, by_event_time
+
+BLOOM = {
+    "hoodie__index__type": "BLOOM",
+    "hoodie__bloom__index__use__metadata": True,
+    "hoodie__metadata__index__bloom__filter__enable": True,
+}
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_keys_are_found_by_the_metadata_table(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+    path = tmp_path / "table"
+    options_of = partial(by_event_time, table_type=table_type, **BLOOM)
+    step = Steps(spark, path, options_of)
+    step("upsert", batch(0, 60, 10, "first"))
+    step("upsert", [*batch(0, 5, 9, "old"), *batch(10, 20, 11, "new"), *batch(60, 70, 1, "\uffee, too")])
+    step("delete", batch(0, 3, 0, ""))
+    step("upsert", batch(0, 80, 12, "all"), hoodie__bloom__index__prune__by__ranges=False)
+
+    client = TableMetaClient.open(str(path))
+    given = Options.parse({key.replace("__", "."): value for key, value in BLOOM.items()})
+    lookup = KeyLookup(client, KeySpec.from_config(client.config, given), client.config.merging, given)
+    files = BaseFiles.of(FileSystemView.load(client, client.active_timeline().timeline).latest_slices(), None)
+    table = metadata_of(lookup)
+    assert table is not None
+    ranges = stored_ranges(table, files)
+    assert ranges is not None
+    stored, footers = FilterSource.of(lookup, files, table).open(), FilterSource.of(lookup, files, None).open()
+    assert isinstance(stored, StoredFilters)
+    numbers = files.table["file_no"].to_pylist()
+    stored.expect(numbers)
+    keys = pa.array([f"k{i:03d}" for i in range(200)])
+    for number, least, most in zip(numbers, *(r.to_pylist() for r in ranges), strict=True):
+        mine = footers.of(number)
+        found = stored.of(number)
+        assert mine is not None
+        assert found is not None
+        passed = found.might_contain(keys)
+        assert passed.equals(mine.might_contain(keys))
+        real = keys.filter(passed).to_pylist()
+        assert (least, most) == (real[0], real[-1])
+    off = lookup.opts.merged({options.BLOOM_USE_METADATA.key: False})
+    assert metadata_of(KeyLookup(client, lookup.spec, lookup.merging, off)) is None

@@ -1,0 +1,1 @@
+"""Table services on Spark."""

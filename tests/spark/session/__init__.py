@@ -1,0 +1,1 @@
+"""Sessions, `activate`, the data source, Spark Connect, and the programs and statements of the documentation."""

@@ -1,0 +1,130 @@
+"""Job of :mod:`tests.spark.session.test_remote`: tables written and read where this process, the driver and the
+executors share no memory. ``cluster``: executors in a separate JVM; ``connect``: the driver in another process, too."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from bench.jars import class_path
+from pyspark.sql import DataFrame, SparkSession
+
+import pyhudi
+from pyhudi.spark.java_runtime import ensure_java
+from pyhudi.spark.session import configure_spark
+from tests.sessions import SMALL
+
+SETTINGS = {**SMALL, "spark.sql.shuffle.partitions": "2"}
+_UP = "the server is up"
+
+
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+RECORDS = {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+BLOOM = {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.metadata.index.bloom.filter.enable": "true"}
+TABLES: dict[str, dict[str, str]] = {
+    "COPY_ON_WRITE": BLOOM,
+    "MERGE_ON_READ": {},
+    "MERGE_ON_READ hive": HIVE | RECORDS,
+    "MERGE_ON_READ buckets": BUCKETS,
+}
+
+
+def run(spark: SparkSession, folder: Path) -> list[Any]:
+    """Return the results of queries of tables of many kinds after an upsert and a delete; again after compaction, and
+    through `HudiTable`."""
+    pyhudi.activate(spark)
+    answers = []
+    for name, options in TABLES.items():
+        path = str(folder / name)
+        _write(spark, path, {**options, "hoodie.datasource.write.table.type": name.split()[0]})
+        answers.append(_found(spark.read.format("hudi").load(path).where("p = '3' or p = '4'")))
+        table = pyhudi.HudiTable.for_path(path)
+        if name.startswith("MERGE_ON_READ"):
+            table.services.compact(spark=spark)
+        answers.append(_found(table.scan([("p", "in", ["3", "4"])]).to_spark(spark)))
+    return answers
+
+
+def _found(rows: DataFrame) -> list[Any]:
+    return [list(row) for row in rows.select("id", "v").orderBy("id").collect()]
+
+
+def _write(spark: SparkSession, path: str, options: dict[str, str]) -> None:
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p",
+        **options,
+    }
+    rows = spark.range(40).selectExpr("id", "cast(id % 5 as string) as p", "id * 2 as v")
+    changed = rows.where("id % 7 = 0").withColumn("v", -rows["v"])
+    for operation, batch in (("upsert", rows), ("upsert", changed), ("delete", rows.where("id = 13"))):
+        batch.write.format("hudi").options(**options).option("hoodie.datasource.write.operation", operation).mode(
+            "append"
+        ).save(path)
+
+
+@contextmanager
+def cluster() -> Iterator[SparkSession]:
+    """Return a session whose executor is another process."""
+    builder = configure_spark(SparkSession.builder.master("local-cluster[1,2,1024]"))
+    executors = {"spark.executor.extraJavaOptions": SMALL["spark.driver.extraJavaOptions"]}
+    spark = _built(builder, SETTINGS | executors)
+    yield spark
+    spark.stop()
+
+
+@contextmanager
+def connect() -> Iterator[SparkSession]:
+    """Return a session of Spark Connect, whose server is another process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "tests.spark.session.remote_job", "serve", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        if not any(line.strip() == _UP for line in server.stdout):
+            raise RuntimeError(f"the server of Spark Connect ended: {server.wait()}")
+        try:
+            yield configure_spark(SparkSession.builder.remote(f"sc://127.0.0.1:{port}")).getOrCreate()
+        finally:
+            server.terminate()
+
+
+def serve(port: int) -> None:
+    """Run the server of Spark Connect until this process is terminated."""
+    settings = SETTINGS | {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    if pyspark.__version__.startswith("3."):  # later versions include it
+        settings["spark.driver.extraClassPath"] = class_path("connect-3.5.7")
+    _built(SparkSession.builder.master("local[2]"), settings)
+    print(_UP, flush=True)
+    while True:
+        time.sleep(60)
+
+
+def _built(builder: Any, settings: dict[str, str]) -> SparkSession:
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark: SparkSession = builder.getOrCreate()
+    return spark
+
+
+if __name__ == "__main__":
+    ensure_java()
+    what, argument = sys.argv[1:]
+    if what == "serve":
+        serve(int(argument))
+    with {"cluster": cluster, "connect": connect}[what]() as session:
+        print(json.dumps(run(session, Path(argument))))

@@ -1,0 +1,124 @@
+"""``format("hudi")`` goes to pyhudi, other formats do not notice."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+
+import pyhudi
+from pyhudi.errors import InvalidOptionError, NotAHudiTableError, QueryError, UnknownOptionWarning
+from tests.tables import HandMadeTable, at
+
+
+@pytest.fixture(autouse=True)
+def _active(spark):
+    pyhudi.activate(spark)
+    yield
+    pyhudi.deactivate()
+
+
+@pytest.fixture
+def table(tmp_path) -> HandMadeTable:
+    made = HandMadeTable(tmp_path / "t")
+    made.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}]}, done=12)
+    made.write(20, {("a", "f1"): [{"id": "1", "p": "a", "v": 2}]}, done=22)
+    return made
+
+
+@pytest.fixture
+def written(monkeypatch) -> list[tuple]:
+    """What the writer is called with, instead of writing."""
+    calls: list[tuple] = []
+    monkeypatch.setattr(
+        "pyhudi.spark.write.dataframe_writer.write",
+        lambda df, path, options, mode: calls.append((df, path, options, mode)),
+    )
+    return calls
+
+
+@pytest.mark.parametrize("name", ["hudi", "org.apache.hudi", "HUDI"])
+def test_a_table_is_loaded_by_its_format(spark, table, name):
+    assert spark.read.format(name).load(str(table.root)).count() == 1
+    assert spark.read.load(str(table.root), format=name).count() == 1
+    assert spark.read.option("path", str(table.root)).format(name).load().count() == 1
+
+
+def test_options_come_in_every_way(spark, table):
+    reader = spark.read.option("as.of.instant", at(10)).format("hudi")
+    assert reader.load(str(table.root)).first()["v"] == 1
+    assert spark.read.format("hudi").options(**{"as.of.instant": at(20)}).load(str(table.root)).first()["v"] == 2
+    assert spark.read.format("hudi").load(str(table.root), **{"as.of.instant": at(10)}).first()["v"] == 1
+    incremental = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": at(22)}
+    assert spark.read.format("hudi").options(**incremental).load(str(table.root)).count() == 0
+
+
+def test_one_reader_can_load_again(spark, table):
+    reader = spark.read.format("hudi")
+    assert reader.load(str(table.root)).first()["v"] == 2
+    assert reader.option("as.of.instant", at(10)).load(str(table.root)).first()["v"] == 1
+
+
+def test_errors_are_ours(spark, table, tmp_path):
+    with pytest.raises(NotAHudiTableError, match="nothing"):
+        spark.read.format("hudi").load(str(tmp_path / "nothing"))
+    with pytest.raises(NotAHudiTableError, match=f"typo.*in the table above it at '{table.root}'"):
+        spark.read.format("hudi").load(f"{table.root}/typo")
+    with pytest.raises(QueryError, match="requires the path"):
+        spark.read.format("hudi").load()
+    with pytest.raises(QueryError, match="columns of a Hudi table cannot be set"):
+        spark.read.format("hudi").schema("id string").load(str(table.root))
+    with pytest.raises(InvalidOptionError, match="bogus"):
+        spark.read.format("hudi").option("hoodie.datasource.query.type", "bogus").load(str(table.root))
+    with pytest.warns(UnknownOptionWarning, match=r"query\.type"):
+        spark.read.format("hudi").option("hoodie.datasource.querry.type", "snapshot").load(str(table.root))
+
+
+def test_a_frame_is_saved_by_its_format(spark, written):
+    frame = spark.range(3)
+    frame.write.format("hudi").option("hoodie.table.name", "t").options(a=1, b=True).mode("append").save("/x")
+    frame.write.save("/y", format="hudi", mode="overwrite", partitionBy=["p", "q"], c="d")
+    frame.write.format("hudi").partitionBy("p").save("/z")
+    frame.write.format("org.apache.hudi").partitionBy(["p"]).option("path", "/w").mode("ignore").save()
+    field = "hoodie.datasource.write.partitionpath.field"
+    assert [call[1:] for call in written] == [
+        ("/x", {"hoodie.table.name": "t", "a": "1", "b": "true"}, "append"),
+        ("/y", {"c": "d", field: "p,q"}, "overwrite"),
+        ("/z", {field: "p"}, "errorifexists"),
+        ("/w", {field: "p"}, "ignore"),
+    ]
+    assert all(isinstance(call[0], DataFrame) and call[0].count() == 3 for call in written)
+
+
+def test_partition_fields_given_as_an_option_win(spark, written):
+    field = "hoodie.datasource.write.partitionpath.field"
+    spark.range(1).write.format("hudi").option(field, "x:simple").partitionBy("y").save("/t")
+    assert written[0][2] == {field: "x:simple"}
+
+
+def test_other_formats_do_not_notice(spark, tmp_path, written):
+    spark.range(5).selectExpr("id", "id v").write.partitionBy("id").mode("overwrite").parquet(str(tmp_path / "p"))
+    spark.range(5).write.format("json").option("compression", "none").save(str(tmp_path / "j"))
+    assert spark.read.parquet(str(tmp_path / "p")).count() == 5
+    assert spark.read.format("json").schema("id long").load(str(tmp_path / "j")).count() == 5
+    assert spark.read.load(str(tmp_path / "j"), format="json").count() == 5
+    assert written == []
+
+
+def test_activation_is_idempotent_and_reversible(spark, table):
+    pyhudi.activate(spark)
+    assert pyhudi.activate(spark) is spark
+    wrapped = DataFrameReader.load
+    pyhudi.deactivate()
+    assert DataFrameReader.load is not wrapped
+    assert "_pyhudi" not in DataFrameWriter.save.__qualname__
+    assert not hasattr(spark.read, "_pyhudi_state")
+    assert isinstance(SparkSession.__dict__["read"], property)
+    if spark.version.startswith("3."):
+        with pytest.raises(Exception, match=r"(?i)hudi"):
+            spark.read.format("hudi").load(str(table.root))
+    else:  # by the Python data source, whose columns come from no wrapped method
+        assert spark.read.format("hudi").load(str(table.root)).count() == 1
+    pyhudi.deactivate()
+    pyhudi.activate()
+    assert spark.read.format("hudi").load(str(table.root)).count() == 1

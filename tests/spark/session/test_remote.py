@@ -1,0 +1,25 @@
+"""Executors and drivers that share nothing with the process that asks: what they need to know must be sent to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cases import seldom
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize("where", [seldom("cluster"), "connect"])
+def test_tables_are_written_and_read(where, tmp_path):
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    job = [sys.executable, "-m", "tests.spark.session.remote_job", where, str(tmp_path)]
+    done = subprocess.run(job, capture_output=True, text=True, cwd=ROOT, env=env)
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows = [[i, -2 * i if i % 7 == 0 else 2 * i] for i in range(40) if i % 5 in (3, 4) and i != 13]
+    assert json.loads(done.stdout.splitlines()[-1]) == [rows] * 8

@@ -1,0 +1,421 @@
+"""SQL, and tables by name, on Spark."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+import pyhudi
+from pyhudi import HudiTable
+from pyhudi.errors import (
+    AmbiguousMergeError,
+    ConfigError,
+    ConflictError,
+    NotAHudiTableError,
+    QueryError,
+    SchemaMismatchError,
+    SqlSyntaxError,
+    TableConfigConflictError,
+    TableExistsError,
+    UnsupportedTableError,
+)
+from tests.cases import seldom
+
+pytest.importorskip("sqlglot")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def active(spark):
+    pyhudi.activate(spark)
+    yield
+    pyhudi.deactivate()
+
+
+@pytest.fixture(autouse=True)
+def database(spark):
+    spark.sql("CREATE DATABASE IF NOT EXISTS shop")
+    spark.sql("USE shop")
+    yield "shop"
+    for table in spark.catalog.listTables():
+        if table.isTemporary:
+            spark.catalog.dropTempView(table.name)
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE shop CASCADE")
+
+
+def rows(spark, query):
+    return sorted(tuple(row) for row in spark.sql(query).collect())
+
+
+RIDES = (
+    "CREATE TABLE rides (id INT, name STRING COMMENT 'who', fare BIGINT, city STRING) USING hudi "
+    "TBLPROPERTIES (primaryKey = 'id', type = '{}') PARTITIONED BY (city)"
+)
+ALL = "SELECT id, name, fare, city FROM rides"
+
+
+@pytest.mark.parametrize("kind", ["cow", seldom("mor")])
+def test_the_life_of_a_table(spark, kind):
+    spark.sql(RIDES.format(kind))
+    assert spark.sql("SELECT * FROM rides").count() == 0
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Oslo'), (3, 'c', 30, 'Bergen')")
+    spark.sql("INSERT INTO rides PARTITION (city = 'Moss') SELECT 4, 'd', 40")
+    spark.sql("INSERT INTO shop.rides (city, id) VALUES ('Moss', 5)")
+    assert rows(spark, ALL)[3:] == [(4, "d", 40, "Moss"), (5, None, None, "Moss")]
+    spark.sql("UPDATE rides SET fare = rides.fare + 1, name = concat(name, '!') WHERE rides.id < 3")
+    spark.sql("DELETE FROM rides AS r WHERE r.id IN (SELECT max(id) FROM rides)")
+    assert rows(spark, ALL) == [
+        (1, "a!", 11, "Oslo"),
+        (2, "b!", 21, "Oslo"),
+        (3, "c", 30, "Bergen"),
+        (4, "d", 40, "Moss"),
+    ]
+    spark.sql(
+        """MERGE INTO rides t USING (SELECT * FROM VALUES (1, 100), (3, 0), (9, 90) AS v(id, fare)) s ON t.id = s.id
+        WHEN MATCHED AND s.fare = 0 THEN DELETE
+        WHEN MATCHED THEN UPDATE SET t.fare = s.fare
+        WHEN NOT MATCHED THEN INSERT (id, name, fare, city) VALUES (s.id, 'new', s.fare, 'Bodø')"""
+    )
+    spark.sql("MERGE INTO rides USING rides AS s ON rides.id = s.id AND s.id = 1 WHEN MATCHED THEN UPDATE SET *")
+    after = [(1, "a!", 100, "Oslo"), (2, "b!", 21, "Oslo"), (4, "d", 40, "Moss"), (9, "new", 90, "Bodø")]
+    assert rows(spark, ALL) == after
+    # time travel, by the instants of the table
+    table = HudiTable.for_path(spark.sql("SHOW TBLPROPERTIES rides ('path')").first()["value"])
+    instants = [row["requested"] for row in table.history().to_pylist() if row["operation"] != "COMPACT"]
+    assert rows(spark, f"SELECT count(*) FROM rides TIMESTAMP AS OF '{instants[-1]}'") == [(3,)]
+    assert rows(spark, f"SELECT max(o.id) FROM rides VERSION AS OF {instants[-2]} o JOIN rides r USING (id)") == [(4,)]
+    # overwriting
+    spark.sql("INSERT OVERWRITE rides PARTITION (city = 'Oslo') SELECT 11, 'o', 1")
+    spark.sql("INSERT OVERWRITE TABLE rides PARTITION (city) SELECT 12, 'm', 1, 'Moss'")
+    assert rows(spark, ALL) == [(9, "new", 90, "Bodø"), (11, "o", 1, "Oslo"), (12, "m", 1, "Moss")]
+    assert rows(spark, "SHOW PARTITIONS rides")[-1] == ("city=Oslo",)
+    spark.sql("ALTER TABLE rides DROP PARTITION (city = 'Oslo')")
+    spark.sql("ALTER TABLE rides ADD COLUMNS (tip DOUBLE COMMENT 'more')")
+    assert spark.table("rides").columns[-5:] == ["id", "name", "fare", "tip", "city"]
+    spark.sql("INSERT INTO rides VALUES (13, 'x', 1, 0.5, 'Oslo')")
+    assert rows(spark, "SELECT id, tip FROM rides WHERE city = 'Oslo'") == [(13, 0.5)]
+    spark.sql("ALTER TABLE rides RENAME TO trips")
+    assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["trips"]
+    assert table.validate_metadata().num_rows == 0  # its name has changed, too
+    [(partition,), *_] = rows_of(spark, "CALL show_metadata_table_partitions('trips')")
+    assert rows_of(spark, f"CALL show_metadata_table_files(table => 'trips', partition => '{partition}')")
+    spark.sql("TRUNCATE TABLE trips")
+    assert spark.table("shop.trips").count() == 0
+    assert spark.sql("CALL show_commits(table => 'trips', limit => 2)").count() == 2
+    assert spark.sql("CALL show_timeline('shop.trips')").first()["state"] == "COMPLETED"
+    spark.sql("DROP TABLE trips PURGE")
+    assert not spark.catalog.tableExists("trips")
+    assert not HudiTable.exists(table._path)
+
+
+def test_what_is_shown(spark):
+    spark.sql(RIDES.format("mor") + " COMMENT 'of people'")
+    assert [tuple(r) for r in spark.sql("DESCRIBE rides").collect()][5:8] == [
+        ("id", "int", None),
+        ("name", "string", "who"),
+        ("fare", "bigint", None),
+    ]
+    assert ("Provider", "hudi", "") in rows_of(spark, "DESC EXTENDED rides")
+    assert ("data_type", "bigint") in rows_of(spark, "DESCRIBE TABLE rides fare")
+    properties = dict(rows_of(spark, "SHOW TBLPROPERTIES rides"))
+    assert properties["primaryKey"] == "id"
+    assert properties["type"] == "mor"
+    spark.sql("ALTER TABLE rides SET TBLPROPERTIES ('hoodie.keep.max.commits' = '77', note = 'it\\'s')")
+    spark.sql("ALTER TABLE rides UNSET TBLPROPERTIES ('note')")
+    assert dict(rows_of(spark, "SHOW TBLPROPERTIES rides"))["hoodie.keep.max.commits"] == "77"
+    made = spark.sql("SHOW CREATE TABLE rides").first()[0]
+    assert "USING hudi" in made
+    assert "PARTITIONED BY (city)" in made
+    assert [c.name for c in spark.catalog.listColumns("rides")][-1] == "city"
+    assert dict(rows_of(spark, "CALL show_table_properties('rides', limit => 100)"))["hoodie.table.name"] == "rides"
+    one = "CALL show_table_properties(table => 'rides', limit => 100, filter => \"key = 'hoodie.table.name'\")"
+    assert rows_of(spark, one) == [("hoodie.table.name", "rides")]
+    # what was shown makes the same table
+    spark.sql("CREATE TABLE copied LIKE rides USING hudi")
+    assert dict(rows_of(spark, "SHOW TBLPROPERTIES copied"))["type"] == "mor"
+
+
+def rows_of(spark, query):
+    return [tuple(row) for row in spark.sql(query).collect()]
+
+
+def test_a_session_without_pyhudi_gets_an_error(spark):
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
+    spark.sql("CREATE TEMP VIEW cheap AS SELECT id FROM rides")
+    spark.catalog.dropTempView("cheap")
+    spark.sql("CREATE VIEW cheap AS SELECT * FROM rides WHERE fare < 20")
+    assert rows(spark, "SELECT id FROM cheap") == [(1,)]
+    pyhudi.deactivate()
+    try:
+        for query in (
+            "SELECT * FROM rides",
+            "SELECT count(*) FROM rides",
+            "SELECT 1 FROM rides",
+            "SELECT * FROM rides WHERE id = 1 AND city = 'Oslo'",
+            "SELECT EXISTS (SELECT 1 FROM rides)",
+            "SELECT id FROM cheap",
+            "SELECT * FROM (VALUES (1)) AS v(id) LEFT ANTI JOIN rides USING (id)",
+        ):
+            with pytest.raises(Exception, match=r"pyhudi\.activate"):
+                spark.sql(query).collect()
+        for statement in ("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')", "TRUNCATE TABLE rides"):
+            with pytest.raises(Exception, match=r"(?i)view"):
+                spark.sql(statement)
+        if spark.version < "4.3":
+            with pytest.raises(Exception, match=r"(?i)view"):
+                spark.sql("DROP TABLE rides")
+        else:
+            spark.sql("DROP TABLE rides")  # of a view takes its name away
+    finally:
+        pyhudi.activate(spark)
+    if not spark.catalog.tableExists("rides"):
+        place = f"{spark.conf.get('spark.sql.warehouse.dir')}/shop.db/rides"
+        spark.sql(f"CREATE TABLE rides USING hudi LOCATION '{place}'")
+    assert rows(spark, "SELECT id FROM cheap") == [(1,)]
+
+
+def test_names_everywhere_and_always_the_newest_rows(spark, tmp_path):
+    frame = spark.createDataFrame([(1, "Oslo", 1.0)], "id int, city string, fare double")
+    options = {"hoodie.datasource.write.recordkey.field": "id"}
+    frame.write.format("hudi").options(**options).partitionBy("city").saveAsTable("a")
+    spark.sql("CREATE TEMP VIEW cheap AS SELECT id, fare FROM a WHERE fare < 10")
+    spark.sql("CREATE TABLE plain USING parquet AS SELECT id, fare FROM a")
+    for number in (2, 3):
+        frame.selectExpr(f"{number} id", "fare", "city").write.mode("append").saveAsTable("a")
+        assert rows(spark, "SELECT max(id) FROM a") == [(number,)]
+        assert spark.table("cheap").count() == number
+        assert rows(spark, "WITH a AS (SELECT * FROM shop.a) SELECT count(shop.a.id) FROM shop.a") == [(number,)]
+        assert spark.read.table("shop.a").count() == number
+    frame.selectExpr("4 id", "2.5 fare", "'Moss' city").write.insertInto("a")
+    frame.selectExpr("5 id", "'Moss' city", "3.5 fare").writeTo("a").append()
+    frame.selectExpr("6 id", "'Moss' city", "3.5 fare").writeTo("a").overwritePartitions()
+    assert rows(spark, "SELECT id, city FROM a")[-1] == (6, "Moss")
+    assert spark.table("a").count() == 4
+    frame.writeTo("b").using("hudi").tableProperty("primaryKey", "id").partitionedBy("city").create()
+    with pytest.raises(TableExistsError):
+        frame.writeTo("b").create()
+    frame.selectExpr("9 id", "city", "fare").writeTo("b").createOrReplace()
+    assert rows(spark, "SELECT a.id, b.id FROM shop.a JOIN b ON a.id = b.id - 8") == [(1, 9)]
+    spark.sql("INSERT INTO plain SELECT id, fare FROM b")
+    assert spark.table("plain").count() == 2
+    # external: an existing table keeps its files when it is dropped
+    path = str(tmp_path / "external")
+    shutil.copytree(spark.sql("SHOW TBLPROPERTIES b ('path')").first()["value"].removeprefix("file:"), path)
+    spark.sql(f"CREATE TABLE c USING hudi LOCATION '{path}'")
+    assert rows(spark, "SELECT id FROM c") == [(9,)]
+    assert rows(spark, f"SELECT id FROM hudi.`{path}`") == [(9,)]
+    spark.sql("DROP TABLE c")
+    assert HudiTable.exists(path)
+    with pytest.raises(TableConfigConflictError):
+        spark.sql(f"CREATE TABLE c USING hudi TBLPROPERTIES (primaryKey = 'city') LOCATION '{path}'")
+    spark.sql("CREATE TABLE d USING hudi PARTITIONED BY (day) AS SELECT 1 AS id, date'2024-01-05' AS day")
+    assert rows(spark, "SELECT id, day FROM d") == [(1, date(2024, 1, 5))]
+    assert rows(spark, "SHOW PARTITIONS d") == [("day=2024-01-05",)]
+    spark.sql("CREATE OR REPLACE TABLE d USING hudi AS SELECT id + 1 AS id FROM d")
+    assert rows(spark, "SELECT id FROM d") == [(2,)]
+    # a name that is another table's now
+    spark.sql("DROP TABLE d")
+    spark.sql("CREATE TABLE d USING parquet AS SELECT 3 AS id")
+    assert rows(spark, "SELECT id FROM d") == [(3,)]
+
+
+def test_indexes_functions_and_settings(spark):
+    spark.sql(RIDES.format("cow"))
+    spark.sql("SET hoodie.spark.sql.insert.into.operation=bulk_insert")
+    try:
+        spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Moss')")
+    finally:
+        spark.sql("RESET hoodie.spark.sql.insert.into.operation")
+    timeline = spark.sql("SELECT * FROM hudi_query_timeline('rides')").first()
+    assert timeline["Total_Records_Written"] == 2
+    files = HudiTable.for_path(spark.sql("SHOW TBLPROPERTIES rides ('path')").first()["value"])
+    assert files.history()["operation"].to_pylist() == ["BULK_INSERT"]
+    spark.sql("CREATE INDEX record_index ON rides (id)")
+    spark.sql("CREATE INDEX by_name ON rides (name)")
+    shown = {row.index_name for row in spark.sql("SHOW INDEXES FROM rides").collect()}
+    assert {"column_stats", "record_index"} <= shown
+    assert any("by_name" in name for name in shown)
+    spark.sql("REFRESH INDEX by_name ON rides")
+    spark.sql("DROP INDEX by_name ON rides")
+    assert rows(spark, "SELECT id FROM hudi_table_changes('rides', 'latest_state', 'earliest') c WHERE c.id > 1") == [
+        (2,)
+    ]
+    assert spark.sql("SELECT * FROM hudi_filesystem_view('rides')").count() == 2
+    places = rows(spark, "SELECT key, recordIndexMetadata.partitionName FROM hudi_metadata('rides') WHERE type = 5")
+    assert sorted(places) == [("1", "city=Oslo"), ("2", "city=Moss")]
+
+
+def test_what_is_refused(spark):
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
+    refused = {
+        "INSERT INTO rides VALUES (1, 'a')": SchemaMismatchError,
+        "INSERT INTO rides (id, nme) VALUES (1, 'a')": SchemaMismatchError,
+        "INSERT INTO rides VALUES ('one', 'a', 10, 'Oslo')": SchemaMismatchError,
+        "UPDATE rides SET id = 2": ConfigError,
+        "UPDATE rides SET": SqlSyntaxError,
+        "MERGE INTO rides USING (SELECT 1 id UNION ALL SELECT 1) s ON rides.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET fare = 1": AmbiguousMergeError,
+        "ALTER TABLE rides DROP COLUMN fare": UnsupportedTableError,
+        "ALTER TABLE rides ADD COLUMNS (x INT FIRST)": UnsupportedTableError,
+        "ALTER TABLE rides SET TBLPROPERTIES (primaryKey = 'name')": TableConfigConflictError,
+        "CREATE TABLE rides (id INT) USING hudi": TableExistsError,
+        "CREATE TABLE other USING hudi": QueryError,
+        "CREATE INDEX i ON nowhere (a)": NotAHudiTableError,
+        "CALL show_comits('rides')": QueryError,
+        "CALL show_commits(tabel => 'rides')": QueryError,
+        "CALL hive_sync('rides')": UnsupportedTableError,
+        "CALL show_invalid_parquet(path => 'x', needDelete => true)": NotAHudiTableError,
+        "CALL run_ttl(table => 'rides', ttl_policy => 'KEEP_BY_MOON')": ConfigError,
+        "CALL show_commits('rides; DROP TABLE rides')": QueryError,
+    }
+    for statement, error in refused.items():
+        with pytest.raises(error):
+            spark.sql(statement)
+    assert rows(spark, ALL) == [(1, "a", 10, "Oslo")]
+    assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["rides"]
+
+
+def test_the_guide_runs(spark):
+    text = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
+    blocks = [part.partition("```")[0] for part in text.split("```python\n")[1:]]
+    assert len(blocks) == 3
+    names = {"spark": spark}
+    for block in blocks:
+        exec(compile(block, "docs/sql.md", "exec"), names)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE rides SET fare = (SELECT max(fare) + 1 FROM rides) WHERE id = 1",
+        "MERGE INTO rides t USING (SELECT id, (SELECT max(fare) + 1 FROM newest) AS f FROM rides WHERE id = 1) s "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET fare = s.f",
+    ],
+)
+def test_a_statement_that_reads_its_table_is_serializable(spark, monkeypatch, statement):
+    """Another writer changes a row that only the subquery reads: the statement is tried again, and reads it anew."""
+    from pyhudi.spark.dml import merge_builder, update
+
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Bergen')")
+    spark.sql("CREATE TEMPORARY VIEW shown AS SELECT * FROM rides")
+    spark.sql("CREATE TEMPORARY VIEW newest AS SELECT * FROM shown")
+    real, other = update.write_changes, ["UPDATE rides SET fare = 50 WHERE id = 2"]
+
+    def write_after_another(*args, **kwargs):
+        if other:
+            spark.sql(other.pop())
+        return real(*args, **kwargs)
+
+    for module in (update, merge_builder):
+        monkeypatch.setattr(module, "write_changes", write_after_another)
+    with pytest.raises(ConflictError):
+        spark.sql(statement)
+    other.append("UPDATE rides SET fare = 70 WHERE id = 2")
+    spark.sql("SET hoodie.write.num.retries.on.conflict.failures = 2")
+    try:
+        spark.sql(statement)
+    finally:
+        spark.sql("RESET hoodie.write.num.retries.on.conflict.failures")
+    assert rows(spark, "SELECT id, fare FROM rides") == [(1, 71), (2, 70)]
+
+
+def test_queries_of_threads_have_views_of_their_own(spark):
+    """Each is pruned by its own conditions."""
+    spark.sql(RIDES.format("cow").replace("rides", "threaded"))
+    spark.sql("INSERT INTO threaded VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Bergen')")
+
+    def pruned(city):
+        spark.sql(f"SELECT id FROM threaded WHERE city = '{city}'")
+        return {table.name for table in spark.catalog.listTables("global_temp")}
+
+    before = {table.name for table in spark.catalog.listTables("global_temp")}
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(pruned, "Bergen").result()
+        assert pruned("Oslo") > other > before
+
+
+def test_partitions_are_named_exactly(spark):
+    """No text of a value names another partition: commas, stars, values of another type."""
+    spark.sql("CREATE TABLE odd (id INT, y INT, p STRING) USING hudi PARTITIONED BY (y, p)")
+    names = [(1, "a"), (1, "a,b"), (1, "a*"), (1, "abc"), (None, "a")]
+    values = ", ".join(f"({n}, {'null' if y is None else y}, '{p}')" for n, (y, p) in enumerate(names))
+    spark.sql(f"INSERT INTO odd VALUES {values}")
+    spark.sql("INSERT OVERWRITE odd PARTITION (y = 1, p = 'a,b') SELECT 9")
+    spark.sql("INSERT OVERWRITE odd PARTITION (y = 1, p = 'a') IF NOT EXISTS SELECT 10")
+    spark.sql("ALTER TABLE odd DROP PARTITION (y = 1, p = 'a*')")
+    left = [(0, 1, "a"), (3, 1, "abc"), (4, None, "a"), (9, 1, "a,b")]
+    assert rows(spark, "SELECT id, y, p FROM odd") == left
+    for value in ("'abc'", "4294967297", "1.5"):
+        for statement in (
+            "ALTER TABLE odd DROP PARTITION (y = {})",
+            "TRUNCATE TABLE odd PARTITION (y = {})",
+            "INSERT OVERWRITE odd PARTITION (y = {}, p = 'a') SELECT 1",
+        ):
+            with pytest.raises(SchemaMismatchError, match="'y' is no int"):
+                spark.sql(statement.format(value))
+    for statement in (
+        "ALTER TABLE odd DROP PARTITION ()",
+        "TRUNCATE TABLE odd PARTITION ()",
+        "INSERT OVERWRITE odd PARTITION (y = 1, p) IF NOT EXISTS SELECT 1, 'a'",
+    ):
+        with pytest.raises(SqlSyntaxError):
+            spark.sql(statement)
+    with pytest.raises(QueryError, match="assigned twice"):
+        spark.sql("UPDATE odd SET odd.id = 1, id = 2")
+    with pytest.raises(QueryError, match="each partition column"):
+        spark.sql("INSERT OVERWRITE odd PARTITION (y = 1) IF NOT EXISTS SELECT 1, 'a'")
+    assert rows(spark, "SELECT id, y, p FROM odd") == left
+    spark.sql("TRUNCATE TABLE odd PARTITION (y = '1')")
+    assert rows(spark, "SELECT id, y, p FROM odd") == [(4, None, "a")]
+
+
+def test_nested_values(spark):
+    """Numbers inside of nested values fit, or fail; fields are assigned by their own names."""
+    spark.sql(
+        "CREATE TABLE deep (id INT, a ARRAY<INT>, s STRUCT<x: INT, y_z: STRING>, m MAP<STRING, DECIMAL(3, 1)>) "
+        "USING hudi TBLPROPERTIES (primaryKey = 'id')"
+    )
+    good = "SELECT 1, array(7L, null), named_struct('x', 8L, 'y_z', 'b'), map('k', 9)"
+    spark.sql(f"INSERT INTO deep {good}")
+    spark.sql("INSERT INTO deep SELECT 2, null, null, null")
+    before = rows(spark, "SELECT id, a, s, m FROM deep ORDER BY id")
+    assert before == [(1, [7, None], (8, "b"), {"k": 9}), (2, None, None, None)]
+    for bad in (
+        good.replace("7L", "3000000000L"),
+        good.replace("8L", "3000000000L"),
+        good.replace("9)", "900)"),
+    ):
+        with pytest.raises(Exception, match="does not fit the column"):
+            spark.sql(f"INSERT INTO deep {bad}")
+    with pytest.raises(Exception, match="3000000000 does not fit the column 'a'"):
+        spark.sql("UPDATE deep SET a = array(3000000000L)")
+    source = "(SELECT 3 AS id) u ON t.id = u.id"
+    with pytest.raises(SchemaMismatchError, match="give the whole column 's'"):
+        spark.sql(f"MERGE INTO deep t USING {source} WHEN NOT MATCHED THEN INSERT (id, s.x) VALUES (3, 1)")
+    assert rows(spark, "SELECT id, a, s, m FROM deep ORDER BY id") == before
+    spark.sql("UPDATE deep SET s.y_z = 'c' WHERE id = 1")
+    assert rows(spark, "SELECT s.x, s.y_z FROM deep WHERE id = 1") == [(8, "c")]
+
+
+def test_partitions_whose_paths_are_no_values(spark):
+    """Dates as folders, and times: paths are found as the write makes them, and null is no path that tells nothing."""
+    spark.sql(
+        "CREATE TABLE dated (id INT, dt STRING, region STRING) USING hudi PARTITIONED BY (dt, region) TBLPROPERTIES "
+        "('hoodie.datasource.write.slash.separated.date.partitioning' = 'true')"
+    )
+    spark.sql("INSERT INTO dated VALUES (1, '2024-01-02', 'eu')")
+    spark.sql("INSERT OVERWRITE dated PARTITION (dt = '2024-01-02', region = 'eu') IF NOT EXISTS SELECT 2")
+    spark.sql("ALTER TABLE dated DROP PARTITION (region = NULL)")
+    assert [row["id"] for row in spark.sql("SELECT id FROM dated").collect()] == [1]
+    spark.sql("CREATE TABLE timed (id INT, at TIMESTAMP) USING hudi PARTITIONED BY (at)")
+    hours = ", ".join(f"({hour}, TIMESTAMP'2024-01-01 {hour}:00:00')" for hour in (10, 11, 12))
+    spark.sql(f"INSERT INTO timed VALUES {hours}")
+    spark.sql("ALTER TABLE timed DROP PARTITION (at = TIMESTAMP'2024-01-01 11:00:00')")
+    assert rows(spark, "SELECT id FROM timed") == [(10,), (12,)]

@@ -1,0 +1,1 @@
+"""Write operations: their results, merging, log files, failures, refused input."""

@@ -1,0 +1,120 @@
+"""Upserts and deletes whose tasks look keys up by themselves do what those do that look them up before."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from pyhudi.config.enums import TableType
+from pyhudi.hudi_table import HudiTable
+from pyhudi.spark.execution import write_stages
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.spark.write.plans import partition_upsert_plan
+from pyhudi.spark.write.plans.partition_upsert_plan import is_cheaper
+from tests.cases import seldom
+from tests.spark.model import Model, Row, frame, options, rows_of
+
+OFF = {"pyhudi__index__task__rows": "0"}
+
+
+def given(operation: str, kind: str, version: int, **more: Any) -> dict[str, Any]:
+    more |= {"hoodie__datasource__write__table__type": kind, "hoodie__write__table__version": version}
+    if version == 6:
+        more["hoodie__datasource__write__payload__class"] = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+    small = {"hoodie__parquet__max__file__size": "40000", "hoodie__compact__inline__max__delta__commits": "2"}
+    return options(operation, **small, **more)
+
+
+def some(dice: random.Random, number: int, count: int) -> list[Row]:
+    """Rows of any partition and time, some keys more than once."""
+    return [
+        (f"k{dice.randrange(40):02d}", f"p{dice.randrange(4)}", dice.randrange(5), f"v{number}.{i}")
+        for i in range(count)
+    ]
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How the rows of each write were sent to the tasks."""
+    found: list[str] = []
+    for name in ("run_partition_upsert", "run_upsert"):
+        run = getattr(write_stages, name)
+
+        def noted(*args: Any, name: str = name, run: Any = run) -> Any:
+            found.append(name)
+            return run(*args)
+
+        module = "partition_upsert_plan" if name == "run_partition_upsert" else "file_group_plan"
+        monkeypatch.setattr(f"pyhudi.spark.write.plans.{module}.{name}", noted)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "more"),
+    [
+        ("COPY_ON_WRITE", 9, {}),
+        seldom(("COPY_ON_WRITE", 6, OFF)),
+        seldom(("MERGE_ON_READ", 9, {})),
+        ("MERGE_ON_READ", 9, OFF),
+        seldom(("MERGE_ON_READ", 6, {})),
+    ],
+)
+def test_writes_against_a_dict(
+    spark: SparkSession,
+    tmp_path: Path,
+    sent: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    version: int,
+    more: dict[str, str],
+) -> None:
+    monkeypatch.setattr(partition_upsert_plan, "_SHARED", 1)  # files of a partition are written by several tasks
+    path, model, dice = str(tmp_path / "t"), Model(), random.Random(version + len(more))
+    for number in range(5):
+        # ties are told apart by the values, which are the greater the later they come
+        rows = sorted(some(dice, number, 30), key=lambda row: row[2])
+        write(frame(spark, rows).coalesce(1), path, given("upsert", kind, version, **more))
+        model.upsert(rows)
+        assert rows_of(path) == model.rows
+    gone = some(dice, 9, 8)
+    write(frame(spark, gone), path, given("delete", kind, version, **more))
+    model.delete(gone)
+    assert rows_of(path) == model.rows
+    back = some(dice, 10, 30)
+    write(frame(spark, sorted(back, key=lambda row: row[2])).coalesce(1), path, given("upsert", kind, version, **more))
+    model.upsert(sorted(back, key=lambda row: row[2]))
+    assert rows_of(path) == model.rows
+    assert ("run_partition_upsert" in sent) == (not more and (kind, version) != ("MERGE_ON_READ", 6))
+    assert HudiTable.for_path(path).validate_metadata().num_rows == 0
+
+
+def test_a_record_index_wants_to_know_the_keys(spark: SparkSession, tmp_path: Path, sent: list[str]) -> None:
+    path = str(tmp_path / "t")
+    index = {
+        "hoodie__metadata__record__index__enable": "true",
+        "hoodie__metadata__global__record__level__index__enable": "true",
+    }
+    write(frame(spark, [("a", "p", 1, "x")]), path, given("insert", "COPY_ON_WRITE", 9, **index))
+    write(frame(spark, [("a", "p", 2, "y"), ("b", "p", 1, "z")]), path, given("upsert", "COPY_ON_WRITE", 9, **index))
+    assert rows_of(path) == [("a", "p", 2, "y"), ("b", "p", 1, "z")]
+    assert "run_partition_upsert" not in sent
+
+
+def test_only_small_and_even_partitions_are_worth_it() -> None:
+    def partitions(*found: tuple[int, int]) -> pa.Table:
+        rows, size = zip(*found, strict=True)
+        return pa.table({"partition": [str(i) for i in range(len(found))], "rows": rows, "size": size})
+
+    mor, cow, mib = TableType.MERGE_ON_READ, TableType.COPY_ON_WRITE, 1 << 20
+    assert is_cheaper(partitions((1000, 20 * mib)), cow, 2, 10_000)
+    assert not is_cheaper(partitions((1000, 200 * mib)), cow, 2, 10_000), "two cores would share it"
+    assert is_cheaper(partitions((1000, 200 * mib)), mor, 2, 10_000), "its keys are read in a second"
+    assert is_cheaper(partitions(*4 * [(1000, 200 * mib)]), cow, 2, 10_000), "all cores are busy"
+    assert not is_cheaper(partitions(*4 * [(1000, 200 * mib)]), cow, 2, 999)
+    assert not is_cheaper(partitions(*4 * [(1000, 2000 * mib)]), mor, 2, 10_000)
+    assert not is_cheaper(partitions((0, 0)).slice(0, 0), mor, 2, 10_000)
