@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest, decode_record
+from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.transaction.rollback.rollback_log_blocks import void_appends
 from pyhudi.transaction.rollback.rollback_plan import planned_paths
@@ -24,16 +25,20 @@ if TYPE_CHECKING:
 
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
+_RETRIED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
+"""Actions of which another attempt may have been completed under the same instant; clusterings of version 6 are
+replacecommits."""
+
 
 def delete_before(active: ActiveTimeline, start: str) -> None:
     """Delete late files of rolled-back instants older than ``start``, which is going to be the first write of the
     active timeline. Late blocks in log files of version 6 are rolled back by command blocks. The caller holds the lock
     of the table."""
-    for rollback, plan in _rollbacks(active):
-        if plan.instant >= start:
-            continue
+    rollbacks = [(rollback, plan) for rollback, plan in _rollbacks(active) if plan.instant < start]
+    archived = _archived_later_attempts(active, [plan for _, plan in rollbacks])
+    for rollback, plan in rollbacks:
         done = active.timeline.find(plan.instant)
-        if done is not None and not done.is_completed:
+        if plan.instant in archived or (done is not None and not done.is_completed):
             continue
         named = None if done is None else active.commit_metadata(done).named_files()
         _delete(active, plan, named)
@@ -52,6 +57,19 @@ def _rollbacks(active: ActiveTimeline) -> Iterator[tuple[Instant, RollbackPlan]]
         plan = read_rollback_plan(active, rollback)
         if plan is not None:
             yield rollback, plan
+
+
+def _archived_later_attempts(active: ActiveTimeline, plans: list[RollbackPlan]) -> set[str]:
+    """Return the instants of rolled-back attempts whose later attempts are completed and archived.
+
+    Late files of these were deleted when they were archived. A file of the plan that exists now may be a live one,
+    because file names of Apache Hudi repeat: Spark counts stages and attempts of tasks anew in each application.
+    """
+    wanted = [p.instant for p in plans if p.action in _RETRIED and active.timeline.find(p.instant) is None]
+    if not wanted:
+        return set()
+    history = read_history(active.storage, active.layout, up_to=max(wanted), metadata=False)
+    return set(wanted) & set(history["requested"].to_pylist())
 
 
 def _delete(active: ActiveTimeline, plan: RollbackPlan, named: pa.Array | None) -> None:

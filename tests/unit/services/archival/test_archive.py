@@ -17,7 +17,13 @@ from pyhudi.services.archival.table_archival import archive_table
 from pyhudi.services.inline_services import after_commit
 from pyhudi.storage import LocalStorage, Storage
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.action_metadata import encode_record
+from pyhudi.timeline.action_metadata import (
+    RollbackMetadata,
+    RollbackPlan,
+    RollbackRequest,
+    RolledBackPartition,
+    encode_record,
+)
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from tests.cases import seldom
@@ -123,6 +129,34 @@ def test_a_replacecommit_stays_while_the_replaced_files_are_there(hand: HandMade
     opened(hand).services.archive()
     assert on_timeline(hand)[0] == at(13)
     assert 1 not in opened(hand).scan(columns=["v"]).to_arrow()["v"].to_pylist()
+
+
+def test_a_file_of_a_later_attempt_stays_when_its_instant_is_archived(tmp_path: Path, version: int) -> None:
+    """Apache Hudi's second attempt at a compaction may write a file of the same name as the first one, which its
+    rollback still names when the compaction has been archived."""
+    hand = HandMadeTable(tmp_path / "t", version, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    hand.write(1, {("a", "f"): [{"id": "1", "p": "a", "v": 1}]}, action=Action.DELTA_COMMIT)
+    for n in (3, 4):
+        hand.write(n, {("b", f"f{n}"): [{"id": str(n), "p": "b", "v": n}]}, action=Action.DELTA_COMMIT)
+    hand.write(2, {("a", "f"): [{"id": "1", "p": "a", "v": 2}]}, done=6, operation="COMPACT")
+    (base,) = (path for path in (hand.root / "a").iterdir() if at(2) in path.name)
+    request = RollbackRequest("a", base_instant=at(2), files=(f"file://{base}",))
+    plan = RollbackPlan(at(2), Action.COMPACTION, (request,))
+    rollback = hand.active.to_inflight(hand.active.create_requested(Action.ROLLBACK, at(5), plan.encode()))
+    partitions = {"a": RolledBackPartition(deleted=request.files)}
+    done = RollbackMetadata(start=at(5), millis=1, instant=at(2), action=Action.COMPACTION, partitions=partitions)
+    hand.active.complete(rollback, done.encode(), at(5) if version >= 8 else None)
+    for n in range(7, 13):
+        hand.write(n, {("b", f"f{n}"): [{"id": str(n), "p": "b", "v": n}]}, action=Action.DELTA_COMMIT)
+        if n in (9, 12):
+            options = {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.keep.min.commits": "4"}
+            assert opened(hand, **options).services.archive().instants
+            left = {i.requested for i in hand.client().active_timeline().timeline}
+            assert at(2) not in left
+            assert (at(5) in left) == (n == 9)
+            hand.active = hand.active.reload()
+    assert base.exists()
+    assert sorted(opened(hand).scan(columns=["v"]).to_arrow()["v"].to_pylist()) == [2, 3, 4, *range(7, 13)]
 
 
 def test_cleans_and_rollbacks_go_along_but_not_the_last_clean(hand: HandMadeTable) -> None:
