@@ -11,8 +11,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
+from pyhudi.config.options import ARCHIVE_BEYOND_SAVEPOINT
 from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metrics.progress import Progress, report_progress
@@ -23,7 +27,9 @@ from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.commit_metadata import decode_commit
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.foreign_plans import refuse_while_alive
@@ -79,10 +85,12 @@ def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
 
     Raises:
         InstantNotFoundError: The active timeline has no such completed write.
-        TransactionError: Cleaning has deleted files of that snapshot, or a later write has a savepoint.
+        TransactionError: Cleaning has deleted files of that snapshot, a later write has been archived, or a later write
+            has a savepoint.
     """
     active = table.active
     wanted = completed_write(active, to, table.storage.uri())
+    _refuse_archived(active, wanted)
     check_not_cleaned(table, wanted, f"cannot restore the table to {to}")
     writes = active.timeline.writes()
     pending = [i for i in reversed(writes.pending().instants) if i.requested > to]
@@ -91,6 +99,36 @@ def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
     for target in (*pending, *done):
         refuse_savepoint(active, target)
     return RestorePlan(to, tuple((i.requested, i.action) for i in (*pending, *done)))
+
+
+def _refuse_archived(active: ActiveTimeline, wanted: Instant) -> None:
+    """Refuse a restore to a write that archival has passed: archived writes cannot be rolled back, and would count as
+    committed again after the next write."""
+    history = read_history(active.storage, active.layout, metadata=False)
+    history = history.filter(pc.is_in(history["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
+    order_times = pc.coalesce(history["completion"], history["requested"])
+    later = history.filter(pc.greater(order_times, wanted.order_time))["requested"].to_pylist()
+    concurrent = [requested for requested in later if requested <= wanted.requested]
+    rewrites = _archived_rewrites(active, concurrent) if concurrent else set()
+    later = [requested for requested in later if requested not in rewrites]
+    if later:
+        shown = ", ".join(later[:3]) + (", …" if len(later) > 3 else "")
+        raise TransactionError(
+            f"cannot restore the table to {wanted.requested}: {len(later)} later writes have been archived and cannot "
+            f"be rolled back: {shown}. Choose an instant from {active.timeline.start} on, or read the snapshot (time "
+            f"travel to {wanted.requested}) and write its rows. Archival keeps what restores to savepoints need unless "
+            f"{ARCHIVE_BEYOND_SAVEPOINT.key} is set"
+        )
+
+
+def _archived_rewrites(active: ActiveTimeline, instants: list[str]) -> set[str]:
+    """Return those of the archived writes that have not changed rows."""
+    history = read_history(active.storage, active.layout, up_to=max(instants))
+    history = history.filter(pc.is_in(history["requested"], value_set=pa.array(instants)))
+    contents = dict(zip(history["requested"].to_pylist(), history["metadata"].to_pylist(), strict=True))
+    return {
+        instant for instant, content in contents.items() if content and decode_commit(content).operation in _REWRITES
+    }
 
 
 def pending_restore(active: ActiveTimeline) -> RestorePlan | None:
@@ -140,7 +178,7 @@ class Restorer:
         Raises:
             InstantNotFoundError: The active timeline has no such completed write, or no restore is pending.
             TransactionError: Another restore is pending, cleaning has deleted files of that snapshot, or a later write
-                has a savepoint.
+                has been archived or has a savepoint.
             BusyError: A write is running.
             LockError: The lock of the table could not be acquired.
         """

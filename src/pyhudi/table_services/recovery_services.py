@@ -123,7 +123,7 @@ class RecoveryServices(ServiceBase):
         Raises:
             InstantNotFoundError: The active timeline has no such completed write.
             TransactionError: Another restore is pending, cleaning has deleted files of that snapshot, or a later write
-                has a savepoint.
+                has been archived or has a savepoint.
             BusyError: A write is running.
         """
         client, opts = self._open(options)

@@ -225,6 +225,40 @@ def test_replaced_files_are_seen_again(hand: HandMadeTable) -> None:
     assert values(table) == [1, 2]
 
 
+def test_a_savepoint_that_archival_has_passed_is_not_restored(hand: HandMadeTable) -> None:
+    """Archived writes cannot be rolled back: their rows would come back with the next write."""
+    options = {**PLAIN, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    table = HudiTable.for_path(str(hand.root), options | {"hoodie.archive.beyond.savepoint": "true"})
+    table.services.savepoint(at(1))
+    for n in (5, 6):
+        hand.write(n, {("b", "g"): [{"id": "2", "p": "b", "v": n}]})
+    table.services.clean()
+    assert table.services.archive().instants == (at(2),)  # The savepoint keeps files that the next write replaced.
+    before = hand.client().active_timeline().timeline
+    for dry_run in (True, False):
+        with pytest.raises(TransactionError, match=f"1 later writes have been archived.*{at(2)}.* from {at(3)} on"):
+            table.services.restore(at(1), dry_run=dry_run)
+    assert hand.client().active_timeline().timeline == before
+    assert values(table) == [3, 6]
+    table.services.restore(at(3))
+    assert values(table) == [1, 3]
+
+
+def test_writes_that_were_concurrent_with_the_restored_one_may_be_archived(tmp_path: Path) -> None:
+    """They were completed later: rows that they have written cannot be taken back, moved ones need not be."""
+    table = HandMadeTable(tmp_path / "t", properties={"hoodie.table.type": "MERGE_ON_READ"})
+    for n in (1, 2, 3, 6):
+        operation = "COMPACT" if n == 2 else "UPSERT"
+        done = {1: 4, 2: 5}.get(n, n)
+        table.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}, operation=operation, done=done)
+    table.archive(2)
+    hudi = HudiTable.for_path(str(table.root), PLAIN)
+    assert hudi.services.restore(at(3), dry_run=True).targets == ((at(6), "commit"), (at(1), "commit"))
+    table.archive(1)
+    with pytest.raises(TransactionError, match=f"1 later writes have been archived.*{at(1)}"):
+        hudi.services.restore(at(3), dry_run=True)
+
+
 def test_after_a_death_the_restore_goes_on(hand: HandMadeTable) -> None:
     def act(storage: Storage) -> object:
         opts = Options.parse(PLAIN)
