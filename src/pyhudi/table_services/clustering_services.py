@@ -120,7 +120,8 @@ class ClusteringServices(ServiceBase):
     ) -> ClusteringResult:
         """Execute the pending clustering plans, oldest first, or only that of ``instant``.
 
-        A failed run, here or elsewhere, is rolled back and started again. A clustering started by another program is
+        A failed run, here or elsewhere, is rolled back and started again. A plan whose file groups were written to is
+        replaced by one with a new instant. A clustering started by another program is
         skipped, unless its ``instant`` is passed, or it has been inactive for `pyhudi.compaction.abandoned.minutes`.
 
         Args:

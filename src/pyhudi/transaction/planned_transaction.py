@@ -27,7 +27,12 @@ from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.timeline.write_gate import Claim, WriteGate
 from pyhudi.transaction.action_start import current_config, new_heartbeat
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.conflicts.conflict_resolution import find_change, find_later_compaction, touched_groups
+from pyhudi.transaction.conflicts.conflict_resolution import (
+    find_change,
+    find_change_since,
+    find_later_compaction,
+    touched_groups,
+)
 from pyhudi.transaction.file_reconciliation import reconcile
 from pyhudi.transaction.foreign_plans import newest_rollback, refuse_foreign, refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
@@ -174,6 +179,11 @@ class PlannedTransaction(Transaction):
         if not self._claim.is_mine():
             return True
         return find_rollback(active, self.timeline, self.instant) is not None
+
+    def is_outdated(self, groups: pa.Table) -> bool:
+        """Return True if a write completed since the plan was made has changed one of the file groups (partition,
+        file_id)."""
+        return find_change_since(groups, self.instant, self._active) is not None
 
     def is_overtaken(self, groups: pa.Table) -> bool:
         """Return True if a later compaction plan includes one of the file groups (partition, file_id), so that

@@ -131,8 +131,8 @@ class ClusteringJob:
     def of(
         cls, table: PinnedTable, plan: ClusteringPlan, opts: Options, *, attempt: int | None = None
     ) -> ClusteringJob:
-        """Create the job that executes a plan on the current table, including rows written to the file groups since the
-        plan was made. ``attempt`` is a random number by default.
+        """Create the job that executes a plan on the current slices of its file groups. ``attempt`` is a random number
+        by default.
 
         Raises:
             UnsupportedTableError: The table, or the plan's strategy, is not supported.

@@ -19,7 +19,7 @@ from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.clustering.clustering_job import OPERATION, ClusteringJob, check_clusterable
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
-from pyhudi.services.clustering.clustering_schedule import pending_plans, schedule
+from pyhudi.services.clustering.clustering_schedule import pending_plans, reschedule, schedule
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.transaction.commit_outcome import Conflicted
@@ -155,7 +155,8 @@ def run_plan(
     client: TableMetaClient, plan: ClusteringPlan, opts: Options, runner: ClusteringRunner, *, asked_for: bool = False
 ) -> ClusteringResult:
     """Execute one plan of the timeline. The result is empty if another process has executed it. After an error the plan
-    can be retried. ``asked_for`` and errors as of `run_pending`."""
+    can be retried. A plan whose file groups were written to is replaced by one with a new instant. ``asked_for`` and
+    errors as of `run_pending`."""
     assert plan.instant is not None
     pinned = PinnedTable.of(client)
     check_clusterable(pinned, opts, plan.strategy, plan.sort_columns)
@@ -168,12 +169,31 @@ def run_plan(
     if taken is None:
         return ClusteringResult()
     with taken as tx:
-        # Rows written before the plan was taken over are included; later ones are a conflict.
-        job = ClusteringJob.of(PinnedTable.of(client), plan, opts, attempt=job.work.attempt)
-        tx.to_inflight()
-        done = job.metadata(runner.run(job))
-        job.store_buckets()
-        outcome = tx.commit(done, index=runner.index_delta(client, tx, done))
+        outdated = tx.is_outdated(plan.file_groups)
+        if not outdated:
+            return _run_taken_up(client, tx, plan, opts, runner, job.work.attempt)
+    # Files of the old instant would contain rows of later writes. Time travel to an instant in between would return
+    # them, and a restore to it would keep them.
+    renewed = reschedule(client, plan, opts)
+    if renewed is None:
+        return ClusteringResult(reason=f"the file groups of the plan {plan.instant} have been replaced")
+    _log.info("clustering %s, whose file groups were written to, becomes %s", plan.instant, renewed.instant)
+    return run_plan(client, renewed, opts, runner, asked_for=asked_for)
+
+
+def _run_taken_up(
+    client: TableMetaClient,
+    tx: PlannedTransaction,
+    plan: ClusteringPlan,
+    opts: Options,
+    runner: ClusteringRunner,
+    attempt: int,
+) -> ClusteringResult:
+    job = ClusteringJob.of(PinnedTable.of(client), plan, opts, attempt=attempt)
+    tx.to_inflight()
+    done = job.metadata(runner.run(job))
+    job.store_buckets()
+    outcome = tx.commit(done, index=runner.index_delta(client, tx, done))
     if isinstance(outcome, Conflicted):
         raise outcome.error()
     try:

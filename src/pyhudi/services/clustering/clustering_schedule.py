@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,8 +12,8 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.index.consistent_hashing import known_partitions, load_metadata
 from pyhudi.services.clustering.clustering_job import check_clusterable
-from pyhudi.services.clustering.clustering_plan import ClusteringPlan
-from pyhudi.services.clustering.plan_strategies import PlanStrategy
+from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA, ClusteringPlan
+from pyhudi.services.clustering.plan_strategies import PlanStrategy, inputs_of
 from pyhudi.services.compaction.compaction_schedule import pending_plans as pending_compactions
 from pyhudi.services.compaction.compaction_triggers import Due
 from pyhudi.services.pending_plans import read_plans
@@ -20,8 +21,8 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action
-from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.instant_generator import InstantGenerator, Slot
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
@@ -75,10 +76,59 @@ def schedule(client: TableMetaClient, opts: Options, *, only_if_due: bool = Fals
         plan = planner(active)
         if not len(plan):
             return plan
-        instant = slot.take(newest(active))
-        content = plan.encode(client.config.version, client.storage.uri)
-        made = active.create_requested(Action.CLUSTERING, instant, content)
-        return plan.scheduled(made.action, instant)
+        return _requested(client, active, slot, plan)
+
+
+def reschedule(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> ClusteringPlan | None:
+    """Replace a plan that has not been started by one of the current slices of its file groups, under a new instant and
+    the lock of the table.
+
+    Returns:
+        The new plan; None if the plan is no longer to be started, or its file groups have been replaced.
+
+    Raises:
+        LockError: The lock of the table could not be acquired.
+        TransactionError: A restore is pending.
+    """
+    assert plan.instant is not None
+    client = client.reload()
+    generator = InstantGenerator(
+        client.storage, opts, client.config.timezone, lock=make_lock_provider(client.storage, opts)
+    )
+    with generator.reserve() as slot:
+        active = client.active_timeline()
+        refuse_pending_restore(active)
+        entry = active.timeline.find(plan.instant, plan.action)
+        if entry is None or entry.state is not State.REQUESTED:
+            return None
+        table = PinnedTable(client.storage, client.config, active)
+        slices = FileSystemView.load(table, partitions=plan.partitions).latest_slices()
+        renewed = _renewed(plan, slices, max_file_size(opts, client.config.base_file_format))
+        # Removed first, because two plans must not have the same file groups. If the process is killed in between, the
+        # file groups are free, and a later plan includes them.
+        active.delete_pending(plan.instant, plan.action)
+        return _requested(client, active, slot, renewed) if len(renewed) else None
+
+
+def _renewed(plan: ClusteringPlan, slices: pa.Table, new_file_size: int) -> ClusteringPlan:
+    """Return a plan for these slices of its file groups; groups without any are left out."""
+    parts, kept = [INPUT_SCHEMA.empty_table()], []
+    for number in range(len(plan)):
+        chosen = slices.filter(in_groups(slices, plan.inputs.filter(pc.equal(plan.inputs["group"], number))))
+        if chosen.num_rows:
+            parts.append(inputs_of(chosen.combine_chunks(), len(kept), new_file_size))
+            kept.append(number)
+    outputs = tuple(plan.outputs[number] for number in kept)
+    extra = tuple(plan.extra[number] for number in kept) if plan.extra else ()
+    return replace(plan, inputs=pa.concat_tables(parts), outputs=outputs, extra=extra)
+
+
+def _requested(client: TableMetaClient, active: ActiveTimeline, slot: Slot, plan: ClusteringPlan) -> ClusteringPlan:
+    """Add a plan to the timeline."""
+    instant = slot.take(newest(active))
+    content = plan.encode(client.config.version, client.storage.uri)
+    made = active.create_requested(Action.CLUSTERING, instant, content)
+    return plan.scheduled(made.action, instant)
 
 
 def commits_since_clustering(timeline: Timeline) -> int:

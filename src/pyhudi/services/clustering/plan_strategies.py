@@ -160,7 +160,7 @@ class PlanStrategy:
             cuts = self._cuts(sizes)[: self.max_groups - len(outputs)]
             for begin, end in cuts:
                 chosen = in_partition.take(pa.array(order[begin:end]))
-                parts.append(_inputs(chosen, len(outputs), self.new_file_size))
+                parts.append(inputs_of(chosen, len(outputs), self.new_file_size))
                 outputs.append(1 if self.single_files else max(1, -(-int(sizes[begin:end].sum()) // self.target_bytes)))
         return (pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()), tuple(outputs)
 
@@ -172,7 +172,7 @@ class PlanStrategy:
         assert self.resizing is not None
         chosen = self.partitions.apply(pc.unique(slices["partition"]).to_pylist())
         slices = slices.filter(pc.is_in(slices["partition"], pa.array(chosen, pa.string())))
-        return self.resizing.groups(slices, known, lambda rows, number: _inputs(rows, number, self.new_file_size))
+        return self.resizing.groups(slices, known, lambda rows, number: inputs_of(rows, number, self.new_file_size))
 
     def _cuts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
         """Return the boundaries of groups in slices of these sizes, the largest first."""
@@ -246,7 +246,14 @@ def _partition_filter(opts: Options, brought: PartitionFilterMode | None, now: d
     )
 
 
-def _inputs(slices: pa.Table, number: int, new_file_size: int) -> pa.Table:
+def inputs_of(slices: pa.Table, number: int, new_file_size: int) -> pa.Table:
+    """Return the rows of a group in a plan (`INPUT_SCHEMA`).
+
+    Args:
+        slices: File slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
+        number: Number of the group.
+        new_file_size: Expected size of base files that do not exist yet.
+    """
     base_size = pc.fill_null(slices["base_size"], 0)
     log_bytes = list_sums(slices["log_sizes"])
     named = split_paths(pc.fill_null(slices["base_path"], ""))[1]

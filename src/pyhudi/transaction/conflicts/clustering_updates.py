@@ -17,7 +17,7 @@ _REJECT, _ALLOW = "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"
 def allows_updates(opts: Options) -> bool:
     """Return True if such writes are allowed (`hoodie.clustering.updates.strategy`).
 
-    The clustering includes them if it starts later, and fails if it has started.
+    If the clustering starts later, it is planned again with them, under a new instant; if it has started, it fails.
 
     Raises:
         InvalidOptionError: The strategy is unknown.

@@ -6,6 +6,7 @@ default strategy, with its exceptions for compaction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -125,8 +126,22 @@ def find_later_compaction(groups: pa.Table, requested: str, active: ActiveTimeli
 def find_change(groups: pa.Table, requested: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
     """Return the first write completed since ``begun`` was loaded that has changed the records of one of the file
     groups (GROUP_SCHEMA). Compactions change only files."""
-    for other in active.timeline.completed().writes():
-        if begun.is_completed(other.requested) or other.requested == requested:
+    done = active.timeline.completed().writes()
+    return _first_change(groups, requested, [i for i in done if not begun.is_completed(i.requested)], active)
+
+
+def find_change_since(groups: pa.Table, requested: str, active: ActiveTimeline) -> Conflicted | None:
+    """Return the first write completed since the instant ``requested`` that has changed the records of one of the file
+    groups (GROUP_SCHEMA)."""
+    done = active.timeline.completed().writes()
+    return _first_change(groups, requested, [i for i in done if i.order_time > requested], active)
+
+
+def _first_change(
+    groups: pa.Table, requested: str, others: Sequence[Instant], active: ActiveTimeline
+) -> Conflicted | None:
+    for other in others:
+        if other.requested == requested:
             continue
         theirs = active.commit_metadata(other)
         if theirs.operation in ("COMPACT", "LOG_COMPACT"):

@@ -12,12 +12,21 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, ConflictError, HudiError, InstantNotFoundError, TransactionError
 from pyhudi.hudi_table import HudiTable
+from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_plan
 from pyhudi.services.clustering.clustering_schedule import pending_plans
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
+from pyhudi.transaction.transaction import Transaction
 from tests.golden.expected import unpack
-from tests.unit.services.merge_on_read_table import FAST, MorTable, row
+from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, SCHEMA, MorTable, row
 
 SORTED = {**FAST, "hoodie.clustering.plan.strategy.sort.columns": "v"}
+ALLOWING = {
+    **FAST,
+    "hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy",
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+}
+"""Writes to file groups of a pending plan are allowed."""
 FOLDED = {**FAST, "hoodie.clustering.plan.strategy.sort.columns": "V"}
 """The same column; the case of its name does not count."""
 
@@ -116,15 +125,10 @@ def test_a_failed_attempt_leaves_the_plan(tmp_path: Path):
 
 
 def test_a_write_that_is_let_through(tmp_path: Path):
-    """What was written before the clustering begins is clustered along; what comes later makes it fail."""
-    several = {
-        **FAST,
-        "hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy",
-        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-    }
-    mor = _filled(tmp_path, options=several)
-    plan = mor.table.services.schedule_clustering()
-    mor.delta([row("a5", "a", 7, "before")])
+    """What was written before the clustering begins is planned anew with it; what comes later makes it fail."""
+    mor = _filled(tmp_path, options=ALLOWING)
+    mor.table.services.schedule_clustering()
+    before = mor.delta([row("a5", "a", 7, "before")])
     (pending,) = pending_plans(mor.client.active_timeline())
 
     class Slow(ThreadClusteringRunner):
@@ -134,10 +138,52 @@ def test_a_write_that_is_let_through(tmp_path: Path):
             return stats
 
     with pytest.raises(ConflictError, match="concurrently changed file group"):
-        run_plan(mor.client, pending, Options.parse(several), Slow())
-    assert mor.table.services.run_clustering().instants == (plan.instant,)
+        run_plan(mor.client, pending, Options.parse(ALLOWING), Slow())
+    (failed,) = pending_plans(mor.client.active_timeline())
+    assert (failed.instant or "") > before
+    result = mor.table.services.run_clustering()
+    assert result.instants > (mor.client.active_timeline().timeline.of_actions("deltacommit").last.requested,)
+    assert result.num_replaced == 2
+    assert not pending_plans(mor.client.active_timeline())
     rows = mor.rows()
     assert (rows["a5"]["v"], rows["b5"]["v"]) == ("before", "meanwhile")
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_earlier_snapshots_do_not_get_rows_that_were_written_after_the_plan(version: int, tmp_path: Path):
+    """Files with the instant of the old plan would count in time travel, and in restores, to any later instant."""
+    mor = MorTable(tmp_path / "table", version, options=ALLOWING)
+    mor.load([row("a0", "a", 1, "old"), row("b0", "b", 1, "old")])
+    mor.table.services.schedule_clustering(SORTED)
+    to = mor.delta([row("b0", "b", 2, "two")])
+    last = mor.delta([row("a0", "a", 7, "later")])
+
+    def values(**query: Any) -> dict[str, str]:
+        rows = mor.table.scan(columns=["id", "v"], **query).to_arrow().to_pylist()
+        return {r["id"]: r["v"] for r in rows}
+
+    (instant,) = mor.table.services.run_clustering().instants
+    assert instant > last
+    assert values() == {"a0": "later", "b0": "two"}
+    assert values(as_of=to) == {"a0": "old", "b0": "two"}
+    mor.table.services.restore(to)
+    assert values() == {"a0": "old", "b0": "two"}
+
+
+@pytest.mark.parametrize("partitions", ["a", "ab"])
+def test_file_groups_that_were_replaced_are_not_planned_again(partitions: str, tmp_path: Path):
+    mor = _filled(tmp_path, options=ALLOWING)
+    mor.table.services.schedule_clustering()
+    tx = Transaction.begin(mor.client, "replacecommit", "DELETE_PARTITION", ALLOWING)
+    tx.to_inflight(CommitMetadata("DELETE_PARTITION"))
+    groups = [{"partition": p, "file_id": FILE_IDS[p]} for p in partitions]
+    replaced = pa.Table.from_pylist(groups, schema=REPLACED_SCHEMA)
+    extra = {"schema": to_avro(SCHEMA, "t")}
+    tx.commit(CommitMetadata("DELETE_PARTITION", write_stats([]), extra, replaced=replaced))
+    result = mor.table.services.run_clustering()
+    assert result.num_replaced == 2 - len(partitions)
+    assert not pending_plans(mor.client.active_timeline())
+    assert len(mor.rows()) == 20 - 10 * len(partitions)
 
 
 def test_writers_are_refused_while_a_clustering_is_pending(tmp_path: Path):
