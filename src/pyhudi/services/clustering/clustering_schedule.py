@@ -112,7 +112,8 @@ def reschedule(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> 
 
 def _renewed(plan: ClusteringPlan, slices: pa.Table, new_file_size: int) -> ClusteringPlan:
     """Return a plan for these slices of its file groups; groups without any are left out."""
-    parts, kept = [INPUT_SCHEMA.empty_table()], []
+    parts = [INPUT_SCHEMA.empty_table()]
+    kept: list[int] = []
     for number in range(len(plan)):
         chosen = slices.filter(in_groups(slices, plan.inputs.filter(pc.equal(plan.inputs["group"], number))))
         if chosen.num_rows:
