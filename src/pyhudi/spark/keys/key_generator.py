@@ -142,7 +142,8 @@ def key_errors(df: DataFrame | None = None, spec: KeySpec | None = None) -> Iter
         if message is None:
             raise
         if df is not None and spec is not None:
-            check_keys(df, spec)
+            with key_errors():  # other values of these rows may fail, too
+                check_keys(df, spec)
         raise RecordKeyError(f"{message}; nothing was committed") from error
 
 

@@ -48,7 +48,7 @@ from pyhudi.spark.write.plans.row_tagging import combines
 from pyhudi.spark.write.row_changes import CHANGE_COLUMNS
 from pyhudi.spark.write.stored_keys import keep_stored_keys, names_records
 from pyhudi.spark.write.write_execution import execute_write
-from pyhudi.spark.write.write_input import own_columns, write_schema
+from pyhudi.spark.write.write_input import as_in_table, own_columns, write_schema
 from pyhudi.spark.write.write_job import RowChanges, WriteJob
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.key_generator_type import KeyGenType
@@ -317,13 +317,16 @@ def _prepare(
     table = None if pinned is None else table_schema(pinned)
     incoming = from_spark_json(rows.schema.json())
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
+    # the key generator of Apache Hudi gets rows with the table's types, too
+    keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields)]
+    rows = as_in_table(rows, keyed_by, schema)
     planned_on = None if table is None else table.recorded
     bucketing = _bucketing(storage, client, config, opts)
     job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on, bucketing)
     if pinned is not None and table is not None and table.has_history:
         job = replace(job, names_at=column_names(pinned, schema))
     if stored_keys:
-        job = replace(job, df=keep_stored_keys(df), stored_keys=True)
+        job = replace(job, df=keep_stored_keys(as_in_table(df, keyed_by, schema)), stored_keys=True)
     job.context("")  # refuses codecs and sizes that cannot be
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and combines(job):
         batch_order(spark_schema(remove_meta_columns(schema)), merging)  # and ordering columns that are missing

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    DateType,
+    DecimalType,
+    FloatType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.schema.schema_evolution import EvolutionOptions, reconcile
+from pyhudi.schema.schema_evolution import EvolutionOptions, promote, reconcile
 from pyhudi.schema.spark_json import from_spark_json
-from pyhudi.schema.table_types import as_nullable, table_schema
-from pyhudi.spark.keys.key_text import quoted
+from pyhudi.schema.table_types import as_nullable, table_schema, table_type
+from pyhudi.spark.keys.key_generator import key_failure
+from pyhudi.spark.keys.key_text import quoted, resolve, value_text
+from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.location_columns import HELPER_COLUMNS
 from pyhudi.write.write_operations import DELETING
@@ -77,6 +90,57 @@ def write_schema(
     reconciled = reconcile(now, incoming, evolution)
     _keep_ordering(now, reconciled, config)
     return reconciled
+
+
+def as_in_table(df: DataFrame, fields: Iterable[str], schema: pa.Schema) -> DataFrame:
+    """Return the rows with the table's types of some fields, converted as `pyhudi.schema.schema_evolution.conform` will
+    convert them for the files. Lazy; without a difference in types, the rows are returned as they are.
+
+    Evaluation fails on a value that does not fit (`pyhudi.spark.keys.key_generator.key_errors`).
+
+    Args:
+        df: Rows to write.
+        fields: Names of fields; dots separate those of structs. Fields that the table or the rows lack are skipped.
+        schema: The table's columns.
+    """
+    table = spark_schema(schema)
+    for name in dict.fromkeys(fields):
+        top, *inner = [name] if name in df.columns else name.split(".")
+        if top not in df.columns or top not in table.names:
+            continue
+        (_, mine), (_, wide) = resolve(df.schema, name, "record"), resolve(table, name, "record")
+        if mine == wide or not _is_promoted(mine, wide):
+            continue
+        value = _converted([top, *inner], mine, wide)
+        df = df.withColumn(top, F.col(quoted([top])).withField(quoted(inner), value) if inner else value)
+    return df
+
+
+def _is_promoted(mine: DataType, wide: DataType) -> bool:
+    """Return True if values of a type may be written to columns of the other: rows of a delete may have any type."""
+    both = from_spark_json(StructType([StructField("incoming", mine), StructField("table", wide)]).json())
+    incoming, table = (table_type(kind) for kind in both.types)
+    promoted = promote(table, incoming)
+    return incoming != table and promoted is not None and bool(promoted == table)
+
+
+def _converted(parts: list[str], mine: DataType, wide: DataType) -> Column:
+    name = quoted(parts)
+    column = F.col(name)
+    if isinstance(wide, StringType) and not isinstance(mine, BinaryType):
+        return value_text(column, mine, name, None)
+    # a float becomes the number of the same text
+    source = f"cast({name} as string)" if isinstance(mine, FloatType) else name
+    # also without ANSI mode no value may silently become null
+    value = F.expr(f"try_cast({source} as {wide.simpleString()})")
+    if not isinstance(wide, (DateType, DecimalType)):
+        return value
+    message = F.concat(
+        F.lit("cannot convert the value '"),
+        column.cast("string"),
+        F.lit(f"' of column {'.'.join(parts)!r} from {mine.simpleString()} to {wide.simpleString()}; correct it"),
+    )
+    return F.when(column.isNotNull() & value.isNull(), key_failure(message).cast(wide)).otherwise(value)
 
 
 def _keep_ordering(now: pa.Schema, then: pa.Schema, config: TableConfig) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import FloatType, NumericType
 
 from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, IndexType, Operation
@@ -13,9 +12,9 @@ from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import Cached
 from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
-from pyhudi.spark.keys.key_text import quoted, resolve
+from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.tagging import KeyLookup, Tagged, tag, untagged_batch
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.write.write_input import as_in_table
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import FILE_ID
@@ -79,29 +78,13 @@ def tag_rows(
         *(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, records),
         stored_keys=job.stored_keys,
     )
-    rows = _as_wide_as_the_table(job, rows) if job.global_keys else rows
+    if job.global_keys:
+        # ordering values are compared with stored ones, which may not fit into the types that rows come with
+        rows = as_in_table(rows, job.merging.ordering_fields, job.schema)
     found = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     if policy is DuplicatePolicy.DROP:
         return Tagged(found.rows.where(F.col(FILE_ID).isNull()))
     return found
-
-
-def _as_wide_as_the_table(job: WriteJob, rows: DataFrame) -> DataFrame:
-    """Return the rows with the table's types of the numbers that are compared with stored ones or replaced by them;
-    stored numbers may not fit into the types that rows come with."""
-    fields = [*job.merging.ordering_fields, *(field.name for field in job.spec.partition_fields)]
-    table = spark_schema(job.schema)
-    for name in dict.fromkeys(fields):
-        top, *inner = [name] if name in rows.columns else name.split(".")
-        if top not in rows.columns or top not in table.names:
-            continue
-        (column, mine), (_, wide) = resolve(rows.schema, name, "look-up"), resolve(table, name, "look-up")
-        if mine == wide or not (isinstance(mine, NumericType) and isinstance(wide, NumericType)):
-            continue
-        # a float becomes the double of the same text, as in files
-        value = (column.cast("string") if isinstance(mine, FloatType) else column).cast(wide)
-        rows = rows.withColumn(top, F.col(quoted([top])).withField(quoted(inner), value) if inner else value)
-    return rows
 
 
 def record_index_of(job: WriteJob) -> RecordIndex | None:
