@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options
 from pyhudi.errors import AlreadyExistsError, InstantNotFoundError, TransactionError
+from pyhudi.services.archival.archival_plan import without_uncleaned
 from pyhudi.services.cleaning.clean_planner import LastClean, pending_cleans
 from pyhudi.services.retained_history import check_not_cleaned, slices_at
 from pyhudi.services.service_result import Phases, ServiceResult
@@ -114,6 +115,8 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
 
     Raises:
         InstantNotFoundError: There is no savepoint at that instant.
+        TransactionError: Archival has passed the savepoint, and files that its write has replaced still exist; or a
+            restore is pending.
         LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, Phases()
@@ -130,6 +133,13 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
         start = active.timeline.start
         if saved is not None and start is not None and instant < start and can_archive(active.layout, saved):
             # Archival has passed it; alone in the timeline it would look like the first write.
+            if not without_uncleaned(PinnedTable(storage, config, active), [saved]):
+                raise TransactionError(
+                    f"cannot delete the savepoint {instant}: later writes have been archived, so the {saved.action} of "
+                    "that instant would be archived, too, while files that it has replaced still exist and would come "
+                    "back. Clean the table first (HudiTable.services.clean()); if the files remain, an earlier "
+                    "savepoint or the cleaner's options retain them"
+                )
             archive(storage, active, [saved], timezone=config.timezone)
         for state in active.states(entry):
             active.delete(state)

@@ -69,6 +69,7 @@ class RecoveryServices(ServiceBase):
 
         Raises:
             InstantNotFoundError: There is no savepoint at that instant.
+            TransactionError: Archival has passed the savepoint, and files that its write has replaced still exist.
         """
         client, opts = self._open(options)
         return delete_savepoint(client, opts, instant)

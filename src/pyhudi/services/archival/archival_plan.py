@@ -92,7 +92,7 @@ def make_archival_plan(table: PinnedTable, opts: Options, *, only_if_due: bool =
     if end is None:
         return ArchivalPlan(reason="there are not enough commits")
     commits = [i for i in timeline.completed().writes() if i.requested < end and i.requested not in saved]
-    commits = _without_uncleaned(table, commits)
+    commits = without_uncleaned(table, commits)
     if not commits:
         return ArchivalPlan(reason=f"everything from {end} on is needed")
     return ArchivalPlan(tuple(sorted([*commits, *_others(timeline, commits[-1].requested)])))
@@ -131,8 +131,9 @@ def _limits(table: PinnedTable, opts: Options) -> list[str] | None:
     return limits
 
 
-def _without_uncleaned(table: PinnedTable, commits: list[Instant]) -> list[Instant]:
-    """Return the commits before the first replacecommit whose replaced files still exist."""
+def without_uncleaned(table: PinnedTable, commits: list[Instant]) -> list[Instant]:
+    """Return the commits before the first replacecommit whose replaced files still exist. Once it were archived,
+    nothing would hide these."""
     replacing = [i for i in commits if i.action == Action.REPLACE_COMMIT]
     if not replacing:
         return commits

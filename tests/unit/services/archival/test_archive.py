@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import CorruptInstantError
+from pyhudi.errors import CorruptInstantError, TransactionError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.archival.table_archival import archive_table
@@ -129,6 +129,28 @@ def test_a_replacecommit_stays_while_the_replaced_files_are_there(hand: HandMade
     opened(hand).services.archive()
     assert on_timeline(hand)[0] == at(13)
     assert 1 not in opened(hand).scan(columns=["v"]).to_arrow()["v"].to_pylist()
+
+
+def test_a_saved_replacecommit_stays_while_the_replaced_files_are_there(tmp_path: Path, version: int) -> None:
+    hand = HandMadeTable(tmp_path / "t", version)
+    hand.write(1, {("a", "f"): [{"id": "1", "p": "a", "v": 1}]})
+    replacing = {("a", "g"): [{"id": "1", "p": "a", "v": 2}]}
+    replaced = [("a", "f")]
+    hand.write(2, replacing, action=Action.REPLACE_COMMIT, operation="INSERT_OVERWRITE", replaced=replaced)
+    opened(hand).services.savepoint(at(2))
+    for n in range(3, 12):
+        hand.write(n, {("b", f"f{n}"): [{"id": str(n), "p": "b", "v": n}]})
+    table = opened(hand, **{"hoodie.archive.beyond.savepoint": "true"})
+    table.services.archive()
+    before = hand.client().active_timeline().timeline
+    assert [i.requested for i in before.writes()] == [at(n) for n in (2, 9, 10, 11)]
+    with pytest.raises(TransactionError, match=f"cannot delete the savepoint {at(2)}.*Clean the table first"):
+        table.services.delete_savepoint(at(2))
+    assert hand.client().active_timeline().timeline == before
+    table.services.clean()
+    table.services.delete_savepoint(at(2))
+    assert on_timeline(hand) == [at(n) for n in (9, 10, 11)]
+    assert sorted(table.scan(columns=["v"]).to_arrow()["v"].to_pylist()) == list(range(2, 12))
 
 
 def test_a_file_of_a_later_attempt_stays_when_its_instant_is_archived(tmp_path: Path, version: int) -> None:
