@@ -214,6 +214,29 @@ def test_new_keys_are_not_read_back_unless_they_went_elsewhere(
     upsert(batch(60, 62, 7, "new"), 1)
 
 
+@pytest.mark.parametrize("policy", ["drop", "fail"])
+def test_keys_of_deleted_records_are_no_duplicates(
+    spark: SparkSession, tmp_path: Path, policy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where records are ordered by event time, the index keeps the keys of rows that are marked as deleted."""
+    path = str(tmp_path / "table")
+    write(frame(spark, batch(0, 4, 1, "first")), path, record_indexed("upsert", "COPY_ON_WRITE"))
+    schema = "id string, part string, ts long, v string, _hoodie_is_deleted boolean"
+    gone = spark.createDataFrame([("k001", "p1", 2, "", True)], schema)
+    write(gone, path, record_indexed("upsert", "COPY_ON_WRITE"))
+    more = {"hoodie__datasource__insert__dup__policy": policy, "hoodie__write__set__null__for__missing__columns": True}
+    new = [("k001", "p1", 3, "again"), ("new", "p1", 3, "new"), *(batch(2, 3, 3, "known") if policy == "drop" else [])]
+    with caplog.at_level(logging.WARNING, "pyhudi.spark"):
+        write(frame(spark, new), path, record_indexed("insert", "COPY_ON_WRITE", **more))
+    assert {row[0]: row[3] for row in rows_of(path)} == {
+        **dict.fromkeys(("k000", "k002", "k003"), "first"),
+        "k001": "again",
+        "new": "new",
+    }
+    assert indexed_locations(path) == stored_locations(path)
+    assert not [r.getMessage() for r in caplog.records if "record index" in r.getMessage()]
+
+
 def test_an_index_that_is_wrong_is_not_believed(spark: SparkSession, tmp_path: Path) -> None:
     path, model = str(tmp_path / "table"), Model()
     rows = batch(0, 20, 1, "first")

@@ -60,9 +60,9 @@ _GROUPS_PER_CORE = 4
 class FileGroupPlan:
     """A `WritePlan`. ``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as
     the plan saw them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``basis`` is what the plan was made on;
-    ``records``: the record index in which keys were looked up; ``by_key``: rows have file groups, but no positions;
-    ``located``: the locations of all keys in the index, if that is all that had to be known; ``counted``: the workload
-    has numbers of rows, and rows for each file group.
+    ``records``: the record index, if new keys were looked up there or in all files; ``by_key``: rows have file groups,
+    but no positions; ``located``: the locations of all keys in the index, if that is all that had to be known;
+    ``counted``: the workload has numbers of rows, and rows for each file group.
     """
 
     job: WriteJob
@@ -202,7 +202,8 @@ def _count_tagged(table: TableState, rows: DataFrame, cached: Cached, records: R
     """Tag rows by their keys, and count them."""
     found = tag_rows(table.job, rows, table.slices, table.small, cached, table.logged, records)
     counts = count_rows(found.rows) if found.counts is None else found.counts
-    return _CountedRows(found.rows, counts, by_key=records is not None, located=found.located)
+    by_key = records is not None and duplicate_policy(table.job) is DuplicatePolicy.NONE
+    return _CountedRows(found.rows, counts, by_key=by_key, located=found.located)
 
 
 def _count_placed(

@@ -50,7 +50,7 @@ def tag_rows(
         small: Base files that new records may go to (SMALL_FILES_SCHEMA).
         cached: Holds what is evaluated more than once.
         logged: Contents of logs that have to be read.
-        records: The record index in which keys are looked up; None: in files.
+        records: The record index in which keys are looked up; None: in files, as those of possible duplicates are.
     """
     deletes = job.operation is Operation.DELETE
     combine = combines(job)
@@ -74,8 +74,10 @@ def tag_rows(
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
     stays = not job.global_keys and policy is DuplicatePolicy.NONE
     emptied = stays and logged.deletes
+    # the index may still have keys of deleted records, which are no duplicates
+    index = records if policy is DuplicatePolicy.NONE else None
     lookup = KeyLookup(
-        *(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, records),
+        *(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, index),
         stored_keys=job.stored_keys,
     )
     if job.global_keys:
@@ -88,7 +90,7 @@ def tag_rows(
 
 
 def record_index_of(job: WriteJob) -> RecordIndex | None:
-    """The record index that the write looks keys up in; None: in the table's files, or it looks none up."""
+    """The record index whose keys the write looks up; None: there is none, or it looks none up."""
     kind = job.opts.get_typed(options.INDEX_TYPE)
     looks_up = job.operation in UPDATES or duplicate_policy(job) is not DuplicatePolicy.NONE
     if job.client is None or kind not in RECORD_INDEXES or not looks_up:
