@@ -19,7 +19,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.settings.write_settings import partial_columns
-from pyhudi.write.write_operations import DELETING
+from pyhudi.write.write_operations import DELETING, merges_records
 
 FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
 """Operations that write new versions of existing base files, or log files."""
@@ -52,7 +52,7 @@ def check_writable(
     name = operation.value
     config.check_readable()
     config.check_writable()
-    if operation in (Operation.UPSERT, Operation.DELETE):
+    if merges_records(operation, opts):
         MergeRules.of_table(merging)  # Check that the merger of the table is registered.
     index = opts.get_typed(options.INDEX_TYPE)
     _check_index(index, operation)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config.enums import Operation, TableType
+from pyhudi.config import Options, options
+from pyhudi.config.enums import IndexType, Operation, TableType
 from pyhudi.errors import InvalidOptionError
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA
@@ -26,6 +27,18 @@ def action_of(operation: Operation, table_type: TableType) -> str:
     if operation in REPLACING:
         return Action.REPLACE_COMMIT
     return Action.DELTA_COMMIT if table_type is TableType.MERGE_ON_READ else Action.COMMIT
+
+
+def merges_records(operation: Operation, opts: Options) -> bool:
+    """Return True if rows of a write are merged with the stored records of their keys that it finds, as the merge rules
+    of the table say."""
+    if operation in (Operation.UPSERT, Operation.DELETE):
+        return True
+    if opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):
+        return False
+    # without buckets a bulk_insert writes no existing file group
+    in_buckets = operation is Operation.BULK_INSERT and opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
+    return operation is Operation.INSERT or in_buckets
 
 
 def type_name(operation: Operation) -> str:

@@ -99,6 +99,18 @@ def test_inserts_with_keys_that_are_there(spark: SparkSession, tmp_path: Path) -
     assert after("dropped", **dropping) == [("a", 5), ("b", 5), ("c", 2)]
 
 
+@pytest.mark.parametrize(("operation", "index"), [("insert", "SIMPLE"), seldom(("bulk_insert", "BUCKET"))])
+def test_inserts_are_merged_by_the_rules_of_the_table(
+    spark: SparkSession, tmp_path: Path, operation: str, index: str
+) -> None:
+    path = str(tmp_path / "table")
+    more = {"hoodie__index__type": index, "hoodie__merge__allow__duplicate__on__inserts": False}
+    write(frame(spark, [("a", "p", 5, "old"), ("b", "p", 5, "old")]), path, options("insert", **more))
+    rows = [("a", "p", 4, "older"), ("b", "p", 6, "newer"), ("c", "p", 1, "new")]
+    write(frame(spark, rows), path, options(operation, **more))
+    assert rows_of(path) == [("a", "p", 5, "old"), ("b", "p", 6, "newer"), ("c", "p", 1, "new")]
+
+
 def test_small_files_are_filled_and_large_ones_left(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     first = write(frame(spark, batch(0, 4, 1, "", 1)), path, options("insert"))

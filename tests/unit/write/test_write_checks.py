@@ -8,9 +8,9 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.config.enums import Operation
-from pyhudi.errors import PartitionValueWarning
+from pyhudi.errors import PartitionValueWarning, UnsupportedTableError
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.write.write_checks import warn_of_old_partitions
+from pyhudi.write.write_checks import check_writable, warn_of_old_partitions
 
 MOVES = "hoodie.record.index.update.partition.path"
 
@@ -47,3 +47,20 @@ def test_where_nothing_can_be_dropped() -> None:
     assert warned(Operation.INSERT) == []
     assert warned(hoodie__index__type="RECORD_LEVEL_INDEX") == []
     assert warned(hoodie__index__type="GLOBAL_SIMPLE") == []
+
+
+def check(operation: Operation, *, more_for_table: dict[str, str] | None = None, **more: str) -> None:
+    table = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    config = TableConfig.for_new_table(Options.parse(table | (more_for_table or {})))
+    opts = Options.parse({k.replace("__", "."): v for k, v in more.items()})
+    check_writable(config, config.merging, operation, opts)
+
+
+def test_inserts_that_need_the_merger_of_the_table() -> None:
+    custom = {"hoodie.write.record.merge.mode": "CUSTOM", "hoodie.write.record.merge.strategy.id": "unknown"}
+    matching = {"hoodie__merge__allow__duplicate__on__inserts": "false"}
+    for operation, more in ((Operation.INSERT, {}), (Operation.BULK_INSERT, {"hoodie__index__type": "BUCKET"})):
+        check(operation, more_for_table=custom, **more)
+        with pytest.raises(UnsupportedTableError, match="unknown"):
+            check(operation, more_for_table=custom, **matching, **more)
+    check(Operation.BULK_INSERT, more_for_table=custom, **matching)

@@ -25,7 +25,7 @@ from pyhudi.write.planning.small_files import Sizing
 from pyhudi.write.settings.change_log_settings import ChangeLogSettings
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import WriteContext
-from pyhudi.write.write_operations import REPLACING
+from pyhudi.write.write_operations import REPLACING, merges_records
 
 
 def max_file_size(opts: Options, file_format: FileFormat) -> int:
@@ -168,13 +168,15 @@ def write_context(
         UnsupportedTableError: The merger of the table is not registered.
     """
     orc_codec = opts.get_typed(options.ORC_CODEC)
-    merges = operation in (Operation.UPSERT, Operation.DELETE)
+    updates = operation in (Operation.UPSERT, Operation.DELETE)
     avro_schema = to_avro(add_meta_columns(schema), config.name)
     logs = None
     # With the bucket index, new records of a bucket are written to its log files, too.
     appends = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET and operation not in REPLACING
-    if (merges or appends) and config.table_type is TableType.MERGE_ON_READ:
+    if (updates or appends) and config.table_type is TableType.MERGE_ON_READ:
         logs = log_settings(config, merging, opts, schema, avro_schema)
+    # inserts into log files are merged by readers
+    merges = merges_records(operation, opts) and (updates or logs is None)
     return WriteContext(
         storage=storage,
         instant=instant,
