@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import IndexType, MergeMode, Operation, TableType
+from pyhudi.config.enums import DuplicatePolicy, IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import (
     ConfigError,
     NotAHudiTableError,
@@ -23,6 +23,8 @@ from pyhudi.write.write_operations import DELETING, merges_records
 
 FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
 """Operations that write new versions of existing base files, or log files."""
+_NO_LOOKUP = frozenset({Operation.BULK_INSERT, Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE})
+"""Operations that add records whose keys they do not look up."""
 _PARTITIONED_INDEXES = 9
 """First table version that supports a partitioned record index."""
 KNOWN_INDEXES = frozenset(
@@ -48,6 +50,7 @@ def check_writable(
 
     Raises:
         UnsupportedTableError: The message has the feature and an alternative.
+        ConfigError: Options contradict the operation or the table.
     """
     name = operation.value
     config.check_readable()
@@ -56,6 +59,7 @@ def check_writable(
         MergeRules.of_table(merging)  # Check that the merger of the table is registered.
     index = opts.get_typed(options.INDEX_TYPE)
     _check_index(index, operation)
+    _check_duplicate_policy(operation, opts)
     check_record_index(config, opts)
     copies = config.table_type is TableType.COPY_ON_WRITE and not config.populate_meta_fields
     if index is IndexType.BUCKET and copies and operation in FILLING:
@@ -136,6 +140,20 @@ def check_partial(config: TableConfig, operation: Operation, opts: Options, name
     if other:
         raise SchemaMismatchError(
             f"{key} and the input differ in the columns {', '.join(other)}; they must be the same"
+        )
+
+
+def _check_duplicate_policy(operation: Operation, opts: Options) -> None:
+    if operation not in _NO_LOOKUP:
+        return
+    found = {
+        options.INSERT_DROP_DUPLICATES.key: opts.get_typed(options.INSERT_DROP_DUPLICATES),
+        options.INSERT_DUP_POLICY.key: opts.get_typed(options.INSERT_DUP_POLICY) is not DuplicatePolicy.NONE,
+    }
+    for key in (key for key, wanted in found.items() if wanted):
+        raise ConfigError(
+            f"{key}={opts[key]}: {operation.value} does not look for keys that the table has, so that it can neither "
+            "drop nor refuse them; use the operation insert, or leave the option out"
         )
 
 

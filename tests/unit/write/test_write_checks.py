@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.config.enums import Operation
-from pyhudi.errors import PartitionValueWarning, UnsupportedTableError
+from pyhudi.errors import ConfigError, PartitionValueWarning, UnsupportedTableError
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.write_checks import check_writable, warn_of_old_partitions
 
@@ -54,6 +54,22 @@ def check(operation: Operation, *, more_for_table: dict[str, str] | None = None,
     config = TableConfig.for_new_table(Options.parse(table | (more_for_table or {})))
     opts = Options.parse({k.replace("__", "."): v for k, v in more.items()})
     check_writable(config, config.merging, operation, opts)
+
+
+@pytest.mark.parametrize(
+    "operation", [Operation.BULK_INSERT, Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE]
+)
+def test_duplicates_that_are_not_looked_for(operation: Operation) -> None:
+    with pytest.raises(ConfigError, match=rf"policy=drop: {operation} does not look .*use the operation insert"):
+        check(operation, hoodie__datasource__insert__dup__policy="drop")
+    with pytest.raises(ConfigError, match="policy=fail"):
+        check(operation, hoodie__datasource__insert__dup__policy="fail")
+    dropping = "hoodie__datasource__write__insert__drop__duplicates"
+    with pytest.raises(ConfigError, match="duplicates=true"):
+        check(operation, **{dropping: "true"})
+    check(operation, **{dropping: "false"}, hoodie__datasource__insert__dup__policy="none")
+    check(operation)
+    check(Operation.INSERT, **{dropping: "true"})
 
 
 def test_inserts_that_need_the_merger_of_the_table() -> None:
