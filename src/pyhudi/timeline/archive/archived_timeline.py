@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -291,12 +292,21 @@ def _unique(table: pa.Table) -> pa.Table:
     """Sort by requested time, with one row per instant that was archived twice (after a killed run)."""
     if _is_ascending(table["requested"]):
         return table
-    table = table.sort_by([("requested", "ascending"), ("action", "ascending")])
+    table = sort_rows(table, "requested", "action")
     if table.num_rows < 2:
         return table
     requested, action = (table[name].combine_chunks() for name in ("requested", "action"))
     same = pc.and_(pc.equal(requested[1:], requested[:-1]), pc.equal(action[1:], action[:-1]))
     return table.filter(pa.concat_arrays([pa.array([True]), pc.invert(same)]))
+
+
+def sort_rows(table: pa.Table, *columns: str) -> pa.Table:
+    """Sort by columns. Rows are not copied: `pyarrow.Table.sort_by` combines chunks, and a chunk of a binary column
+    cannot have more than 2 GiB."""
+    order = pc.sort_indices(table.select(columns), [(column, "ascending") for column in columns]).to_numpy()
+    ends_of_runs = np.flatnonzero(np.diff(order) != 1) + 1
+    runs = [run for run in np.split(order, ends_of_runs) if len(run)]
+    return pa.concat_tables([table.schema.empty_table(), *(table.slice(int(run[0]), len(run)) for run in runs)])
 
 
 def _is_ascending(texts: pa.ChunkedArray) -> bool:

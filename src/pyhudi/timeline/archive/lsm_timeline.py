@@ -20,6 +20,7 @@ from pyhudi.timeline.archive.archived_timeline import (
     archived_completions,
     manifest_files,
     manifest_number,
+    sort_rows,
 )
 from pyhudi.timeline.encoding.jackson_json import pretty
 from pyhudi.timeline.instant import Action, Instant, State
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
 BATCH = 10
 """Number of files of a level that are merged into one of the next (``hoodie.timeline.compaction.batch.size``)."""
 _KEPT_MANIFESTS = 3
+_MERGED_BYTES = 1024 * 1024 * 1000
+"""Maximum size of the files that are merged into one, as in Apache Hudi."""
+_ROWS_OF_PAGE = 64
+"""Rows after which the size of a page is checked. A page cannot have 2 GiB, and a row has megabytes after a large
+write."""
 ROW_VERSION = 1
 LSM_SCHEMA = pa.schema(
     [
@@ -89,8 +95,10 @@ def append(storage: Storage, layout: Layout, parts: Iterable[pa.Table]) -> None:
 
 def tidy(storage: Storage, layout: Layout, batch: int = BATCH) -> None:
     """Merge small files, ``batch`` of a level at a time, and delete obsolete files."""
-    _merge_levels(storage, layout, batch)
-    _clean(storage, layout)
+    try:
+        _merge_levels(storage, layout, batch)
+    finally:
+        _clean(storage, layout)
 
 
 def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
@@ -109,7 +117,8 @@ def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
 def write_file(storage: Storage, layout: Layout, rows: pa.Table, level: int) -> dict[str, Any]:
     """Write a file of a level. Return its manifest entry. ``rows`` are sorted by instant."""
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, LSM_SCHEMA, compression="gzip", store_schema=False) as writer:
+    options = {"compression": "gzip", "store_schema": False, "write_batch_size": _ROWS_OF_PAGE}
+    with pq.ParquetWriter(sink, LSM_SCHEMA, **options) as writer:
         writer.write_table(rows)
         writer.add_key_value_metadata(
             {"parquet.avro.schema": json.dumps(load_schema("HoodieLSMTimelineInstant")), "writer.model.name": "avro"}
@@ -133,20 +142,38 @@ def _merge_levels(storage: Storage, layout: Layout, batch: int) -> None:
     while True:
         files = manifest_files(storage, layout)
         names = sorted(file["fileName"] for file in files)
-        mine = [name for name in names if _level_of(name) == level]
-        if len(mine) >= batch:
-            merged = mine[:batch]
+        merged = _to_merge([file for file in files if _level_of(file["fileName"]) == level], batch)
+        if merged:
             tables = []
             for name in merged:
                 with storage.open_input(f"{layout.history}/{name}") as source:
                     tables.append(pq.read_table(source).select(LSM_SCHEMA.names).cast(LSM_SCHEMA))
-            rows = pa.concat_tables(tables).sort_by("instantTime")
+            rows = sort_rows(pa.concat_tables(tables), "instantTime")
             left = [file for file in files if file["fileName"] not in merged]
             _publish(storage, layout, [*left, write_file(storage, layout, rows, level + 1)])
         elif not any(_level_of(name) > level for name in names):
             return
         else:
             level += 1
+
+
+def _to_merge(files: _Files, batch: int) -> list[str]:
+    """Return the names of ``batch`` consecutive files of a level, or of fewer if more would be too large together; none
+    if the level has fewer files, or all are too large."""
+    if len(files) < batch:
+        return []
+    chosen: list[str] = []
+    size = 0
+    for file in sorted(files, key=lambda file: file["fileName"]):
+        if size + file["fileLen"] > _MERGED_BYTES:
+            if len(chosen) > 1:
+                return chosen
+            chosen, size = [], 0
+        chosen.append(file["fileName"])
+        size += file["fileLen"]
+        if len(chosen) == batch:
+            return chosen
+    return []
 
 
 def _last_of(name: str) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.storage import Storage
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive import lsm_timeline
 from pyhudi.timeline.archive.archived_timeline import archived_completions, manifest_files, read_history
 from pyhudi.timeline.archive.archiver import archive, finish
 from pyhudi.timeline.archive.lsm_timeline import BATCH
-from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, write_stats
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from tests.golden.expected import unpack
@@ -42,6 +44,46 @@ def known(storage: Storage, layout: Layout = LAYOUT_2) -> list[str]:
     active = [i.requested for i in ActiveTimeline.load(storage, layout).timeline]
     assert len(set(archived)) == len(archived)
     return sorted({*archived, *active})
+
+
+def test_files_that_would_be_too_large_together_are_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = opened(tmp_path)
+
+    def levels() -> list[int]:
+        names = sorted(file["fileName"] for file in manifest_files(storage, LAYOUT_2))
+        return [int(name.removesuffix(".parquet")[-1]) for name in names]
+
+    fill(storage, 0, 1)
+    run(storage, 1)
+    (file,) = manifest_files(storage, LAYOUT_2)
+    monkeypatch.setattr(lsm_timeline, "_MERGED_BYTES", int(2.5 * file["fileLen"]))
+    for n in range(1, BATCH + 1):
+        fill(storage, n, n + 1)
+        run(storage, 1)
+    assert levels() == [1, *[0] * (BATCH - 1)]  # Two files into one, until there are fewer than a batch.
+    monkeypatch.setattr(lsm_timeline, "_MERGED_BYTES", file["fileLen"] - 1)
+    for n in range(BATCH + 1, BATCH + 5):
+        fill(storage, n, n + 1)
+        run(storage, 1)
+    assert levels() == [1, *[0] * (BATCH + 3)]
+    assert known(storage) == [instant(n) for n in range(BATCH + 5)]
+    names = {path.name for path in (tmp_path / LAYOUT_2.history).iterdir()}
+    assert len([name for name in names if name.startswith("manifest_")]) == 3
+
+
+def test_instants_are_merged_in_order(tmp_path: Path) -> None:
+    """Also if the files of a level overlap, as after archival of a concurrent write."""
+    storage = opened(tmp_path)
+    fill(storage, 0, 3 * BATCH)
+    active = ActiveTimeline.load(storage, LAYOUT_2)
+    for n in range(BATCH):
+        archive(storage, active, active.timeline.completed().instants[:: BATCH - n])
+        active = ActiveTimeline.load(storage, LAYOUT_2)
+    assert known(storage) == [instant(n) for n in range(3 * BATCH)]
+    (file,) = manifest_files(storage, LAYOUT_2)
+    rows = pq.read_table(tmp_path / LAYOUT_2.history / file["fileName"])
+    assert rows["instantTime"].to_pylist() == [instant(n) for n in range(3 * BATCH)]
+    assert [decode_commit(data).extra["n"] for data in rows["metadata"].to_pylist()] == list(map(str, range(3 * BATCH)))
 
 
 def test_many_runs_make_levels_and_leave_no_garbage(tmp_path: Path) -> None:
