@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.keygen.partition_path_values import as_formatted, decode_partition_paths
 from pyhudi.read.result_table import ResultTable
 from pyhudi.read.schema.table_columns import table_schema
@@ -155,7 +156,7 @@ class Inspect:
         if all_versions:
             return ResultTable(files)
         slices = view.latest_slices()
-        visible = pa.concat_arrays([_flat(slices["base_path"]), _flat(pc.list_flatten(slices["log_paths"]))])
+        visible = pa.concat_arrays([contiguous(slices["base_path"]), contiguous(pc.list_flatten(slices["log_paths"]))])
         return ResultTable(files.filter(pc.is_in(files["path"], value_set=visible)))
 
     def file_slices(self, *, all_versions: bool = False) -> ResultTable:
@@ -220,14 +221,12 @@ class Inspect:
 
 def _list_sums(lists: pa.ChunkedArray) -> pa.Array:
     """Return the sum of each list; 0 for an empty one."""
-    flat = _flat(lists)
+    flat = contiguous(lists)
     if len(flat) == 0:
         return pa.array([], pa.int64())
     total = pa.table({"row": pc.list_parent_indices(flat), "size": pc.list_flatten(flat)})
     sums = total.group_by("row").aggregate([("size", "sum")])
-    at = pc.index_in(pa.array(range(len(flat)), pa.int64()), value_set=_flat(sums["row"].cast(pa.int64())))
-    return pc.fill_null(_flat(sums["size_sum"]).take(at), 0) if len(sums) else pa.array([0] * len(flat), pa.int64())
-
-
-def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    at = pc.index_in(pa.array(range(len(flat)), pa.int64()), value_set=contiguous(sums["row"].cast(pa.int64())))
+    return (
+        pc.fill_null(contiguous(sums["size_sum"]).take(at), 0) if len(sums) else pa.array([0] * len(flat), pa.int64())
+    )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -71,22 +72,18 @@ def lost_files(written: pa.Table, slices: pa.Table, completions: Callable[[pa.Ch
     """
     base = written.filter(pc.equal(written["kind"], BASE)).sort_by([("order", "ascending")])
     newest = base.group_by(["partition", "file_id"], use_threads=False).aggregate([("path", "last")])["path_last"]
-    lost = newest.filter(pc.invert(pc.is_in(newest, value_set=_flat(slices["base_path"]))))
+    lost = newest.filter(pc.invert(pc.is_in(newest, value_set=contiguous(slices["base_path"]))))
     if len(lost):
         return f"{len(lost)} of its files no longer exist, among them {lost[0].as_py()!r}"
     logs = written.filter(pc.equal(written["kind"], LOG))
-    in_slices = pc.is_in(logs["path"], value_set=_flat(pc.list_flatten(slices["log_paths"])))
+    in_slices = pc.is_in(logs["path"], value_set=contiguous(pc.list_flatten(slices["log_paths"])))
     logs = logs.filter(pc.invert(in_slices))
     owner = pc.index_in(group_keys(logs), value_set=group_keys(slices))
     compacted = pc.if_else(pc.is_valid(slices["base_path"]), slices["base_instant"], pa.scalar(None, pa.string()))
     placed = logs["instant"] if completions is None else completions(logs["instant"])
-    inside = pc.greater(_flat(compacted).take(owner), _flat(placed))
+    inside = pc.greater(contiguous(compacted).take(owner), contiguous(placed))
     logs = logs.filter(pc.invert(pc.fill_null(inside, False)))
     if not logs.num_rows:
         return ""
     one = logs.slice(0, 1).to_pylist()[0]
     return f"log files of it no longer exist, among them those of {one['file_id']!r} in partition {one['partition']!r}"
-
-
-def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

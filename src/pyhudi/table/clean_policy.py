@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import numpy_mask
 from pyhudi.config import options
 from pyhudi.config.enums import CleanPolicy
 from pyhudi.format.file_names import split_paths
@@ -110,7 +111,7 @@ def expired_by_instant(slices: pa.Table, earliest: str) -> NDArray[np.bool_]:
     """
     if not slices.num_rows:
         return np.zeros(0, dtype=bool)
-    before = _flags(pc.less(slices["base_instant"], earliest))
+    before = numpy_mask(pc.less(slices["base_instant"], earliest))
     follows = np.append(np.diff(group_codes(slices)) == 0, False)
     expired: NDArray[np.bool_] = before & follows & np.append(before[1:], False)
     return expired
@@ -154,16 +155,16 @@ def needed_by_plans(slices: pa.Table, needed: pa.Table) -> tuple[NDArray[np.bool
     at = pc.index_in(group_keys(slices), value_set=first["key"].combine_chunks())
     base = first["base_min"].combine_chunks().take(at)
     mine = pc.greater_equal(slices["base_instant"].combine_chunks(), base)
-    return _flags(pc.fill_null(mine, False)), _flags(pc.is_valid(at))
+    return numpy_mask(pc.fill_null(mine, False)), numpy_mask(pc.is_valid(at))
 
 
 def holding(slices: pa.Table, names: pa.Array) -> NDArray[np.bool_]:
     """Return a mask of the slices (`SLICE_SCHEMA`) with a base or log file of one of these ``names``."""
     if not len(names) or not slices.num_rows:
         return np.zeros(slices.num_rows, dtype=bool)
-    base = _flags(pc.is_in(split_paths(pc.fill_null(slices["base_path"], ""))[1], value_set=names))
+    base = numpy_mask(pc.is_in(split_paths(pc.fill_null(slices["base_path"], ""))[1], value_set=names))
     logs = slices["log_paths"].combine_chunks()
-    saved = _flags(pc.is_in(split_paths(logs.flatten())[1], value_set=names))
+    saved = numpy_mask(pc.is_in(split_paths(logs.flatten())[1], value_set=names))
     base[np.unique(pc.list_parent_indices(logs).to_numpy()[saved])] = True
     return base
 
@@ -171,7 +172,7 @@ def holding(slices: pa.Table, names: pa.Array) -> NDArray[np.bool_]:
 def opened_by(slices: pa.Table, instants: Sequence[str]) -> NDArray[np.bool_]:
     """Return a mask of the slices that pending compactions with these ``instants`` have opened."""
     mine = pc.is_in(slices["base_instant"], value_set=pa.array(list(instants), pa.string()))
-    return _flags(pc.and_(mine, pc.is_null(slices["base_path"])))
+    return numpy_mask(pc.and_(mine, pc.is_null(slices["base_path"])))
 
 
 def files_of(slices: pa.Table) -> pa.Table:
@@ -221,9 +222,3 @@ def expired_files(
     hidden = replaced.filter(pa.array(~needed_by_plans(replaced, plans)[0] & ~holding(replaced, names)))
     both = pa.concat_tables([SLICE_SCHEMA.empty_table(), gone, hidden]).combine_chunks()
     return files_of(both).sort_by("partition")
-
-
-def _flags(mask: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
-    flat = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
-    flags: NDArray[Any] = flat.to_numpy(zero_copy_only=False).astype(bool)
-    return flags.copy()

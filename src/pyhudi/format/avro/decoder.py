@@ -18,6 +18,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.errors import FormatError
 from pyhudi.format.avro.container import MAGIC, SYNC_SIZE, encode_long
 
@@ -89,7 +90,7 @@ def _with_polars(
     if frame.height != count:
         raise FormatError(f"{frame.height} instead of {count} Avro records in {len(body)} bytes")
     table = frame.to_arrow(compat_level=polars.CompatLevel.oldest())
-    return {name: _as_raw(_flat(table[name]), wanted.raw) for name, wanted in columns.items()}
+    return {name: _as_raw(contiguous(table[name]), wanted.raw) for name, wanted in columns.items()}
 
 
 def _with_fastavro(
@@ -111,10 +112,6 @@ def _with_fastavro(
 
 def _values(rows: list[dict[str, Any]], name: str, unwrap: Callable[[Any], Any] | None) -> list[Any]:
     return [row[name] for row in rows] if unwrap is None else [unwrap(row[name]) for row in rows]
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _as_raw(array: pa.Array, raw: pa.DataType) -> pa.Array:

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError
 from pyhudi.format.log import NATURAL_COLUMN, BlockType, LogBlock, decode_deletes, decode_matching, decode_records
@@ -107,11 +108,11 @@ def _add_deletes(
     table = decode_deletes(block, ordering if values_count else pa.schema([])).combine_chunks()
     if values_count:
         natural = as_mask(table[NATURAL_COLUMN])
-        values = tuple(_flat(table[name], table.schema.field(name).type) for name in ordering.names)
+        values = tuple(contiguous(table[name]) for name in ordering.names)
     else:
         natural = np.ones(table.num_rows, dtype=np.bool_)
         values = tuple(pa.nulls(table.num_rows, f.type) for f in ordering)
-    where = _flat(table[RECORD_KEY], pa.string()) if positions is None else _fitting(positions, table.num_rows, block)
+    where = contiguous(table[RECORD_KEY]) if positions is None else _fitting(positions, table.num_rows, block)
     versions.add_deletes(natural, values, where)
 
 
@@ -146,7 +147,3 @@ def _fitting(positions: Index, rows: int, block: LogBlock) -> Index:
     if len(positions) != rows:
         raise PositionsError(f"the block at offset {block.offset} has {rows} records and {len(positions)} positions")
     return positions
-
-
-def _flat(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks else pa.array([], kind)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
@@ -84,14 +85,10 @@ def _files(view: FileSystemView) -> pa.Table:
     return pa.table(
         {
             "path": pa.concat_arrays(
-                [_flat(base["base_path"]), pc.list_flatten(_flat(slices["log_paths"])).cast(pa.string())]
+                [contiguous(base["base_path"]), pc.list_flatten(contiguous(slices["log_paths"])).cast(pa.string())]
             ),
             "size": pa.concat_arrays(
-                [_flat(base["base_size"]), pc.list_flatten(_flat(slices["log_sizes"])).cast(pa.int64())]
+                [contiguous(base["base_size"]), pc.list_flatten(contiguous(slices["log_sizes"])).cast(pa.int64())]
             ),
         }
     )
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.records.combine_file_lists import fold_lists
@@ -77,7 +78,7 @@ def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
     older = [version for version in older if len(version.keys)]
     if not older:
         return standing
-    several = pc.unique(pa.concat_arrays([_flat(version.keys) for version in older]))
+    several = pc.unique(pa.concat_arrays([contiguous(version.keys) for version in older]))
     rest, newest = [], []
     for version in standing:
         mine = pc.is_in(version.keys, value_set=several)
@@ -90,15 +91,15 @@ def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
 def fold_versions(partition: str, versions: Sequence[Version], table_version: int) -> RecordChanges:
     """Return the records that a compaction keeps: those of `fold` in the current schema, without deleted ones."""
     parts = [_normal(version, table_version) for version in fold(versions, table_version)]
-    keys = pa.concat_arrays([_NO_TEXT, *(_flat(part.keys) for part in parts)])
-    values = pa.concat_arrays([_NO_BYTES, *(_flat(part.values) for part in parts)])
+    keys = pa.concat_arrays([_NO_TEXT, *(contiguous(part.keys) for part in parts)])
+    values = pa.concat_arrays([_NO_BYTES, *(contiguous(part.values) for part in parts)])
     if partition in _UNMARKED or not len(keys):
         return RecordChanges(keys, values)
     table = decode(values, record_schema(table_version), {name: {"isDeleted": None} for name in _MARKED})
     deleted = gone(table)
     if not pc.any(deleted).as_py():
         return RecordChanges(keys, values)
-    kept = _flat(pc.invert(deleted))
+    kept = contiguous(pc.invert(deleted))
     return RecordChanges(keys.filter(kept), values.filter(kept))
 
 
@@ -121,14 +122,14 @@ def _apart(versions: Sequence[Version]) -> tuple[list[Version], list[Version]]:
     deleted, newer_keys = _NO_TEXT, _NO_TEXT
     for number in range(len(versions) - 1, -1, -1):
         version = versions[number]
-        deleted = pa.concat_arrays([deleted, _flat(version.deletes)]) if len(version.deletes) else deleted
+        deleted = pa.concat_arrays([deleted, contiguous(version.deletes)]) if len(version.deletes) else deleted
         version = _split(version, deleted)[0]
         version, again = _split(version, newer_keys)
         if len(again.keys):
             older.append(again)
         if len(version.keys):
             standing.append(version)
-            newer_keys = pa.concat_arrays([newer_keys, _flat(version.keys)]) if number else newer_keys
+            newer_keys = pa.concat_arrays([newer_keys, contiguous(version.keys)]) if number else newer_keys
     return standing[::-1], older[::-1]
 
 
@@ -146,7 +147,7 @@ def _split(version: Version, keys: pa.Array) -> tuple[Version, Version]:
 def _is_folded(version: Version) -> Column:
     """Return a mask of the records whose type combines versions."""
     types = decode(version.values, version.schema, ())[TYPE_FIELD]
-    return _flat(pc.is_in(types.cast(pa.int64()), value_set=_FOLDED))
+    return contiguous(pc.is_in(types.cast(pa.int64()), value_set=_FOLDED))
 
 
 def _fold(versions: Sequence[Version], table_version: int) -> Version:
@@ -155,7 +156,7 @@ def _fold(versions: Sequence[Version], table_version: int) -> Version:
     schema = decoded_schema(table_version, payloads)
     decoded = [with_schema(decode(version.values, version.schema, payloads), schema) for version in versions]
     table = pa.concat_tables(decoded).combine_chunks()
-    keys = pa.concat_arrays([_flat(version.keys) for version in versions])
+    keys = pa.concat_arrays([contiguous(version.keys) for version in versions])
     codes = keys.dictionary_encode()
     code = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((np.arange(len(code)), code))
@@ -169,7 +170,7 @@ def _fold(versions: Sequence[Version], table_version: int) -> Version:
         if not len(mine):
             continue
         groups = np.cumsum(np.append(0, np.diff(code[mine]) != 0))
-        payload = _flat(table[FILES if kind in _LISTS else COLUMN_STATS]).take(pa.array(mine))
+        payload = contiguous(table[FILES if kind in _LISTS else COLUMN_STATS]).take(pa.array(mine))
         one = fold_lists(payload, groups) if kind in _LISTS else fold_statistics(payload, groups)
         found_keys.append(codes.dictionary.take(pa.array(np.flatnonzero(types == kind))))
         found_values.append(encode(kind, one, table_version))
@@ -186,13 +187,7 @@ def _normal(version: Version, table_version: int) -> Version:
     parts, places = [], []
     for kind in np.unique(kinds):
         record, mine = RecordType(int(kind)), np.flatnonzero(kinds == kind)
-        parts.append(encode(record, _flat(table[record.payload]).take(pa.array(mine)), table_version))
+        parts.append(encode(record, contiguous(table[record.payload]).take(pa.array(mine)), table_version))
         places.append(mine)
     back = np.argsort(np.concatenate(places), kind="stable")
     return Version(version.keys, pa.concat_arrays(parts).take(pa.array(back)), own)
-
-
-def _flat(column: Column) -> pa.Array:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

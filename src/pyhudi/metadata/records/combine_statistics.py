@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import numpy_mask
 from pyhudi.format.decimals import decimals_from_bytes
 from pyhudi.metadata.records.stats_values import DECIMAL_TYPE, DOUBLE, FLOAT, INT, LONG
 from pyhudi.schema.type_conversion import convert
@@ -60,7 +61,7 @@ def _merged(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
     columns["nullCount"] = pc.if_else(pa.array(lost), pa.scalar(None, pa.int64()), columns["nullCount"])
     if "valueType" in names:
         # Versions without values have no type.
-        empty = _flags(pc.struct_field(new, "minValue").is_null())
+        empty = numpy_mask(pc.struct_field(new, "minValue").is_null())
         columns["valueType"] = _chosen(old, new, "valueType", empty & ~replaces, np.zeros(len(new), np.bool_))
     return pa.StructArray.from_arrays([columns[name] for name in names], fields=list(new.type))
 
@@ -93,13 +94,13 @@ def _promoted(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
 def _older_goes_further(old: pa.StructArray, new: pa.StructArray, name: str, *, greatest: bool) -> tuple[Mask, Mask]:
     """Return a mask of the rows whose older value is kept, and a mask of those where the two are not comparable."""
     before, after = pc.struct_field(old, name), pc.struct_field(new, name)
-    kept = _flags(after.is_null()).copy()
-    both = _flags(pc.and_(before.is_valid(), after.is_valid()))
+    kept = numpy_mask(after.is_null()).copy()
+    both = numpy_mask(pc.and_(before.is_valid(), after.is_valid()))
     compared = np.zeros(len(new), np.bool_)
     same, decimals = _same_types(old, new), _decimals(new) & _decimals(old)
     for i in range(before.type.num_fields):
         left, right = before.field(i), after.field(i)
-        at = np.flatnonzero(both & same & _flags(pc.and_(left.is_valid(), right.is_valid())))
+        at = np.flatnonzero(both & same & numpy_mask(pc.and_(left.is_valid(), right.is_valid())))
         if not len(at) or left.type.num_fields != 1 or pa.types.is_list(left.type.field(0).type):
             continue
         a, b = (pc.struct_field(side, [0]).take(pa.array(at)) for side in (left, right))
@@ -119,7 +120,7 @@ def _goes_further(a: pa.Array, b: pa.Array, *, greatest: bool) -> Mask:
     further = (pc.greater if greatest else pc.less)(a, b)
     if pa.types.is_floating(a.type):
         further = pc.or_(further, pc.is_nan(a) if greatest else pc.and_not(pc.is_nan(b), pc.is_nan(a)))
-    return _flags(further)
+    return numpy_mask(further)
 
 
 def _unknown(payload: pa.StructArray) -> Mask:
@@ -128,7 +129,7 @@ def _unknown(payload: pa.StructArray) -> Mask:
     values = pc.struct_field(payload, "valueCount")
     # In expression indexes nulls are not counted among the values.
     nothing = pc.or_(pc.equal(values, pc.struct_field(payload, "nullCount")), pc.equal(values, 0))
-    return ~(_flags(bounded) | _flags(nothing))
+    return ~(numpy_mask(bounded) | numpy_mask(nothing))
 
 
 def _same_types(old: pa.StructArray, new: pa.StructArray) -> Mask:
@@ -140,22 +141,17 @@ def _same_types(old: pa.StructArray, new: pa.StructArray) -> Mask:
     plain = pc.and_(*(pc.is_in(side, value_set=_NUMBER_TYPES) for side in numbers))
     same = pc.or_(plain, pc.and_(pc.equal(*numbers), pc.equal(*remarks)))
     unnamed = pc.or_(*(side.is_null() for side in numbers))
-    return _flags(pc.or_(unnamed, pc.fill_null(same, False)))
+    return numpy_mask(pc.or_(unnamed, pc.fill_null(same, False)))
 
 
 def _decimals(payload: pa.StructArray) -> Mask:
     """Return a mask of the rows that hold decimals as bytes."""
     if "valueType" not in payload.type.names:
         return np.zeros(len(payload), np.bool_)
-    return _flags(pc.equal(pc.struct_field(payload, ["valueType", "typeOrdinal"]), DECIMAL_TYPE))
+    return numpy_mask(pc.equal(pc.struct_field(payload, ["valueType", "typeOrdinal"]), DECIMAL_TYPE))
 
 
 def _flag(payload: pa.StructArray, name: str) -> Mask:
     if name not in payload.type.names:
         return np.zeros(len(payload), np.bool_)
-    return _flags(pc.struct_field(payload, name))
-
-
-def _flags(mask: pa.Array) -> Mask:
-    flags: Mask = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
-    return flags
+    return numpy_mask(pc.struct_field(payload, name))

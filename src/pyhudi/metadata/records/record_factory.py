@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.format.base_file.column_bounds import COUNTS
 from pyhudi.metadata.records.metadata_keys import (
     ALL_PARTITIONS,
@@ -77,8 +78,8 @@ def file_records(
 
 def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, gone: pa.Array | None, version: int) -> pa.MapArray:
     kind = payload_type(RecordType.FILES, version)
-    names, sizes = _flat(names), _flat(sizes).cast(pa.int64())
-    flags = pa.repeat(pa.scalar(False), len(names)) if gone is None else _flat(gone)
+    names, sizes = contiguous(names), contiguous(sizes).cast(pa.int64())
+    flags = pa.repeat(pa.scalar(False), len(names)) if gone is None else contiguous(gone)
     columns = {"size": sizes, "isDeleted": flags}
     items = pa.StructArray.from_arrays([columns[f.name] for f in kind.item_type], fields=list(kind.item_type))
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
@@ -94,7 +95,7 @@ def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) 
     known = _all_known(bounds)
     files, bounds = files.filter(known), bounds.filter(known)
     keys, payloads = [_NO_TEXT], []
-    names, partitions = _flat(files["name"]), _flat(files["partition"])
+    names, partitions = contiguous(files["name"]), contiguous(files["partition"])
     ids = file_ids(names)
     of_partitions = _by_value(partitions, partition_ids)
     loose = pa.repeat(pa.scalar(False), len(names))
@@ -146,12 +147,12 @@ def bloom_records(files: pa.Table, texts: pa.Array, kinds: pa.Array, instant: st
     one."""
     there = pc.is_valid(texts)
     files, texts, kinds = files.filter(there), texts.filter(there), kinds.filter(there)
-    keys = bloom_filter_keys(_flat(files["partition"]), _flat(files["name"]))
+    keys = bloom_filter_keys(contiguous(files["partition"]), contiguous(files["name"]))
     payload = pa.table(
         {
             "type": pc.fill_null(kinds, "SIMPLE"),
             "timestamp": pa.repeat(pa.scalar(instant), len(texts)),
-            "bloomFilter": _flat(texts).cast(pa.binary()),
+            "bloomFilter": contiguous(texts).cast(pa.binary()),
             "isDeleted": pa.repeat(pa.scalar(False), len(texts)),
         }
     )
@@ -201,7 +202,7 @@ def _all_known(bounds: pa.StructArray) -> pa.Array:
 def joined_bounds(known: pa.Table) -> pa.Table:
     """Combine bounds by partition (two columns: partitions and bounds): one row per partition; null if nothing is known
     of a column."""
-    partitions, bounds = (_flat(column) for column in known.columns)
+    partitions, bounds = (contiguous(column) for column in known.columns)
     paths = pc.unique(partitions)
     children = []
     for i in range(bounds.type.num_fields):
@@ -227,20 +228,18 @@ def _joined(partitions: pa.Array, column: pa.StructArray) -> tuple[pa.Array, pa.
             rows = rows.set_column(rows.column_names.index(name), name, plain)
         spans.append(("nan", "any"))
     combined = rows.group_by("p", use_threads=False).aggregate(spans).combine_chunks()
-    ends = {name: _flat(combined[f"{name}_{name}"]) for name in ("min", "max")}
+    ends = {name: contiguous(combined[f"{name}_{name}"]) for name in ("min", "max")}
     if "nan_any" in combined.column_names:
-        nan = _flat(combined["nan_any"])
+        nan = contiguous(combined["nan_any"])
         value = pa.scalar(float("nan"), ends["max"].type)
         ends = {
             "min": pc.if_else(pc.and_(nan, pc.is_null(ends["min"])), value, ends["min"]),
             "max": pc.if_else(nan, value, ends["max"]),
         }
-    sums = [_flat(combined[f"{name}_sum"]).cast(pa.int64()) for name in COUNTS]
-    return _flat(combined["p"]), pa.StructArray.from_arrays([ends["min"], ends["max"], *sums], fields=list(column.type))
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    sums = [contiguous(combined[f"{name}_sum"]).cast(pa.int64()) for name in COUNTS]
+    return contiguous(combined["p"]), pa.StructArray.from_arrays(
+        [ends["min"], ends["max"], *sums], fields=list(column.type)
+    )
 
 
 def merged_records(records: Iterable[Mapping[str, RecordChanges]]) -> dict[str, RecordChanges]:

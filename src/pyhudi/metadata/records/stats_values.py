@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import numpy_mask
 from pyhudi.errors import FormatError
 from pyhudi.format.decimals import bytes_of_decimals, decimals_from_bytes
 from pyhudi.metadata.records.metadata_record import RecordType, payload_type
@@ -83,20 +84,20 @@ def unwrap(
     count = len(wrapped)
     unset = wrapped.is_null()
     result = pa.nulls(count, kind)
-    known = _flags(unset)
+    known = numpy_mask(unset)
     ordinals = _ordinals(value_types, count)
     for number, field in enumerate(wrapped.type):
         place, member = int(field.name.removeprefix(MEMBER)), wrapped.field(number)
         if member.null_count == count:
             continue
-        is_set = _flags(pc.and_not(member.is_valid(), unset))
+        is_set = numpy_mask(pc.and_not(member.is_valid(), unset))
         read_values = (
             _read(place, pc.struct_field(member, [VALUE]), kind, ordinals, value_types) if place < 12 else None
         )
         if read_values is None:
             continue
         values, usable = read_values
-        usable = usable & is_set & _flags(values.is_valid())
+        usable = usable & is_set & numpy_mask(values.is_valid())
         known |= usable
         result = values if usable.all() else pc.if_else(pa.array(usable), values, result)
     return result, known
@@ -270,7 +271,7 @@ def _decimals(
         return None
     result = pa.nulls(len(stored), kind)
     remarks = pc.struct_field(value_types, ["additionalInfo"])
-    usable = (ordinals == DECIMAL_TYPE) & _flags(remarks.is_valid()) & _flags(stored.is_valid())
+    usable = (ordinals == DECIMAL_TYPE) & numpy_mask(remarks.is_valid()) & numpy_mask(stored.is_valid())
     for remark in pc.unique(remarks.filter(pa.array(usable))).to_pylist():
         parts = remark.split(",")
         if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
@@ -279,13 +280,7 @@ def _decimals(
             written = pa.decimal128(int(parts[0]), int(parts[1]))
         except ValueError:
             continue
-        mine = usable & _flags(pc.fill_null(pc.equal(remarks, remark), False))
+        mine = usable & numpy_mask(pc.fill_null(pc.equal(remarks, remark), False))
         part = pc.if_else(pa.array(mine), stored, pa.scalar(None, stored.type))
         result = pc.coalesce(result, _cast(decimals_from_bytes(part, written), kind))
     return result, usable
-
-
-def _flags(mask: pa.Array) -> npt.NDArray[np.bool_]:
-    flags: npt.NDArray[np.bool_] = mask.to_numpy(zero_copy_only=False)
-    # Arrays shared between numpy and Arrow are read-only.
-    return flags.copy() if not flags.flags.writeable else flags

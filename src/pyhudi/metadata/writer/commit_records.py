@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.format.base_file.column_bounds import bounds_type
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
@@ -49,7 +50,7 @@ def commit_records(
         if PARTITION_STATS in used:
             whole = alone and metadata.operation in OVERWRITES
             records[PARTITION_STATS] = partition_stats_records(
-                _flat(files["partition"]),
+                contiguous(files["partition"]),
                 bounds,
                 version,
                 tight=touched & replaced if whole else (),
@@ -105,7 +106,7 @@ def _change_files(metadata: CommitMetadata) -> pa.Table:
 def _bounds_of(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.StructArray:
     wanted = bounds_type(columns)
     if BOUNDS in files.column_names:
-        bounds = _flat(files[BOUNDS])
+        bounds = contiguous(files[BOUNDS])
         known = {field.name: field.type for field in bounds.type}
         if not bounds.null_count and all(known.get(field.name) == field.type for field in wanted):
             children = [pc.struct_field(bounds, [field.name]) for field in wanted]
@@ -115,7 +116,7 @@ def _bounds_of(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.Stru
 
 def _column_stats(files: pa.Table, bounds: pa.StructArray, config: TableConfig) -> RecordChanges:
     if not logs_stand_alone(config):
-        other = pc.not_equal(_flat(files["kind"]), LOG)
+        other = pc.not_equal(contiguous(files["kind"]), LOG)
         files, bounds = files.filter(other), bounds.filter(other)
     return column_stats_records(files, bounds, config.version)
 
@@ -123,8 +124,4 @@ def _column_stats(files: pa.Table, bounds: pa.StructArray, config: TableConfig) 
 def _blooms(storage: Storage, files: pa.Table, instant: str, version: int) -> RecordChanges:
     base = files.filter(pc.equal(files["kind"], BASE)).combine_chunks()
     filters = blooms_of_files(storage, base["path"].to_pylist()).combine_chunks()
-    return bloom_records(base, _flat(filters["text"]), _flat(filters["type"]), instant, version)
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return bloom_records(base, contiguous(filters["text"]), contiguous(filters["type"]), instant, version)

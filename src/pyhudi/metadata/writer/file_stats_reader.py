@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.format.file_names import LOG
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys, group_of
@@ -59,14 +60,14 @@ class FileRecords:
     def column_stats(self, files: pa.Table, bounds: pa.StructArray) -> RecordChanges:
         """Return the records of files with these bounds."""
         if not self.logs_count:
-            other = _flat(pc.not_equal(files["kind"], LOG))
+            other = contiguous(pc.not_equal(files["kind"], LOG))
             files, bounds = files.filter(other), bounds.filter(other)
         return column_stats_records(files, bounds, self.version)
 
     def blooms(self, files: pa.Table) -> RecordChanges:
         """Return the records of base files that have a bloom filter, in the order of the files; read on threads."""
         filters = blooms_of_files(self.storage, files["path"].to_pylist()).combine_chunks()
-        return bloom_records(files, _flat(filters["text"]), _flat(filters["type"]), self.newest, self.version)
+        return bloom_records(files, contiguous(filters["text"]), contiguous(filters["type"]), self.newest, self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class LocalFileStatsReader:
         return stats, pa.table([files[PARTITION], bounds], names=[PARTITION, BOUNDS])
 
     def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[Stat]:
-        keys = bloom_filter_keys(_flat(files[PARTITION]), _flat(files["name"]))
+        keys = bloom_filter_keys(contiguous(files[PARTITION]), contiguous(files["name"]))
         order = pc.sort_indices(keys.cast(pa.binary())).to_numpy()
         of_group = group_of(keys, len(groups.ids))[order]
         parts = (files.take(pa.array(order[of_group == n])) for n in range(len(groups.ids)))
@@ -139,7 +140,3 @@ def _filters(records: FileRecords, files: pa.Table) -> Iterator[tuple[pa.Array, 
     for start in range(0, files.num_rows, FILTERS_TOGETHER):
         filters = records.blooms(files.slice(start, FILTERS_TOGETHER))
         yield filters.keys, filters.values
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -8,6 +8,7 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import split_paths
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -50,9 +51,11 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
         return CHANGED_FILES.empty_table()
     stats = metadata.stats.filter(pc.is_valid(metadata.stats["path"])).combine_chunks()
     names = split_paths(stats["path"])[1]
-    is_log = _flat(pc.starts_with(names, "."))
-    logged = _flat(pc.fill_null(pc.greater(pc.list_value_length(_change_paths(stats)), 0), False))
-    counts = {n: pc.fill_null(_flat(stats[n]), 0) for n in ("numWrites", "numInserts", "numUpdateWrites", "numDeletes")}
+    is_log = contiguous(pc.starts_with(names, "."))
+    logged = contiguous(pc.fill_null(pc.greater(pc.list_value_length(_change_paths(stats)), 0), False))
+    counts = {
+        n: pc.fill_null(contiguous(stats[n]), 0) for n in ("numWrites", "numInserts", "numUpdateWrites", "numDeletes")
+    }
     kept = pc.equal(pc.add(counts["numUpdateWrites"], counts["numDeletes"]), 0)
     all_new = pc.and_(kept, pc.equal(counts["numWrites"], counts["numInserts"]))
     all_deleted = pc.and_(pc.equal(counts["numWrites"], 0), pc.greater(counts["numDeletes"], 0))
@@ -69,16 +72,16 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
             f"the commit {instant} rewrote {unknown[0].as_py()!r} without logging its changes: change data "
             "capture was disabled, or its writer does not support it. Begin after this commit"
         )
-    written = pc.if_else(is_log, pa.scalar(None, pa.string()), _flat(stats["path"]))
-    own = _flat(stats["path"])
+    written = pc.if_else(is_log, pa.scalar(None, pa.string()), contiguous(stats["path"]))
+    own = contiguous(stats["path"])
     single = pa.ListArray.from_arrays(pa.array(range(len(own) + 1), pa.int32()), own)
     paths = pc.if_else(is_log, single, _change_paths(stats))
     instants = pa.repeat(instant, stats.num_rows)
     columns = [
         instants,
         case,
-        _flat(stats["partitionPath"]),
-        _flat(stats["fileId"]),
+        contiguous(stats["partitionPath"]),
+        contiguous(stats["fileId"]),
         paths,
         written,
         _change_bytes(stats),
@@ -89,7 +92,7 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
 
 def _change_logs(stats: pa.Table) -> pa.ListArray:
     """The change logs of each file: structs of path (``key``) and bytes (``value``)."""
-    return _flat(stats["cdcStats"]).cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
+    return contiguous(stats["cdcStats"]).cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
 
 
 def _change_paths(stats: pa.Table) -> pa.ListArray:
@@ -104,14 +107,14 @@ def _change_bytes(stats: pa.Table) -> pa.Array:
     found = _change_logs(stats)
     sizes = pa.table({"row": pc.list_parent_indices(found), "size": pc.struct_field(found.flatten(), "value")})
     summed = sizes.group_by("row").aggregate([("size", "sum")])
-    at = pc.index_in(pa.array(range(len(found)), pa.int64()), value_set=_flat(summed["row"]).cast(pa.int64()))
-    return _flat(summed["size_sum"]).cast(pa.int64()).take(at)
+    at = pc.index_in(pa.array(range(len(found)), pa.int64()), value_set=contiguous(summed["row"]).cast(pa.int64()))
+    return contiguous(summed["size_sum"]).cast(pa.int64()).take(at)
 
 
 def _with_data(table: pa.Table, stats: pa.Table, is_log: pa.Array) -> pa.Table:
     """Drop log files that do not exist, because their writers had nothing to write."""
-    size = pc.fill_null(_flat(stats["fileSizeInBytes"]), 0)
-    rows = pc.add(pc.fill_null(_flat(stats["numWrites"]), 0), pc.fill_null(_flat(stats["numDeletes"]), 0))
+    size = pc.fill_null(contiguous(stats["fileSizeInBytes"]), 0)
+    rows = pc.add(pc.fill_null(contiguous(stats["numWrites"]), 0), pc.fill_null(contiguous(stats["numDeletes"]), 0))
     return table.filter(pc.or_(pc.invert(is_log), pc.greater(pc.add(size, rows), 0)))
 
 
@@ -146,7 +149,3 @@ def _replaced(instant: str, metadata: CommitMetadata) -> pa.Table:
         pa.nulls(count, pa.int64()),
     ]
     return pa.Table.from_arrays(columns, schema=CHANGED_FILES)
-
-
-def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

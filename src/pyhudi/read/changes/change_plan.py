@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.config import Options
 from pyhudi.config.enums import CdcMode
 from pyhudi.errors import QueryError
@@ -162,7 +163,7 @@ def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: 
         key = "completed_by" if plan.by_completion else "as_of"
         before = _slices(view, mine, needs_before, {key: earlier})
         after = _slices(view, mine, needs_after, {key: now})
-        after = pc.if_else(_flat(pc.is_valid(mine["written"])), _written(mine), after)
+        after = pc.if_else(contiguous(pc.is_valid(mine["written"])), _written(mine), after)
         parts.append(
             mine.append_column("before", before)
             .append_column("after", after)
@@ -207,14 +208,14 @@ def _written(tasks: pa.Table) -> pa.Array:
 def _files_read(plan: ChangePlan, tasks: pa.Table) -> pa.Table:
     """Return the files of the range that a query reads, with the instants of their commits."""
     plain = tasks.filter(pc.not_equal(tasks["case"], ChangeCase.BASE_FILE_DELETE))
-    written = _flat(plain["written"])
+    written = contiguous(plain["written"])
     if plan.mode is CdcMode.DATA_BEFORE_AFTER:
-        logged = _flat(pc.equal(plain["case"], ChangeCase.AS_IS))  # The log has both images.
+        logged = contiguous(pc.equal(plain["case"], ChangeCase.AS_IS))  # The log has both images.
         written = pc.if_else(logged, pa.scalar(None, pa.string()), written)
     files = pa.table(
         {
             "instant": pa.concat_arrays([_own(plain), _listed(plain)]),
-            "path": pa.concat_arrays([written, _flat(pc.list_flatten(plain["paths"]))]),
+            "path": pa.concat_arrays([written, contiguous(pc.list_flatten(plain["paths"]))]),
         }
     )
     return files.filter(pc.is_valid(files["path"]))
@@ -236,15 +237,11 @@ def _check_there(told_by: pa.Table, present: pa.ChunkedArray | pa.Array) -> None
 
 
 def _own(tasks: pa.Table) -> pa.Array:
-    return _flat(tasks["instant"])
+    return contiguous(tasks["instant"])
 
 
 def _listed(tasks: pa.Table) -> pa.Array:
-    return _own(tasks).take(_flat(pc.list_parent_indices(tasks["paths"])))
-
-
-def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return _own(tasks).take(contiguous(pc.list_parent_indices(tasks["paths"])))
 
 
 def _gone(instant: str, why: str) -> QueryError:

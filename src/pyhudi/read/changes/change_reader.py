@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.config.enums import CdcMode
 from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.format.log import DATA_BLOCKS, BlockType, LogBlock, decode_deletes, decode_records
@@ -81,16 +82,16 @@ class ChangeReader:
         if not changes.num_rows:
             return
         if self.mode is CdcMode.DATA_BEFORE_AFTER:
-            before, after = (json_objects(_flat(changes[name])) for name in ("before", "after"))
-            yield _rows(_flat(changes["op"]), task["instant"], before, after)
+            before, after = (json_objects(contiguous(changes[name])) for name in ("before", "after"))
+            yield _rows(contiguous(changes["op"]), task["instant"], before, after)
             return
-        keys = _flat(changes["record_key"])
+        keys = contiguous(changes["record_key"])
         after = self._images(task["after"], task["instant"], keys)
         if self.mode is CdcMode.DATA_BEFORE:
-            before = json_objects(_flat(changes["before"]))
+            before = json_objects(contiguous(changes["before"]))
         else:
             before = self._images(task["before"], task["earlier"], keys)
-        yield _rows(_flat(changes["op"]), task["instant"], before, after)
+        yield _rows(contiguous(changes["op"]), task["instant"], before, after)
 
     def _changed_keys(self, task: Task) -> pa.Array:
         """Return the keys of all records and deletes that a commit has appended to log files."""
@@ -125,8 +126,8 @@ class ChangeReader:
             for key, image in self._slice(file_slice, latest, keys)
         ]
         images = pa.Table.from_batches(parts, _IMAGES).combine_chunks()
-        at = pc.index_in(keys, value_set=_flat(images["key"]))
-        return _flat(images["image"]).take(at)
+        at = pc.index_in(keys, value_set=contiguous(images["key"]))
+        return contiguous(images["image"]).take(at)
 
     def _slice(
         self, file_slice: Task | None, latest: str, keys: pa.Array | None = None
@@ -166,7 +167,3 @@ def _rows(op: pa.Array | str, instant: str, before: pa.Array | None, after: pa.A
         pa.nulls(count, pa.string()) if after is None else after,
     ]
     return pa.RecordBatch.from_arrays([column.cast(pa.string()) for column in columns], schema=CHANGES_SCHEMA)
-
-
-def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import numpy_mask
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as keys
@@ -154,7 +155,7 @@ def _same(ids: pa.StringArray, rows: npt.NDArray[np.int64], key: pa.StringArray,
     theirs = _words(key, keys.SHORT_ID, 2 * keys.SHORT_ID + keys.FILE_ID)
     if theirs is None:
         parts = pc.utf8_slice_codeunits(key, keys.SHORT_ID, 2 * keys.SHORT_ID)
-        return _flags(pc.equal(ids.take(pa.array(rows)), parts.take(pa.array(places))))
+        return numpy_mask(pc.equal(ids.take(pa.array(rows)), parts.take(pa.array(places))))
     mine = _words(ids, 0, keys.SHORT_ID)
     assert mine is not None
     same: Mask = (mine[rows] == theirs[places]).all(axis=1)
@@ -181,17 +182,17 @@ def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool = Tru
     if pa.types.is_float64(kind):
         least = pc.min_element_wise(least, _by_text(least), skip_nulls=False)
         greatest = pc.max_element_wise(greatest, _by_text(greatest), skip_nulls=False)
-    bounded = there & _flags(least.is_valid()) & _flags(greatest.is_valid()) & low_known & high_known
+    bounded = there & numpy_mask(least.is_valid()) & numpy_mask(greatest.is_valid()) & low_known & high_known
     if pa.types.is_floating(kind):
-        bounded &= ~(_flags(pc.is_nan(least)) | _flags(pc.is_nan(greatest)))
-    bounded &= ~_flags(pc.greater(least, greatest))
+        bounded &= ~(numpy_mask(pc.is_nan(least)) | numpy_mask(pc.is_nan(greatest)))
+    bounded &= ~numpy_mask(pc.greater(least, greatest))
     rows, nulls = stats.field("valueCount"), stats.field("nullCount")
     rows = rows if counts_rows else pc.add(rows, nulls)
-    counted = there & _flags(pc.greater(rows, 0)) & _flags(pc.greater_equal(nulls, 0))
-    empty = there & low_known & high_known & ~_flags(least.is_valid()) & ~_flags(greatest.is_valid())
+    counted = there & numpy_mask(pc.greater(rows, 0)) & numpy_mask(pc.greater_equal(nulls, 0))
+    empty = there & low_known & high_known & ~numpy_mask(least.is_valid()) & ~numpy_mask(greatest.is_valid())
     # No bounds and not only nulls: a file without statistics.
-    only_nulls = empty & counted & _flags(pc.equal(rows, nulls))
-    no_nulls = bounded & counted & _flags(pc.equal(nulls, 0))
+    only_nulls = empty & counted & numpy_mask(pc.equal(rows, nulls))
+    no_nulls = bounded & counted & numpy_mask(pc.equal(nulls, 0))
     mask = pa.array(bounded)
     none = pa.scalar(None, kind)
     return Bounds(pc.if_else(mask, least, none), pc.if_else(mask, greatest, none), only_nulls, no_nulls)
@@ -213,8 +214,3 @@ def _by_text(values: pa.DoubleArray) -> pa.DoubleArray:
 def _nothing(kind: pa.DataType, count: int) -> Bounds:
     none = np.zeros(count, np.bool_)
     return Bounds(pa.nulls(count, kind), pa.nulls(count, kind), none, none)
-
-
-def _flags(mask: pa.Array) -> Mask:
-    flags: Mask = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
-    return flags

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import numpy_mask
 from pyhudi.errors import QueryError
 from pyhudi.read.filters.terms import Term, literal
 
@@ -79,25 +80,25 @@ def _outside(op: str, given: list[list[pa.Scalar]], bounds: Bounds, kind: pa.Dat
         return out
     if op in ("<", "<="):
         compare = pc.greater_equal if op == "<" else pc.greater
-        return _every(given[0], lambda value: _flags(compare(bounds.least, value)))
+        return _every(given[0], lambda value: numpy_mask(compare(bounds.least, value)))
     if pa.types.is_floating(kind):
         return np.zeros(len(bounds), np.bool_)
     if op in (">", ">="):
         compare = pc.less_equal if op == ">" else pc.less
-        return _every(given[0], lambda value: _flags(compare(bounds.greatest, value)))
+        return _every(given[0], lambda value: numpy_mask(compare(bounds.greatest, value)))
     if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)):
         return np.zeros(len(bounds), np.bool_)
     # != and not in: with a single excluded value.
-    single = _flags(pc.equal(bounds.least, bounds.greatest))
+    single = numpy_mask(pc.equal(bounds.least, bounds.greatest))
     hit = np.zeros(len(bounds), np.bool_)
     for forms in given[:_MOST_VALUES]:
-        hit |= _flags(pc.equal(bounds.least, forms[0]))
+        hit |= numpy_mask(pc.equal(bounds.least, forms[0]))
     return single & hit
 
 
 def _not_within(bounds: Bounds, low: pa.Scalar, high: pa.Scalar) -> Mask:
     """Return a mask of the ranges in which no value is from ``low`` to ``high``."""
-    return _flags(pc.greater(bounds.least, high)) | _flags(pc.less(bounds.greatest, low))
+    return numpy_mask(pc.greater(bounds.least, high)) | numpy_mask(pc.less(bounds.greatest, low))
 
 
 def _every(forms: list[pa.Scalar], test: Any) -> Mask:
@@ -124,8 +125,3 @@ def _is_ordered(value: pa.Scalar) -> bool:
     if isinstance(plain, str):
         return all(byte < _FIRST_OUT_OF_ORDER for byte in plain.encode("utf-8", "surrogatepass"))
     return plain is not None
-
-
-def _flags(mask: pa.Array) -> Mask:
-    flags: Mask = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
-    return flags

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.config import options
 from pyhudi.errors import FormatError, HudiError
 from pyhudi.format.bloom_filter import BloomFilter
@@ -107,7 +108,7 @@ class FilterSource:
         if table is None or BLOOM_FILTERS not in table.partitions:
             return cls(storage, paths)
         names = split_paths(paths)[1]
-        keys = bloom_filter_keys(files.table["partition"].combine_chunks(), _flat(names))
+        keys = bloom_filter_keys(files.table["partition"].combine_chunks(), contiguous(names))
         return cls(storage, paths, table, keys)
 
     def open(self) -> Filters:
@@ -150,10 +151,6 @@ def stored_ranges(table: MetadataTable, files: BaseFiles) -> tuple[pa.Array, pa.
         _log.warning("statistics of the metadata table are not used, footers are read: %s", reason)
         return None
     return (_in_one_order(bounds.least), _in_one_order(bounds.greatest)) if there.any() else None
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _in_one_order(texts: pa.Array) -> pa.Array:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.format.file_names import BASE, LOG
 from pyhudi.table.view.file_listing import FILE_SCHEMA
 
@@ -62,7 +63,7 @@ def fold_slices(files: pa.Table) -> pa.Table:
     logs = logs.take(pa.array(np.lexsort((ranks(logs["token"]), version, ranks(logs["instant"]), slice_of))))
     counts = np.bincount(slice_of, minlength=head.num_rows)
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
-    lists = [pa.ListArray.from_arrays(offsets, _flat(logs[name])) for name in ("path", "size")]
+    lists = [pa.ListArray.from_arrays(offsets, contiguous(logs[name])) for name in ("path", "size")]
     columns = [
         head["partition"],
         head["file_id"],
@@ -109,30 +110,26 @@ def where(instants: pa.ChunkedArray, keep: Callable[[str], bool]) -> pa.Array:
 
 
 def mapped(instants: pa.ChunkedArray, convert: Callable[[str], str]) -> pa.Array:
-    encoded = _flat(instants).dictionary_encode()
+    encoded = contiguous(instants).dictionary_encode()
     mapped = pa.array([convert(i) for i in encoded.dictionary.to_pylist()], pa.string())
     return mapped.take(encoded.indices)
 
 
-def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
 def _to_numpy(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
-    array: NDArray[Any] = _flat(column).to_numpy(zero_copy_only=False)
+    array: NDArray[Any] = contiguous(column).to_numpy(zero_copy_only=False)
     return array
 
 
 def group_codes(table: pa.Table) -> NDArray[Any]:
     """Return a number per row that identifies its file group."""
-    partitions, ids = (_flat(table[name]).dictionary_encode() for name in ("partition", "file_id"))
+    partitions, ids = (contiguous(table[name]).dictionary_encode() for name in ("partition", "file_id"))
     codes: NDArray[Any] = _to_numpy(partitions.indices).astype(np.int64) * len(ids.dictionary) + _to_numpy(ids.indices)
     return codes
 
 
 def ranks(column: pa.ChunkedArray) -> NDArray[Any]:
     """Return numbers with the same order as the texts; nulls are first."""
-    encoded = _flat(pc.fill_null(column, "")).dictionary_encode()
+    encoded = contiguous(pc.fill_null(column, "")).dictionary_encode()
     order = np.empty(len(encoded.dictionary), dtype=np.int64)
     order[_to_numpy(pc.sort_indices(encoded.dictionary))] = np.arange(len(encoded.dictionary))
     return order[_to_numpy(encoded.indices)] if len(encoded) else np.zeros(0, dtype=np.int64)

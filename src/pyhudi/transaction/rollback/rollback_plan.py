@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
 from pyhudi.storage import join_path
@@ -92,7 +93,7 @@ def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> Ro
 
 def _deletions(storage: Storage, target: Instant, partitions: pa.Array, names: pa.Array) -> tuple[RollbackRequest, ...]:
     """Return a request per partition to delete these files."""
-    files = pa.table([_flat(partitions), _flat(names)], names=["partition", "name"])
+    files = pa.table([contiguous(partitions), contiguous(names)], names=["partition", "name"])
     grouped = files.group_by("partition", use_threads=False).aggregate([("name", "list")])
     requests = []
     for partition, partition_names in zip(
@@ -101,10 +102,6 @@ def _deletions(storage: Storage, target: Instant, partitions: pa.Array, names: p
         paths = pc.binary_join_element_wise(storage.uri(partition), partition_names.values, "/")
         requests.append(RollbackRequest(partition, base_instant=target.requested, files=tuple(paths.to_pylist())))
     return tuple(requests)
-
-
-def _flat(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
 
 
 def unplanned_paths(storage: Storage, version: int, plan: RollbackPlan) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format.base_file import parquet
@@ -154,7 +155,7 @@ def _hfile(block: LogBlock, columns: Sequence[str] | None, invalid_text: Invalid
     if schema is None:
         raise FormatError(f"the HFILE_DATA block at offset {block.offset} has no schema")
     entries = pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA).combine_chunks()
-    values = _flat(entries["value"])
+    values = contiguous(entries["value"])
     table = avro_table(lambda text: decode_values(values, text, columns), schema, invalid_text)
     if KEY_FIELD in table.column_names and pa.types.is_string(table.schema.field(KEY_FIELD).type):
         at = table.schema.get_field_index(KEY_FIELD)
@@ -177,10 +178,6 @@ def decode_values(values: pa.BinaryArray, schema: str, columns: Sequence[str] | 
     joined = pc.binary_join_element_wise(prefixes, values, b"")
     data = joined.buffers()[2]
     return decode_framed(memoryview(data or b"").cast("B"), len(values), schema, columns)
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _parquet(

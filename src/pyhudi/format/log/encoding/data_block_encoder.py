@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow_arrays import contiguous
 from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file.parquet import BaseFileWriter, ParquetOptions
@@ -41,7 +42,7 @@ def encode_avro(
     step = max(1, int(rows.num_rows * slice_bytes / max(1, rows.nbytes)))
     for start in range(0, rows.num_rows, step):
         part = rows.slice(start, step)
-        columns = {name: _flat(part[name]) for name in part.column_names}
+        columns = {name: contiguous(part[name]) for name in part.column_names}
         values = encode_records(record, columns, part.num_rows, constants, prefixed=True)
         yield part.num_rows, _data(values)
 
@@ -83,12 +84,12 @@ def hfile_content(rows: pa.Table, schema: str, constants: Mapping[str, str | Non
     # Arrow sorts text by its bytes.
     order = pc.sort_indices(keys.cast(pa.binary()))
     table = rows.take(order)
-    columns = {name: _flat(table[name]) for name in table.column_names}
+    columns = {name: contiguous(table[name]) for name in table.column_names}
     if any(name == KEY_FIELD for name, _ in record.fields):
         columns.pop(KEY_FIELD, None)
         constants = {**(constants or {}), KEY_FIELD: ""}
     values = encode_records(record, columns, table.num_rows, constants)
-    return [write_hfile(_flat(keys.take(order)), values, schema=schema)]
+    return [write_hfile(contiguous(keys.take(order)), values, schema=schema)]
 
 
 def _data(values: pa.BinaryArray) -> memoryview:
@@ -97,9 +98,3 @@ def _data(values: pa.BinaryArray) -> memoryview:
     data = values.buffers()[2]
     start, end = offsets[values.offset], offsets[values.offset + len(values)]
     return memoryview(data).cast("B")[start:end] if data is not None else memoryview(b"")
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,21 @@
+"""Conversions between Arrow columns, Arrow arrays and numpy masks that several packages need."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array; copies values only where there are several chunks."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def numpy_mask(mask: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Return booleans as a writable numpy array; null counts as false."""
+    flags: npt.NDArray[np.bool_] = pc.fill_null(contiguous(mask), False).to_numpy(zero_copy_only=False)
+    return flags if flags.flags.writeable else flags.copy()
