@@ -11,7 +11,9 @@ _LOCK = "hoodie.write.lock."
 # --- instant times -------------------------------------------------------------------------------------------------
 
 TIME_GENERATOR_TYPE = choice(
-    "hoodie.time.generator.type", TimeGeneratorType.WAIT_TO_ADJUST_SKEW, "Source of instant times."
+    "hoodie.time.generator.type",
+    TimeGeneratorType.WAIT_TO_ADJUST_SKEW,
+    "No effect: instant times are issued under the lock of the table.",
 )
 TIME_GENERATOR_MAX_CLOCK_SKEW_MS = integer(
     "hoodie.time.generator.max_expected_clock_skew_ms",
@@ -33,10 +35,10 @@ LOCK_PROVIDER = maybe_text(
     "StorageBasedLockProvider.",
 )
 LOCK_WAIT_TIME_MS = integer(_LOCK + "wait_time_ms", 60_000, "Time limit of one attempt to acquire the lock.")
-LOCK_NUM_RETRIES = integer(_LOCK + "num_retries", 15, "Number of retries within a lock provider.")
-LOCK_RETRY_WAIT_MS = integer(_LOCK + "wait_time_ms_between_retry", 1000, "Initial wait between these retries.")
+LOCK_NUM_RETRIES = integer(_LOCK + "num_retries", 15, "No effect: `hoodie.write.lock.wait_time_ms` limits an attempt.")
+LOCK_RETRY_WAIT_MS = integer(_LOCK + "wait_time_ms_between_retry", 1000, "Wait between retries within one attempt.")
 LOCK_RETRY_MAX_WAIT_MS = integer(
-    _LOCK + "max_wait_time_ms_between_retry", 16_000, "Maximum wait between these retries."
+    _LOCK + "max_wait_time_ms_between_retry", 16_000, "No effect: waits between retries do not grow."
 )
 LOCK_CLIENT_NUM_RETRIES = integer(
     _LOCK + "client.num_retries", 50, "Number of further attempts to acquire the lock after the first one."
@@ -45,7 +47,9 @@ LOCK_CLIENT_RETRY_WAIT_MS = integer(
     _LOCK + "client.wait_time_ms_between_retry", 5000, "Wait between attempts to acquire the lock."
 )
 LOCK_HEARTBEAT_INTERVAL_MS = integer(
-    _LOCK + "heartbeat_interval_ms", 60_000, "Interval between renewals of a held lock."
+    _LOCK + "heartbeat_interval_ms",
+    60_000,
+    "No effect: `hoodie.write.lock.storage.renew.interval.secs` applies to storage-based locks.",
 )
 LOCK_FILESYSTEM_PATH = maybe_text(_LOCK + "filesystem.path", "Folder of the lock file. Default: .hoodie.")
 LOCK_FILESYSTEM_EXPIRE_MIN = integer(
@@ -82,7 +86,7 @@ HEARTBEAT_TOLERABLE_MISSES = integer(
 MARKERS_TYPE = maybe_choice(
     "hoodie.write.markers.type",
     MarkerType,
-    "Type of markers. pyhudi has no timeline server, so markers are always DIRECT.",
+    "Type of markers. No effect: without a timeline server, markers are always DIRECT.",
 )
 FAILED_WRITES_POLICY = choice(
     "hoodie.clean.failed.writes.policy",
@@ -91,11 +95,16 @@ FAILED_WRITES_POLICY = choice(
     any_case=False,
 )
 ROLLBACK_USING_MARKERS = flag(
-    "hoodie.rollback.using.markers", True, "If true, a rollback determines the files to delete from the markers."
+    "hoodie.rollback.using.markers",
+    True,
+    "No effect: a rollback takes files from the markers of a failed write, or from the metadata of a commit.",
 )
-ROLLBACK_PARALLELISM = integer("hoodie.rollback.parallelism", 100, "Tasks of a rollback.", least=1)
+ROLLBACK_PARALLELISM = integer("hoodie.rollback.parallelism", 100, "No effect: the driver deletes the files.", least=1)
 MARKERS_DELETE_PARALLELISM = integer(
-    "hoodie.markers.delete.parallelism", 100, "Number of threads that delete markers.", least=1
+    "hoodie.markers.delete.parallelism",
+    100,
+    "No effect: the storage decides how to delete the folder of markers.",
+    least=1,
 )
 FAIL_ON_DUPLICATE_DATA_FILES = flag(
     "hoodie.fail.job.on.duplicate.data.file.detection",
@@ -281,6 +290,4 @@ METADATA_PARTITIONED_RECORD_INDEX_MAX_GROUPS = integer(
     least=1,
     aliases=("hoodie.metadata.partitioned.record.index.max.filegroup.count",),
 )
-EMBEDDED_TIMELINE_SERVER = flag(
-    "hoodie.embed.timeline.server", True, "Kept for compatibility; pyhudi has no timeline server."
-)
+EMBEDDED_TIMELINE_SERVER = flag("hoodie.embed.timeline.server", True, "No effect: there is no timeline server.")

@@ -108,7 +108,7 @@ KEYGENERATOR_CLASS = maybe_text(
 )
 KEYGENERATOR_TYPE = maybe_text(
     _WRITE + "keygenerator.type",
-    "Key generator by type name. Kept for compatibility: as in Apache Hudi, the class or the key columns determine it.",
+    "Key generator by type name. No effect: as in Apache Hudi, the class or the key columns determine it.",
     aliases=("hoodie.table.keygenerator.type",),
 )
 KEYGEN_CONSISTENT_LOGICAL_TIMESTAMP = flag(
@@ -125,7 +125,7 @@ COMPLEX_KEYGEN_NEW_ENCODING = flag(
 COMPLEX_KEYGEN_VALIDATION = flag(
     "hoodie.write.complex.keygen.validation.enable",
     True,
-    "If true, a write to such a table is refused until its key encoding is known.",
+    "No effect: a write to such a table goes by hoodie.write.complex.keygen.new.encoding, as releases 0.15 and 1.0 do.",
 )
 HIVE_STYLE_PARTITIONING = flag(
     _WRITE + "hive_style_partitioning", False, "If true, partition folders are named column=value."
@@ -171,7 +171,7 @@ MERGE_STRATEGY_ID = maybe_text(
 )
 MERGER_CLASSES = names(
     "hoodie.write.record.merge.custom.implementation.classes",
-    "Java classes of mergers, of which Apache Hudi uses the one with the strategy id. pyhudi ignores them: "
+    "Java classes of mergers, of which Apache Hudi uses the one with the strategy id. No effect: "
     "pyhudi.register_merger registers a Python merger for that id.",
     aliases=("hoodie.datasource.write.record.merger.impls",),
 )
@@ -189,7 +189,7 @@ PAYLOAD_DELETE_MARKER = maybe_text(
     "hoodie.payload.delete.marker", "Value of that column that marks a record as deleted."
 )
 PAYLOAD_ORDERING_FIELD = maybe_text(
-    "hoodie.payload.ordering.field", "Ordering column as named by older payload classes."
+    "hoodie.payload.ordering.field", "No effect: `hoodie.table.ordering.fields` names the ordering columns."
 )
 PAYLOAD_EVENT_TIME_FIELD = maybe_text("hoodie.payload.event.time.field", "Column of the event time, for statistics.")
 PARTITION_EXTRACTOR_CLASS = maybe_text(
