@@ -37,7 +37,7 @@ class ScanPlan:
     ``skipped``: what each index left out, or why it did not. ``merging``: how slices with log files are merged (None:
     there are none). ``keys``: columns that are the same in all versions of a record. ``key_rows``: the records that a
     filter asks for, as far as it names keys (of slices with log files; None: any). ``invalid_text``: what becomes of
-    text that is not UTF-8.
+    text that is not UTF-8. ``schema_as_of`` and ``latest``: see :class:`pyhudi.read.slice_selection.Selection`.
     """
 
     query: Query
@@ -58,6 +58,8 @@ class ScanPlan:
     key_rows: KeyRows | None = None
     told: Mapping[str, PathValue] = field(default_factory=dict)
     invalid_text: InvalidText = InvalidText.FAIL
+    schema_as_of: str | None = None
+    latest: str | None = None
 
     @property
     def output_schema(self) -> pa.Schema:

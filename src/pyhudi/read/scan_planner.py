@@ -17,6 +17,7 @@ from pyhudi.config.enums import InvalidText, PartitionValues
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
 from pyhudi.merge.key_rows import KeyRows
+from pyhudi.metadata.reader.metadata_table import LOOKS
 from pyhudi.read.execute.merged_reader import slice_context
 from pyhudi.read.filter_hints import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
@@ -28,13 +29,17 @@ from pyhudi.read.pruning.statistics_conditions import Conditions
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.schema.table_columns import TableSchema, project, table_schema
-from pyhudi.read.slice_selection import select_slices
+from pyhudi.read.slice_selection import Prune, Selection, select_slices
 from pyhudi.read.table_files import TableFiles
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.schema_history import SchemaHistory
+from pyhudi.timeline.instant import Action
+
+_DELETING = (Action.CLEAN, Action.RESTORE)
+"""Actions that delete files of completed writes."""
 
 
 def plan_scan(
@@ -46,10 +51,20 @@ def plan_scan(
     opts: Options | None = None,
     overridden_functions: Collection[str] = (),
     zone: dt.tzinfo = dt.UTC,
+    earlier: ScanPlan | None = None,
 ) -> ScanPlan:
-    """Plan a query, by default of the latest snapshot. ``opts`` are those of the read. ``overridden_functions``: names
-    of functions in the filter that the session has redefined. ``zone``: time zone of dates and times in the filter that
-    have none.
+    """Plan a query, by default of the latest snapshot.
+
+    Args:
+        table: The table.
+        query: The query.
+        filter: Condition on rows.
+        columns: Top-level columns of the result, by default all.
+        opts: Options of the read.
+        overridden_functions: Names of functions in the filter that the session has redefined.
+        zone: Time zone of dates and times in the filter that have none.
+        earlier: A plan of the same query without a filter. Its slices are pruned; no files are listed, so that the plan
+            is of the same snapshot, whatever has happened to the table since.
 
     Raises:
         QueryError: The query is not possible, or refers to unknown columns.
@@ -57,7 +72,29 @@ def plan_scan(
     """
     query = query or Query(by_completion=table.config.version >= 8)
     _check_supported(table)
-    files = TableFiles(table, opts)
+    for _ in range(LOOKS):
+        plan = _planned(table, query, filter, columns, opts, overridden_functions, zone, earlier)
+        if plan is not None:
+            return plan
+        table = table.again()
+    raise QueryError(
+        f"the table at {table.storage.uri()} was cleaned or restored each time that its files were listed; repeat the "
+        "query"
+    )
+
+
+def _planned(
+    table: PinnedTable,
+    query: Query,
+    filter: Filter | RowFilter | None,
+    columns: Sequence[str] | None,
+    opts: Options | None,
+    overridden_functions: Collection[str],
+    zone: dt.tzinfo,
+    earlier: ScanPlan | None,
+) -> ScanPlan | None:
+    """Return the plan; None if files of the pinned table may have been deleted before they were listed."""
+    files = TableFiles(table, opts, moves=earlier is None)
     table = files.table
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
     columns_as_of = None if query.is_incremental else _columns_of_snapshot(table, query.as_of)
@@ -70,7 +107,12 @@ def plan_scan(
     def prune(paths: list[str]) -> list[str]:
         return skipping.partitions(paths, lambda known: _by_path(table, query, skipping, known, opts))
 
-    selection = select_slices(table, query, files, None if rows is None else prune)
+    if earlier is not None:
+        selection = _selection_of(earlier, None if rows is None else prune)
+    else:
+        selection = select_slices(table, query, files, None if rows is None else prune)
+        if files.metadata is None and _deletes_since(table):
+            return None
     if query.is_incremental:
         columns_as_of = table_schema(table, selection.schema_as_of)
         if rows is not None and columns_as_of is not None:
@@ -110,8 +152,8 @@ def plan_scan(
         partition_values=kept,
         path_columns=path_columns,
         renamed={} if names is None else names.of(pc.unique(tasks["base_instant"]).to_pylist()),
-        slices_before_pruning=selection.slices.num_rows,
-        partitions_before_pruning=len(selection.partitions),
+        slices_before_pruning=selection.slices.num_rows if earlier is None else earlier.tasks.num_rows,
+        partitions_before_pruning=len(selection.partitions) if earlier is None else earlier.partitions_before_pruning,
         skipped=tuple(skipping.report),
         files_from=files.source if not query.is_incremental else "the commits of the range",
         merging=slice_context(
@@ -127,11 +169,30 @@ def plan_scan(
         else None,
         told=told,
         invalid_text=invalid_text,
+        schema_as_of=selection.schema_as_of,
+        latest=selection.latest,
         keys=_key_columns(table, schema),
         key_rows=_key_rows(table, schema, skipping, pruning, by_path, replaces_text=replaces_text)
         if has_logs
         else None,
     )
+
+
+def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
+    """Return what a plan without a filter has selected, without the partitions that ``prune`` leaves out."""
+    slices, partitions = plan.tasks, plan.partitions
+    if prune is not None and not plan.query.is_incremental:
+        kept = pa.array(prune(partitions), pa.string())
+        slices = slices.filter(pc.is_in(slices["partition"], value_set=kept))
+    return Selection(slices, partitions, plan.commit_times, plan.schema_as_of, plan.latest)
+
+
+def _deletes_since(table: PinnedTable) -> bool:
+    """Return True if a clean or a restore has begun since a table was pinned: it may have deleted files that the pinned
+    timeline shows, and a listing cannot tell this from file groups that have never been there."""
+    known = {instant.requested for instant in table.active.timeline if instant.action in _DELETING}
+    now = table.active.reload().timeline
+    return any(instant.action in _DELETING and instant.requested not in known for instant in now)
 
 
 def _columns_of_snapshot(table: PinnedTable, as_of: str | None) -> TableSchema | None:

@@ -28,11 +28,20 @@ class TableFiles:
 
     ``table`` is the table for planning: as passed, or its current state if its metadata table was ahead. ``metadata``
     is the metadata table, None if it is not used; ``why`` is the reason. ``kinds`` of files are listed, by default base
-    and log files.
+    and log files. ``moves``: whether ``table`` may become the current state; otherwise a metadata table that is ahead is
+    not used.
     """
 
-    def __init__(self, table: PinnedTable, opts: Options | None = None, kinds: Sequence[str] = DATA_KINDS) -> None:
+    def __init__(
+        self,
+        table: PinnedTable,
+        opts: Options | None = None,
+        kinds: Sequence[str] = DATA_KINDS,
+        *,
+        moves: bool = True,
+    ) -> None:
         self.table = table
+        self._moves = moves
         self._kinds = kinds
         self.metadata: MetadataTable | None = None
         self.why = ""
@@ -50,6 +59,9 @@ class TableFiles:
                 self.metadata = MetadataTable.open(self.table.storage, self.table.config, self.table.active)
                 return
             except MetadataTableAheadError as e:
+                if not self._moves:
+                    self.why = "the metadata table describes a later state of the table"
+                    return
                 if look == LOOKS - 1:
                     self.disable_metadata(e)
                 else:

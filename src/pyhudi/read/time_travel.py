@@ -64,34 +64,46 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
     """Return the earliest requested time whose snapshot is certainly complete, if ``as_of`` is before it; otherwise
     None.
 
-    The last clean records it; a clean by file versions does not, so its deleted files are used. A savepointed instant
-    is complete regardless of cleaning.
+    The bound is the latest one of all cleans in the active timeline, as a change of the policy or a clean of some
+    partitions may record an earlier one than a clean before. A clean by commits records it; a clean by file versions
+    does not, so its deleted files are used. A savepointed instant is complete regardless of cleaning.
     """
     timeline = active.timeline
-    cleans = [i for i in timeline if i.action == Action.CLEAN and i.is_completed]
+    # what a clean deletes, no snapshot from its own time on needs
+    cleans = [i for i in timeline if i.action == Action.CLEAN and i.is_completed and i.requested > as_of]
     if not cleans:
         return None
     last_write = timeline.writes().completed().up_to(as_of).last
     if last_write is not None and timeline.find(last_write.requested, Action.SAVEPOINT) is not None:
         return None
-    record = active.completed_record(cleans[-1])
-    kept: str = record["earliestCommitToRetain"] or ""
-    if kept:
-        return kept if as_of < kept else None
-    return _whole_from_deleted_files(active, cleans, as_of)
+    # the newest clean mostly has the latest bound
+    for clean in reversed(cleans):
+        kept = _retained_by(active, clean, as_of)
+        if kept is not None:
+            return kept
+    return None
 
 
-def _whole_from_deleted_files(active: ActiveTimeline, cleans: list[Instant], as_of: str) -> str | None:
-    """With cleaning by versions a snapshot is complete from the newest deletion on: a deleted base file was needed
-    until the next version of its group, which is at the latest the last write before the clean."""
-    needed_until = ""
-    for clean in cleans:
-        record = active.completed_record(clean)
-        patterns = [n for p in record["partitionMetadata"].values() for n in p["deletePathPatterns"]]
-        names = [n.rpartition("/")[2] for n in patterns]
-        parsed = parse_names(pa.array(names, pa.string()))
-        deleted = parsed.filter(pc.equal(parsed["kind"], BASE))["instant"]
-        if len(deleted) and pc.min(deleted).as_py() <= as_of:
-            last = active.timeline.writes().completed().up_to(clean.requested).last
-            needed_until = max(needed_until, last.requested if last is not None else clean.requested)
-    return needed_until if as_of < needed_until else None
+def _retained_by(active: ActiveTimeline, clean: Instant, as_of: str) -> str | None:
+    """Return what :func:`retained_from` does, by one clean.
+
+    With cleaning by versions a snapshot is complete from the newest deletion on: a deleted base file was needed until
+    the next version of its group, which is at the latest the last write before the clean. Archived cleans may have
+    deleted files that only they tell of, of times before the active timeline begins.
+    """
+    record = active.completed_record(clean)
+    recorded: str = record["earliestCommitToRetain"] or ""
+    if recorded:
+        return recorded if as_of < recorded else None
+    writes = active.timeline.writes().completed()
+    patterns = [n for p in record["partitionMetadata"].values() for n in p["deletePathPatterns"]]
+    names = [n.rpartition("/")[2] for n in patterns]
+    parsed = parse_names(pa.array(names, pa.string()))
+    deleted = parsed.filter(pc.equal(parsed["kind"], BASE))["instant"]
+    if len(deleted) and pc.min(deleted).as_py() <= as_of:
+        last = writes.up_to(clean.requested).last
+        needed_until = last.requested if last is not None else clean.requested
+        if as_of < needed_until:
+            return needed_until
+    start = active.timeline.start
+    return start if start is not None and as_of < start else None

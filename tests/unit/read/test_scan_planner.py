@@ -22,6 +22,7 @@ from pyhudi.read.table_location import locate_table
 from pyhudi.storage import open_storage
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.schema_history import SchemaHistory
+from pyhudi.timeline.instant import Action
 from tests.tables import SCHEMA, HandMadeTable, at
 
 
@@ -408,3 +409,34 @@ def test_storage_other_than_local(tmp_path):
         memory.write(path, table.storage.read(path))
     pinned = PinnedTable.of(table.client().open(memory))
     assert scan_table(plan_scan(pinned, columns=["v"]), memory).to_pylist() == [{"v": 1}]
+
+
+def cleaned(table: HandMadeTable, n: int, path: str) -> None:
+    """Delete a file, as a clean at ``n`` that is still running."""
+    (table.root / path).unlink()
+    table.active.create_requested(Action.CLEAN, at(n), b"")
+
+
+def test_a_filter_of_an_earlier_plan_prunes_its_slices(tmp_path) -> None:
+    """Files that were rewritten and cleaned since are neither missing in the plan nor replaced by newer ones."""
+    table = HandMadeTable(tmp_path / "t")
+    table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}], ("b", "f2"): [{"id": "2", "p": "b", "v": 1}]})
+    pinned = PinnedTable.of(table.client())
+    earlier = plan_scan(pinned)
+    table.write(20, {("a", "f1"): [{"id": "1", "p": "a", "v": 2}]})
+    cleaned(table, 30, next(path for path in earlier.tasks["base_path"].to_pylist() if path.startswith("a/")))
+    plan = plan_scan(pinned, filter=[("p", "=", "a")], earlier=earlier)
+    assert plan.tasks.to_pylist() == [row for row in earlier.tasks.to_pylist() if row["partition"] == "a"]
+    assert "slices      1 of 2" in plan.explain()
+    assert "partitions  1 of 2" in plan.explain()
+
+
+def test_files_that_are_cleaned_while_a_query_is_planned(tmp_path) -> None:
+    """A group whose old file is gone, and whose new file is later than the snapshot, is not left out."""
+    table = HandMadeTable(tmp_path / "t")
+    table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}]})
+    pinned = PinnedTable.of(table.client())
+    old = plan_scan(pinned).tasks["base_path"][0].as_py()
+    table.write(20, {("a", "f1"): [{"id": "1", "p": "a", "v": 2}]})
+    cleaned(table, 30, old)
+    assert [row["v"] for row in scan_table(plan_scan(pinned), table.storage).to_pylist()] == [2]

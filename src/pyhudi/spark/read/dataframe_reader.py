@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -72,11 +72,16 @@ def read(
         return change_frame(spark, plan_changes(table, query, settings))
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
 
-    def planned(by: RowFilter | None) -> ScanPlan:
-        hidden = overridden_in_filter(spark, table.config, by)
-        zone = session_zone(spark)
+    def planned(by: RowFilter | None, earlier: ScanPlan | None = None) -> ScanPlan:
         return plan_scan(
-            table, query, filter=by, columns=columns, opts=settings, overridden_functions=hidden, zone=zone
+            table,
+            query,
+            filter=by,
+            columns=columns,
+            opts=settings,
+            overridden_functions=overridden_in_filter(spark, table.config, by),
+            zone=session_zone(spark),
+            earlier=earlier,
         )
 
     if pruned_by is not None:
@@ -93,7 +98,8 @@ def read(
         return dataframe(spark, table, replace(again, filter=None), settings, merges=False)
 
     merged = None if plan.merging is None else found
-    return remember_origin(found, FrameOrigin(plan.schema, plan.tasks.num_rows, planned, made, merged))
+    narrowed = partial(planned, earlier=plan)
+    return remember_origin(found, FrameOrigin(plan.schema, plan.tasks.num_rows, narrowed, made, merged))
 
 
 def dataframe(

@@ -45,7 +45,7 @@ class FrameOrigin:
     Attributes:
         schema: Columns of the table.
         files: Number of files that the DataFrame reads.
-        plan: Plans the query of the DataFrame, of the table as it was when it was loaded, with a filter.
+        plan: Plans the query of the DataFrame with a filter, of the file slices that were found when it was loaded.
         read: Makes a DataFrame of such a plan, without its filter.
         merged: The DataFrame that was loaded, if it has rows of log files.
         conditions: The conditions that its rows meet by now.
@@ -113,7 +113,7 @@ def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, conditio
     """
     origin: FrameOrigin | None = frame.__dict__.get(_ORIGIN)
     found = original(frame, condition)
-    if origin is None or (origin.merged is not None and frame.is_cached):
+    if origin is None or frame.is_cached:
         return found
     origin = replace(origin, conditions=(*origin.conditions, condition))
     text = condition
