@@ -27,7 +27,7 @@ from pyhudi.read.written_files import Write, lost_files, written_files
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 from pyhudi.timeline.archive.archived_timeline import read_history
-from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
+from pyhudi.timeline.commit_metadata import REWRITING_OPERATIONS, CommitMetadata, decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection
     if from_start:
         all_slices = _all_slices(table, active, query, max(w.requested for w in wanted))
     else:
-        all_slices = _written_slices(table, active, query, wanted)
+        all_slices = _written_slices(table, active, query, [*wanted, *_rewriting(query, reached)])
     if isinstance(all_slices, str):
         all_slices = _fall_back(table, query, all_slices)
         all_slices = replace(all_slices, commit_times=rows)
@@ -129,6 +129,17 @@ def _written_slices(
     slices = slices.filter(in_groups(slices, written))
     lost = lost_files(written, slices, view.completions if table.config.version >= FIRST_BY_COMPLETION else None)
     return lost or IncrementalSelection(slices, partitions)
+
+
+def _rewriting(query: Query, reached: Sequence[Write]) -> list[Write]:
+    """Return the clusterings and compactions in the range of a query of some of its commits.
+
+    They may have moved the rows of these commits to other files since the query was first planned.
+    """
+    if query.only is None:
+        return []
+    others = [w for w in reached if w.requested not in query.only]
+    return [w for w in others if w.read().operation in REWRITING_OPERATIONS]
 
 
 def _completed_after(active: ActiveTimeline, query: Query) -> tuple[frozenset[str], list[str]]:

@@ -35,6 +35,9 @@ def select_of(table: Any) -> Any:
 
     if table.args.get("sample") or table.args.get("pivots"):
         return None
+    alias = table.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        return None  # the query names the columns of the table otherwise
     parent = table.parent
     select = parent.parent if parent is not None else None
     if not isinstance(select, exp.Select) or select.args.get("pivots"):

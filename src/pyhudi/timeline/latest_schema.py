@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.commit_metadata import REWRITING_OPERATIONS, CommitMetadata
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.instant import Instant
 
-_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX"})
+_SERVICES = REWRITING_OPERATIONS | {"INDEX"}
 """Operations that rewrite existing data with the columns that the table had when they began."""
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
+from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.execute.local_reader import scan_table
@@ -334,3 +335,33 @@ def test_a_write_that_completes_after_the_end_needs_what_it_replaced(tmp_path):
     table.clean(40, keep_from=at(13), deleted=[(5, "a", "f1")])
     with pytest.raises(QueryError, match="the cleaner has removed files of its end"):
         read(table, **since("earliest", 14, **{FALLBACK: "false"}))
+
+
+@VERSIONS
+@pytest.mark.parametrize("operation", ["CLUSTER", "COMPACT"])
+def test_commits_whose_rows_were_moved_before_they_are_read(tmp_path, version, operation):
+    """A query of some commits, as of a stream, has the same rows after a service between them has completed."""
+    table = HandMadeTable(tmp_path / "t", version)
+    table.write(5, {("a", "f0"): [row("old", 0, 5)]})
+    table.write(10, {("a", "f1"): [row("x", 1, 10), row("y", 1, 10)]})
+    table.write(30, {("a", "f2"): [row("z", 1, 30)]}, done=30)
+    query = Query(
+        type=QueryType.INCREMENTAL,
+        begin=at(9),
+        end=at(30),
+        by_completion=version >= 8,
+        only=frozenset({at(10), at(30)}),
+    )
+
+    def keys() -> list[str]:
+        plan = plan_scan(PinnedTable.of(table.client()), query)
+        return sorted(r["id"] for r in scan_table(plan, table.storage).to_pylist())
+
+    assert keys() == ["x", "y", "z"]
+    rows = [row("x", 1, 10), row("y", 1, 10)]
+    if operation == "CLUSTER":
+        replaced = [("a", "f1")]
+        table.write(20, {("a", "f9"): rows}, action=Action.REPLACE_COMMIT, operation=operation, replaced=replaced)
+    else:
+        table.write(20, {("a", "f1"): rows}, operation=operation)
+    assert keys() == ["x", "y", "z"]

@@ -29,6 +29,7 @@ from pyhudi.sql.table_references import find_references
         ("SELECT * FROM t FULL JOIN u ON t.id = u.id WHERE t.id = 1", [None, None]),
         ("SELECT * FROM t JOIN u ON t.id = u.id FULL JOIN w ON w.id = u.id WHERE u.id = 1", [None, None, None]),
         ("SELECT * FROM t LATERAL VIEW explode(l) e AS id WHERE id = 1 AND t.n = 2", ["`n` = 2"]),
+        ("SELECT * FROM t AS x(v, id) WHERE x.id = 1 AND v = 2", [None]),
         ("SELECT * FROM t TABLESAMPLE (10 PERCENT) WHERE id = 1", [None]),
         ("SELECT count(*) FROM t WHERE id = 1 GROUP BY n HAVING n = 2", ["`id` = 1"]),
         ("SELECT * FROM t WHERE id = 1 UNION ALL SELECT * FROM t WHERE id = 2", ["`id` = 1", "`id` = 2"]),

@@ -58,13 +58,19 @@ def batch_query(
         query: Other options of the user.
 
     Raises:
-        CheckpointError: Commits before the batch have been archived, which the stream may have missed.
+        CheckpointError: Commits before the batch have been archived, which the stream may have missed, or the commits
+            belong to earlier batches.
         QueryError: The batch number is required and not known.
     """
     by_completion = table.config.version >= FIRST_BY_COMPLETION
     begin = start.of_batch(number)
     done = _read_now(table, names)
     times = {i.requested: _time(i, by_completion=by_completion) for i in done}
+    if number == 0 and start.first_batch_after is not None and start.first_batch_after > max(times.values()):
+        raise CheckpointError(
+            f"the first batch of a stream from 'latest' is repeated after {start.first_batch_after} was committed: "
+            f"with which commit the stream began is no longer known. {_CURE}"
+        )
     wanted = {requested: time for requested, time in times.items() if begin is None or time > begin}
     if not wanted:
         return None
@@ -105,10 +111,16 @@ def _check_nothing_before(
     names = names.filter(pc.is_in(names["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
     time = pc.coalesce(names["completion"], names["requested"]) if by_completion else names["requested"]
     archived = [t for t in time.to_pylist() if t < first and (begin is None or t > begin)]
-    if not archived:
-        return
     if number is None:
-        raise QueryError(_NO_NUMBER)
+        if archived:
+            raise QueryError(_NO_NUMBER)
+        return
+    if not archived:
+        raise CheckpointError(
+            f"batch {number} begins with {first}, the first commit of the table, which belongs to the first batch: "
+            "the table is a new one, or an upgrade or downgrade of its version has written the files of its timeline "
+            f"again, so that Spark takes all of them for new. {_CURE}"
+        )
     raise CheckpointError(
         f"batch {number} begins with {first}, the oldest commit of the active timeline, while commits up to "
         f"{max(archived)} have been archived: the stream may have missed some of them, or its checkpoint location "

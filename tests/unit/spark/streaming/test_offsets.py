@@ -49,3 +49,17 @@ def test_commits_that_are_gone(table):
     names = [name.replace(at(20), at(15)) for name in files(table, 20)]
     with pytest.raises(CheckpointError, match=at(15)):
         batch_query(table, names, EARLIEST, 1, Query())
+
+
+def test_a_first_batch_that_is_repeated_after_later_commits(table):
+    """It was planned for an earlier start, which nobody knows any more."""
+    latest = StartOffset(first_batch_after=at(30))
+    assert batch_query(table, files(table, 10, 20, 30), latest, 0, Query()) is None
+    with pytest.raises(CheckpointError, match="is repeated"):
+        batch_query(table, files(table, 10, 20), latest, 0, Query())
+
+
+def test_a_timeline_that_was_written_again(table):
+    """After an upgrade all files of the timeline have new names, so that Spark delivers them once more."""
+    with pytest.raises(CheckpointError, match="upgrade or downgrade"):
+        batch_query(table, files(table, 10, 20, 30), EARLIEST, 4, Query())
