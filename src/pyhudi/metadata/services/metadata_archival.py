@@ -36,6 +36,7 @@ def archive_old(
         data.timeline,
         least=opts.get_typed(options.KEEP_MIN_COMMITS) + 1,
         most=opts.get_typed(options.KEEP_MAX_COMMITS) + 1,
+        beyond_savepoints=opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT),
     )
     instants = [i for i in instants if can_archive(active.layout, i)]
     if instants:
@@ -44,14 +45,24 @@ def archive_old(
     return [*left, *instants]
 
 
-def archivable(metadata: Timeline, data: Timeline, *, least: int, most: int) -> list[Instant]:
+def archivable(
+    metadata: Timeline, data: Timeline, *, least: int, most: int, beyond_savepoints: bool = False
+) -> list[Instant]:
     """Return the instants to archive, oldest first: if there are more than ``most`` commits, those before the last
-    ``least`` of them."""
+    ``least`` of them.
+
+    ``beyond_savepoints``: delta commits of writes with savepoints that archival of the table has passed are archived,
+    too. Such a write is older than the remaining timeline, so readers do not miss its delta commit, and it cannot be
+    rolled back.
+    """
     compaction = metadata.completed().of_actions(Action.COMMIT).last
     if compaction is None:
         return []
-    active = [i.requested for i in data if not i.is_completed or i.is_write]
-    end = archival_end(metadata, least=least, most=most, before=[compaction.requested, *active])
+    pending = [i.requested for i in data.pending()]
+    writes = [i.requested for i in data.completed().writes()]
+    if beyond_savepoints:
+        writes = [requested for requested in writes if not data.is_before_start(requested)]
+    end = archival_end(metadata, least=least, most=most, before=[compaction.requested, *pending, *writes])
     if end is None:
         return []
     # Initial instants are not times; their age is that of their completion.

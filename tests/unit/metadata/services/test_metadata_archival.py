@@ -10,6 +10,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
+from pyhudi.metadata.reader.metadata_timeline import unknown_writes
 from pyhudi.metadata.services.metadata_archival import archive_old
 from pyhudi.storage import Storage
 from pyhudi.timeline.archive.archived_timeline import read_history
@@ -103,6 +104,34 @@ def test_what_is_active_on_the_table_stays(mor: MorTable) -> None:
     assert len(archived(mor)) >= len(gone) + 10
     kinds = read_history(mor.storage, metadata_layout(mor.version))["action"].to_pylist()
     assert {Action.DELTA_COMMIT, Action.COMMIT, Action.CLEAN} >= set(kinds) >= {Action.DELTA_COMMIT, Action.COMMIT}
+
+
+def test_a_savepoint_that_archival_has_passed_does_not_stop_it(mor: MorTable) -> None:
+    saved = mor.client.active_timeline().timeline.completed().writes().instants[3].requested
+    before = mor.table.scan(as_of=saved, columns=["id", "v"]).to_arrow().to_pylist()
+    mor.table.services.savepoint(saved)
+    beyond = OPTIONS | {
+        "hoodie.archive.beyond.savepoint": "true",
+        "hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED",
+    }
+    mor.table.services.archive(beyond | {"hoodie.clean.commits.retained": "1"})
+    first, second = mor.client.active_timeline().timeline.completed().writes().instants[:2]
+    assert first.requested == saved
+    grow(mor, 20, 26)
+    assert saved not in archived(mor)
+    mor.options = beyond
+    grow(mor, 26, 32)
+    assert saved in archived(mor)
+    assert max(archived(mor)) < second.requested
+    check(mor, 31)
+    client = mor.client
+    active = client.active_timeline()
+    assert active.timeline.find(saved) is not None
+    assert not unknown_writes(client.storage, metadata_timeline(client.storage, mor.version), active.timeline)
+    assert mor.table.scan(as_of=saved, columns=["id", "v"]).to_arrow().to_pylist() == before
+    mor.table.services.delete_savepoint(saved)
+    grow(mor, 32, 33)
+    check(mor, 32)
 
 
 def test_options_of_apache_hudi(mor: MorTable) -> None:
