@@ -6,10 +6,12 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
+from pyhudi.hudi_table import HudiTable
 from pyhudi.keygen import KeySpec
 from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
 from pyhudi.spark.lookup.bloom_filter_sources import FilterSource, StoredFilters, metadata_of, stored_ranges
@@ -58,3 +60,25 @@ def test_keys_are_found_by_the_metadata_table(spark: SparkSession, tmp_path: Pat
         assert (least, most) == (real[0], real[-1])
     off = lookup.opts.merged({options.BLOOM_USE_METADATA.key: False})
     assert metadata_of(KeyLookup(client, lookup.spec, lookup.merging, off)) is None
+
+
+def test_key_ranges_in_the_order_of_utf16(spark: SparkSession, tmp_path: Path) -> None:
+    """As Java sorts texts, whose greatest key is another one by bytes."""
+    path = tmp_path / "table"
+    options_of = partial(by_event_time, table_type="COPY_ON_WRITE", hoodie__index__type="BLOOM")
+    step = Steps(spark, path, options_of)
+    low, high = "\U0001f600", "\uffee"
+    step("insert", [(low, "p", 1, "first"), (high, "p", 1, "first")])
+    (file,) = path.rglob("p/*.parquet")
+    written = pq.read_table(file)
+    entries = written.schema.metadata | {
+        b"hoodie_min_record_key": low.encode(),
+        b"hoodie_max_record_key": high.encode(),
+    }
+    with pq.ParquetWriter(file, written.schema.remove_metadata(), store_schema=False) as writer:
+        writer.write_table(written.replace_schema_metadata())
+        writer.add_key_value_metadata(entries)
+    table = HudiTable.for_path(str(path))
+    found = [table.scan(filter=[("id", "=", key)]).to_arrow().num_rows for key in (low, high)]
+    assert found == [1, 1]
+    step("upsert", [(low, "p", 2, "second"), (high, "p", 2, "second")])

@@ -18,6 +18,7 @@ OLD_BLOOM_KEY = "com.uber.hoodie.bloomfilter"
 BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
+_OUT_OF_ORDER = r"[\x{E000}-\x{10FFFF}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,14 @@ class KeyRecorder:
         if self._min is not None and self._max is not None:
             entries |= {MIN_KEY: self._min.decode(), MAX_KEY: self._max.decode()}
         return entries
+
+
+def in_one_order(texts: pa.Array) -> pa.Array:
+    """Return the bounds of record keys that hold by the order of bytes and by that of UTF-16, null in place of others.
+    Apache Hudi's writers determine them by either, and two texts are ordered alike if one has no character from U+E000
+    on."""
+    odd = pc.fill_null(pc.match_substring_regex(texts, _OUT_OF_ORDER), False)
+    return pc.if_else(odd, pa.scalar(None, pa.string()), texts)
 
 
 def as_text(entries: dict[bytes, bytes], key: str) -> str | None:

@@ -388,8 +388,9 @@ class FilteredFile:
         """Return False if the footer tells, by its range of record keys or its bloom filter, that the file has none of
         these keys."""
         footer = _footer(self._fragment.metadata, self.schema)
-        if footer.min_key is not None and footer.max_key is not None:
-            keys = keys.filter(pc.and_(pc.greater_equal(keys, footer.min_key), pc.less_equal(keys, footer.max_key)))
+        bounds = base_file_footer.in_one_order(pa.array([footer.min_key, footer.max_key], pa.string()))
+        above, below = pc.greater_equal(keys, bounds[0]), pc.less_equal(keys, bounds[1])
+        keys = keys.filter(pc.and_(pc.fill_null(above, True), pc.fill_null(below, True)))
         bloom = footer.bloom_filter() if len(keys) else None
         return len(keys) > 0 and (bloom is None or bool(pc.any(bloom.might_contain(keys)).as_py()))
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyhudi.arrow_arrays import contiguous
 from pyhudi.config import options
 from pyhudi.errors import FormatError, HudiError
+from pyhudi.format.base_file.base_file_footer import in_one_order
 from pyhudi.format.bloom_filter import BloomFilter
 from pyhudi.format.file_names import split_paths
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
@@ -27,7 +28,6 @@ from pyhudi.write.rows.base_file_batches import read_footer
 
 _TOGETHER = 64
 """Filters that are looked up at a time; one may take some 100 kB."""
-_OUT_OF_ORDER = r"[\x{E000}-\x{10FFFF}]"
 _log = logging.getLogger(__name__)
 
 
@@ -150,10 +150,4 @@ def stored_ranges(table: MetadataTable, files: BaseFiles) -> tuple[pa.Array, pa.
     except HudiError as reason:
         _log.warning("statistics of the metadata table are not used, footers are read: %s", reason)
         return None
-    return (_in_one_order(bounds.least), _in_one_order(bounds.greatest)) if there.any() else None
-
-
-def _in_one_order(texts: pa.Array) -> pa.Array:
-    """Texts, null where the order of bytes and that of UTF-16 may differ."""
-    odd = pc.fill_null(pc.match_substring_regex(texts, _OUT_OF_ORDER), False)
-    return pc.if_else(odd, pa.scalar(None, pa.string()), texts)
+    return (in_one_order(bounds.least), in_one_order(bounds.greatest)) if there.any() else None

@@ -17,6 +17,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from pyhudi.config import options
 from pyhudi.config.enums import IndexType, InvalidText
+from pyhudi.format.base_file.base_file_footer import in_one_order
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
@@ -77,7 +78,8 @@ def bloom_locations(
 
 
 def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFrame:
-    """Number, partition, and least and greatest key (null when the footer does not say) of each file."""
+    """Number, partition, and least and greatest key (null when the footer does not say, or not in the order of
+    bytes) of each file."""
     spark = rows.sparkSession
     out = StructType(
         [
@@ -92,7 +94,7 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
         for batch in batches:
             found = [read_footer(storage, path) for path in batch.column(2).to_pylist()]
             ranges = [pa.array([getattr(f, name) for f in found], pa.string()) for name in ("min_key", "max_key")]
-            columns = [batch.column(0), batch.column(1), *ranges]
+            columns = [batch.column(0), batch.column(1), *map(in_one_order, ranges)]
             yield pa.RecordBatch.from_arrays(columns, names=out.names)
 
     tasks = max(1, min(len(files), 4 * shuffle_partitions(spark)))
