@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +36,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.table.schema_history import SchemaHistory
+from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory
 from pyhudi.timeline.instant import Action
 
 _DELETING = (Action.CLEAN, Action.RESTORE)
@@ -72,8 +73,10 @@ def plan_scan(
     """
     query = query or Query(by_completion=table.config.version >= 8)
     _check_supported(table)
+    rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
+    context = _PlanningContext(query, opts or Options.parse({}), zone, frozenset(overridden_functions))
     for _ in range(LOOKS):
-        plan = _planned(table, query, filter, columns, opts, overridden_functions, zone, earlier)
+        plan = _planned(table, context, rows, columns, earlier)
         if plan is not None:
             return plan
         table = table.again()
@@ -83,99 +86,161 @@ def plan_scan(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _PlanningContext:
+    """What all steps of planning a query need.
+
+    Attributes:
+        query: The query.
+        opts: Options of the read.
+        zone: Time zone of dates and times in the filter that have none.
+        overridden_functions: Names of functions in the filter that the session has redefined.
+    """
+
+    query: Query
+    opts: Options
+    zone: dt.tzinfo
+    overridden_functions: frozenset[str]
+
+    def columns(self, table: PinnedTable, found: TableSchema | None) -> pa.Schema:
+        """Return all columns; that of a timestamp generator is a text if it is taken from paths."""
+        schema = as_nullable(found.schema) if found is not None else pa.schema([])
+        if table.config.keygen is KeyGenType.TIMESTAMP and self.path_columns(table, schema):
+            return as_formatted(table.config, schema)
+        return schema
+
+    def path_columns(self, table: PinnedTable, schema: pa.Schema) -> tuple[str, ...]:
+        """Return the columns whose values must come from paths."""
+        if not table.config.drop_partition_columns and not self.query.partitions_from_path:
+            return ()
+        return tuple(f.name for f in partition_fields(table.config) if f.name in schema.names)
+
+    def uses_path_values(self, path_columns: tuple[str, ...]) -> bool:
+        """Return True if partition columns have the values of paths if these determine them; otherwise files may have
+        any."""
+        return bool(path_columns) or self.opts.get_typed(options.READ_PARTITION_VALUES) is not PartitionValues.FILE
+
+    def adapted(self, rows: RowFilter | None, table: PinnedTable, found: TableSchema | None) -> RowFilter | None:
+        """Return a filter for the types of the columns, once these are known."""
+        return rows if rows is None or found is None else rows.on(self.columns(table, found), self.zone)
+
+
 def _planned(
     table: PinnedTable,
-    query: Query,
-    filter: Filter | RowFilter | None,
+    context: _PlanningContext,
+    rows: RowFilter | None,
     columns: Sequence[str] | None,
-    opts: Options | None,
-    overridden_functions: Collection[str],
-    zone: dt.tzinfo,
     earlier: ScanPlan | None,
 ) -> ScanPlan | None:
     """Return the plan; None if files of the pinned table may have been deleted before they were listed."""
-    files = TableFiles(table, opts, moves=earlier is None)
+    query = context.query
+    files = TableFiles(table, context.opts, moves=earlier is None)
     table = files.table
-    rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
-    columns_as_of = None if query.is_incremental else _columns_of_snapshot(table, query.as_of)
-    if rows is not None and columns_as_of is not None:
-        rows = rows.on(_columns(table, query, columns_as_of), zone)
-    history = _history(table, columns_as_of)
-    skipping = _skipping(table, query, columns_as_of, history, rows, files, opts)
-    skipping.overridden_functions = overridden_functions
-
-    def prune(paths: list[str]) -> list[str]:
-        return skipping.partitions(paths, lambda known: _by_path(table, query, skipping, known, opts))
-
-    if earlier is not None:
-        selection = _selection_of(earlier, None if rows is None else prune)
-    else:
-        selection = select_slices(table, query, files, None if rows is None else prune)
-        if files.metadata is None and _deletes_since(table):
-            return None
+    found = None if query.is_incremental else _columns_of_snapshot(table, query.as_of)
+    rows = context.adapted(rows, table, found)
+    history = _history(table, found)
+    pruner = _file_pruner(table, context, found, history, rows, files)
+    selection = _select(table, context, files, pruner, earlier, prunes=rows is not None)
+    if selection is None:
+        return None
     if query.is_incremental:
-        columns_as_of = table_schema(table, selection.schema_as_of)
-        if rows is not None and columns_as_of is not None:
-            rows = rows.on(_columns(table, query, columns_as_of), zone)
-    if columns_as_of is None and selection.slices.num_rows:
+        # its columns are those as of its last commit
+        found = table_schema(table, selection.schema_as_of)
+        rows, history = context.adapted(rows, table, found), _history(table, found)
+    if found is None and selection.slices.num_rows:
         raise QueryError("no write to this table has recorded its columns, so it cannot be read")
-    schema = _columns(table, query, columns_as_of)
+    schema = context.columns(table, found)
     wanted = project(schema, list(columns) if columns is not None else None)
     warn_of_path_texts(table.config, schema, rows)
-    values = path_values(table.config, schema, sorted(pc.unique(selection.slices["partition"]).to_pylist()))
     pruning = None if rows is None else rows.for_pruning(schema)
-    path_columns = _path_columns(table, query, schema)
-    kept = values
-    if pruning is not None and _paths_count(path_columns, opts):
-        kept = prune_paths(table.config, schema, values, pruning)
-    tasks = selection.slices
-    if kept.num_rows < values.num_rows:
-        tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
-    tasks = prune_buckets(table, schema, tasks, pruning, opts)
-    skipping.known_partitions = skipping.known_partitions or len(selection.partitions)
-    tasks = skipping.slices(tasks)
-    left = pc.is_in(kept["partition"], value_set=pc.unique(tasks["partition"]))
-    kept = kept.filter(left)
-    has_logs = bool(pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py())
-    history = _history(table, columns_as_of) if query.is_incremental else history
-    names = None if history is None else history.column_names(schema, selection.schema_as_of)
-    told = _told(table, schema, kept, path_columns, opts)
-    invalid_text = (opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT)
-    by_path, replaces_text = {*told, *path_columns}, invalid_text is InvalidText.REPLACE
-    return ScanPlan(
+    tasks, values = _prune(table, context, schema, selection, pruner, pruning)
+    plan = ScanPlan(
         query=query,
         tasks=tasks,
         schema=schema,
         columns=tuple(wanted.names),
         filter=rows,
         commit_times=selection.commit_times,
-        partition_values=kept,
-        path_columns=path_columns,
-        renamed={} if names is None else names.of(pc.unique(tasks["base_instant"]).to_pylist()),
+        partition_values=values,
+        path_columns=context.path_columns(table, schema),
+        renamed={},
         slices_before_pruning=selection.slices.num_rows if earlier is None else earlier.tasks.num_rows,
         partitions_before_pruning=len(selection.partitions) if earlier is None else earlier.partitions_before_pruning,
-        skipped=tuple(skipping.report),
+        skipped=tuple(pruner.report),
         files_from=files.source if not query.is_incremental else "the commits of the range",
-        merging=slice_context(
-            table,
-            schema,
-            path_columns=path_columns,
-            commit_times=selection.commit_times,
-            latest=selection.latest,
-            names=names,
-            opts=opts,
-        )
-        if has_logs
-        else None,
-        told=told,
-        invalid_text=invalid_text,
+        told=_told(table, context, schema, values),
+        invalid_text=context.opts.get_typed(options.READ_INVALID_TEXT),
         schema_as_of=selection.schema_as_of,
         latest=selection.latest,
         keys=_key_columns(table, schema),
-        key_rows=_key_rows(table, schema, skipping, pruning, by_path, replaces_text=replaces_text)
-        if has_logs
-        else None,
     )
+    names = None if history is None else history.column_names(schema, selection.schema_as_of)
+    if names is not None:
+        plan = replace(plan, renamed=names.of(pc.unique(tasks["base_instant"]).to_pylist()))
+    return _with_merging(table, context, plan, pruner, pruning, names) if plan.needs_merging else plan
+
+
+def _select(
+    table: PinnedTable,
+    context: _PlanningContext,
+    files: TableFiles,
+    pruner: FilePruner,
+    earlier: ScanPlan | None,
+    *,
+    prunes: bool,
+) -> Selection | None:
+    """Return the slices of the query in partitions that may have its rows; None if files may have been deleted before
+    they were listed."""
+
+    def prune(paths: list[str]) -> list[str]:
+        return pruner.partitions(paths, lambda known: _by_path(table, context, pruner, known))
+
+    if earlier is not None:
+        return _selection_of(earlier, prune if prunes else None)
+    selection = select_slices(table, context.query, files, prune if prunes else None)
+    return None if files.metadata is None and _deletes_since(table) else selection
+
+
+def _prune(
+    table: PinnedTable,
+    context: _PlanningContext,
+    schema: pa.Schema,
+    selection: Selection,
+    pruner: FilePruner,
+    rows: RowFilter | None,
+) -> tuple[pa.Table, pa.Table]:
+    """Return the slices that may have rows of the query, and the path values of their partitions."""
+    tasks = selection.slices
+    values = path_values(table.config, schema, sorted(pc.unique(tasks["partition"]).to_pylist()))
+    kept = values
+    if rows is not None and context.uses_path_values(context.path_columns(table, schema)):
+        kept = prune_paths(table.config, schema, values, rows)
+    if kept.num_rows < values.num_rows:
+        tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
+    tasks = prune_buckets(table, schema, tasks, rows, context.opts)
+    tasks = pruner.slices(tasks, len(selection.partitions))
+    return tasks, kept.filter(pc.is_in(kept["partition"], value_set=pc.unique(tasks["partition"])))
+
+
+def _with_merging(
+    table: PinnedTable,
+    context: _PlanningContext,
+    plan: ScanPlan,
+    pruner: FilePruner,
+    rows: RowFilter | None,
+    names: ColumnNamesByInstant | None,
+) -> ScanPlan:
+    """Return a plan with the settings by which its slices with log files are merged."""
+    merging = slice_context(
+        table,
+        plan.schema,
+        path_columns=plan.path_columns,
+        commit_times=plan.commit_times,
+        latest=plan.latest,
+        names=names,
+        opts=context.opts,
+    )
+    return replace(plan, merging=merging, key_rows=_key_rows(table, plan, pruner, rows))
 
 
 def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
@@ -205,23 +270,19 @@ def _key_columns(table: PinnedTable, schema: pa.Schema) -> frozenset[str]:
     return frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names)
 
 
-def _key_rows(
-    table: PinnedTable,
-    schema: pa.Schema,
-    skipping: FilePruner,
-    rows: RowFilter | None,
-    by_path: Collection[str],
-    *,
-    replaces_text: bool,
-) -> KeyRows | None:
-    """Return what a condition says of record keys. Files may have other values of columns than paths tell
-    (``by_path``), and other keys than those that are read if invalid bytes are replaced (``replaces_text``)."""
-    if rows is None or not rows.anyof or replaces_text:
+def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: FilePruner, rows: RowFilter | None) -> KeyRows | None:
+    """Return what a condition says of record keys.
+
+    Files may have other values of columns than paths tell, and other keys than those that are read if invalid bytes are
+    replaced.
+    """
+    if rows is None or not rows.anyof or plan.invalid_text is InvalidText.REPLACE:
         return None
-    condition = key_condition(rows, schema, _key_columns(table, schema).difference(by_path, skipping.conditions.hidden))
+    by_path = {*plan.told, *plan.path_columns}
+    condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, pruner.conditions.hidden))
     if condition is None:
         return None
-    keys = None if set(table.config.record_keys).intersection(by_path) else skipping.keys.named()
+    keys = None if by_path.intersection(table.config.record_keys) else pruner.keys.named()
     return KeyRows(condition, None if keys is None else tuple(keys.to_pylist()))
 
 
@@ -236,47 +297,31 @@ def _unchanged(found: TableSchema | None, history: SchemaHistory | None) -> froz
     return frozenset() if history is None else history.unchanged()
 
 
-def _skipping(
+def _file_pruner(
     table: PinnedTable,
-    query: Query,
+    context: _PlanningContext,
     found: TableSchema | None,
     history: SchemaHistory | None,
     rows: RowFilter | None,
     files: TableFiles,
-    opts: Options | None,
 ) -> FilePruner:
     """Return the pruner of partitions and slices, which prunes nothing for an incremental query, whose schema is not
     known yet."""
-    schema = _columns(table, query, found)
-    return FilePruner(
-        table,
-        files,
-        query,
-        Conditions(table.config, schema, _path_columns(table, query, schema), _unchanged(found, history)),
-        rows,
-        opts or Options.parse({}),
-    )
+    schema = context.columns(table, found)
+    conditions = Conditions(table.config, schema, context.path_columns(table, schema), _unchanged(found, history))
+    return FilePruner(table, files, context.query, conditions, rows, context.opts, context.overridden_functions)
 
 
-def _by_path(
-    table: PinnedTable, query: Query, skipping: FilePruner, paths: list[str], opts: Options | None
-) -> list[str]:
+def _by_path(table: PinnedTable, context: _PlanningContext, pruner: FilePruner, paths: list[str]) -> list[str]:
     """Return those of the partitions, given by path, that may hold matching rows according to their paths."""
-    rows, schema = skipping.rows, skipping.schema
+    rows, schema = pruner.rows, pruner.schema
     if rows is None or rows.sql is not None or not schema.names:
         return paths
-    if not _paths_count(_path_columns(table, query, schema), opts):
+    if not context.uses_path_values(context.path_columns(table, schema)):
         return paths
     values = path_values(table.config, schema, paths)
     kept: list[str] = prune_paths(table.config, schema, values, rows)["partition"].to_pylist()
     return kept
-
-
-def _paths_count(path_columns: tuple[str, ...], opts: Options | None) -> bool:
-    """Return True if partition columns have the values of paths if these determine them; otherwise files may have
-    any."""
-    wish = (opts or Options.parse({})).get_typed(options.READ_PARTITION_VALUES)
-    return bool(path_columns) or wish is not PartitionValues.FILE
 
 
 def _check_supported(table: PinnedTable) -> None:
@@ -287,23 +332,8 @@ def _check_supported(table: PinnedTable) -> None:
         )
 
 
-def _told(
-    table: PinnedTable, schema: pa.Schema, values: pa.Table, path_columns: tuple[str, ...], opts: Options | None
-) -> dict[str, PathValue]:
+def _told(table: PinnedTable, context: _PlanningContext, schema: pa.Schema, values: pa.Table) -> dict[str, PathValue]:
     """Return the partition columns whose values are taken from paths; none that files have if the read uses those of
     files."""
-    return told_by_paths(table.config, schema, values, path_columns) if _paths_count(path_columns, opts) else {}
-
-
-def _columns(table: PinnedTable, query: Query, found: TableSchema | None) -> pa.Schema:
-    """Return all columns; that of a timestamp generator is a text if it is taken from paths."""
-    schema = as_nullable(found.schema) if found is not None else pa.schema([])
-    if table.config.keygen is KeyGenType.TIMESTAMP and _path_columns(table, query, schema):
-        return as_formatted(table.config, schema)
-    return schema
-
-
-def _path_columns(table: PinnedTable, query: Query, schema: pa.Schema) -> tuple[str, ...]:
-    if not table.config.drop_partition_columns and not query.partitions_from_path:
-        return ()
-    return tuple(f.name for f in partition_fields(table.config) if f.name in schema.names)
+    path_columns = context.path_columns(table, schema)
+    return told_by_paths(table.config, schema, values, path_columns) if context.uses_path_values(path_columns) else {}

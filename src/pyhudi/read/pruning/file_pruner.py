@@ -56,9 +56,9 @@ class FilePruner:
     conditions: Conditions
     given: InitVar[RowFilter | None]
     opts: Options
-    report: list[str] = field(default_factory=list)
-    known_partitions: int = 0
     overridden_functions: Collection[str] = ()
+    report: list[str] = field(default_factory=list)
+    known_partitions: int = field(default=0, init=False)
     rows: RowFilter | None = None
     """Condition implied by the filter that is ``given`` for every matching row."""
     text: RowFilter | None = None
@@ -155,8 +155,10 @@ class FilePruner:
 
     # --- slices ------------------------------------------------------------------------------------------------------
 
-    def slices(self, slices: pa.Table) -> pa.Table:
-        """Return the slices (`SLICE_SCHEMA`) that may have rows of the query."""
+    def slices(self, slices: pa.Table, known_partitions: int) -> pa.Table:
+        """Return the slices (`SLICE_SCHEMA`) that may have rows of the query. ``known_partitions``: number of the
+        table's partitions, if they have not been pruned before."""
+        self.known_partitions = self.known_partitions or known_partitions
         metadata = self._usable()
         if metadata is None or not slices.num_rows:
             return slices
