@@ -140,11 +140,11 @@ def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[
         if client.config.table_type is not TableType.MERGE_ON_READ:
             return ()
         if options.COMPACT_INLINE in wanted:
-            results.append(_run_all(client, opts, runner, is_log=False))
+            results.append(_run_all(client, opts, runner, action=Action.COMPACTION))
         elif options.COMPACT_SCHEDULE_INLINE in wanted and not _pending(client):
             schedule(client, opts, only_if_due=True)
         if options.LOG_COMPACTION_INLINE in wanted:
-            results.append(_run_all(client, opts, runner, is_log=True))
+            results.append(_run_all(client, opts, runner, action=Action.LOG_COMPACTION))
     return tuple(result for result in results if result)
 
 
@@ -197,10 +197,10 @@ def _pending(client: TableMetaClient) -> bool:
     return bool(pending_plans(client.active_timeline(), Action.COMPACTION))
 
 
-def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, is_log: bool) -> CompactionResult:
-    done = run_pending(client, opts, runner, is_log=is_log, leave_others=True)
-    plan = schedule(client, opts, is_log=is_log, only_if_due=True, to_run=True)
+def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, action: str) -> CompactionResult:
+    done = run_pending(client, opts, runner, action=action, leave_others=True)
+    plan = schedule(client, opts, action=action, only_if_due=True, to_run=True)
     if plan.instant is None:
         return done
-    mine = run_pending(client, opts, runner, is_log=is_log, instant=plan.instant, leave_others=True)
+    mine = run_pending(client, opts, runner, action=action, instant=plan.instant, leave_others=True)
     return done.and_(mine)

@@ -71,7 +71,7 @@ class CompactionServices(ServiceBase):
                 (`pyhudi.register_merger`). Nothing is planned then. Planning alone, or a dry run, requires no merger.
             TransactionError: Another process executes a plan, or a restore is pending.
         """
-        return self._compact(options, dry_run, only_if_due, spark, progress, is_log=False)
+        return self._compact(options, dry_run, only_if_due, spark, progress, action=Action.COMPACTION)
 
     def schedule_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
         """Make a compaction plan and leave it in the timeline, to be executed by any process concurrently with writers.
@@ -151,12 +151,12 @@ class CompactionServices(ServiceBase):
         File slices with at least `hoodie.log.compaction.blocks.threshold` log files or blocks are selected. Arguments,
         result and errors as of `compact`.
         """
-        return self._compact(options, dry_run, only_if_due, spark, progress, is_log=True)
+        return self._compact(options, dry_run, only_if_due, spark, progress, action=Action.LOG_COMPACTION)
 
     def schedule_log_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
         """Make a log compaction plan and leave it in the timeline. Arguments and result as of `schedule_compaction`."""
         client, opts = self._open(options)
-        return schedule(client, opts, is_log=True, only_if_due=only_if_due)
+        return schedule(client, opts, action=Action.LOG_COMPACTION, only_if_due=only_if_due)
 
     def run_log_compaction(
         self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
@@ -167,7 +167,9 @@ class CompactionServices(ServiceBase):
         errors as of `run_compaction`.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark), is_log=True, instant=instant, asked_for=instant is not None)
+        return run_pending(
+            client, opts, _runner(spark), action=Action.LOG_COMPACTION, instant=instant, asked_for=instant is not None
+        )
 
     def pending_log_compactions(self) -> list[CompactionPlan]:
         """Return the log compaction plans in the timeline that are not completed, oldest first."""
@@ -182,17 +184,17 @@ class CompactionServices(ServiceBase):
         spark: SparkSession | None,
         progress: Progress | None,
         *,
-        is_log: bool,
+        action: str,
     ) -> CompactionResult | CompactionPlan:
         client, opts = self._open(options)
         if dry_run:
-            return make_plan(client, opts, is_log=is_log, only_if_due=only_if_due)
+            return make_plan(client, opts, action=action, only_if_due=only_if_due)
         runner = _runner(spark, progress)
-        done = run_pending(client, opts, runner, is_log=is_log)
-        plan = schedule(client, opts, is_log=is_log, only_if_due=only_if_due, to_run=True)
+        done = run_pending(client, opts, runner, action=action)
+        plan = schedule(client, opts, action=action, only_if_due=only_if_due, to_run=True)
         if plan.instant is None:
             return done if done else replace(done, reason=plan.reason)
-        return done.and_(run_pending(client, opts, runner, is_log=is_log, instant=plan.instant))
+        return done.and_(run_pending(client, opts, runner, action=action, instant=plan.instant))
 
 
 def _runner(spark: SparkSession | None, progress: Progress | None = None) -> Runner:

@@ -25,6 +25,7 @@ from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.instant import Action
 from pyhudi.write.handles.compaction_handle import compact_slice
 from pyhudi.write.handles.log_compaction_handle import compact_logs
 from pyhudi.write.settings.log_settings import LogSettings
@@ -90,7 +91,7 @@ class CompactionJob:
     @property
     def operation(self) -> str:
         """Operation in commit metadata."""
-        return operation_type(is_log=self.logs is not None)
+        return operation_type(Action.COMPACTION if self.logs is None else Action.LOG_COMPACTION)
 
     def run(self, number: int, task: TaskId) -> list[Stat]:
         """Compact one slice. Return the stats of the files."""
@@ -101,18 +102,18 @@ class CompactionJob:
         return [compact_slice(self.reading, self.context, task, one)]
 
 
-def check_runnable(table: PinnedTable, opts: Options, *, is_log: bool) -> None:
+def check_runnable(table: PinnedTable, opts: Options, *, action: str) -> None:
     """Refuse jobs that `CompactionJob.of` would refuse for any plan, before there is one.
 
     Raises:
         UnsupportedTableError, ConfigError: As `CompactionJob.of`.
     """
-    CompactionJob.of(table, CompactionPlan(is_log=is_log, instant=""), opts)
+    CompactionJob.of(table, CompactionPlan(action=action, instant=""), opts)
 
 
-def operation_type(*, is_log: bool) -> str:
+def operation_type(action: str) -> str:
     """Return the operation of compactions or log compactions in commit metadata."""
-    return "LOG_COMPACT" if is_log else "COMPACT"
+    return "LOG_COMPACT" if action == Action.LOG_COMPACTION else "COMPACT"
 
 
 def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tuple[pa.Schema, pa.Schema]:

@@ -18,9 +18,14 @@ _SHOWN = 20
 _MIB = 1024 * 1024
 
 
+def kind_of(action: str) -> str:
+    """Return the name of a compaction or log compaction in messages."""
+    return "log compaction" if action == Action.LOG_COMPACTION else "compaction"
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """File slices of a compaction or, with ``is_log``, a log compaction.
+    """File slices of a compaction or a log compaction, which is its ``action`` in the timeline.
 
     ``operations`` has :data:`pyhudi.services.compaction.compaction_operations.OPERATION_SCHEMA`. ``instant`` is None
     while the plan is not in the timeline, ``state`` is its state there. ``reason`` explains why it is due or not.
@@ -28,7 +33,7 @@ class CompactionPlan:
     """
 
     operations: pa.Table = field(default_factory=OPERATION_SCHEMA.empty_table)
-    is_log: bool = False
+    action: str = Action.COMPACTION
     instant: str | None = None
     state: State | None = None
     reason: str = ""
@@ -38,9 +43,9 @@ class CompactionPlan:
         return int(self.operations.num_rows)
 
     @property
-    def action(self) -> str:
-        """Action in the timeline."""
-        return Action.LOG_COMPACTION if self.is_log else Action.COMPACTION
+    def is_log(self) -> bool:
+        """Return True for a log compaction."""
+        return self.action == Action.LOG_COMPACTION
 
     @property
     def partitions(self) -> list[str]:
@@ -85,7 +90,7 @@ class CompactionPlan:
         rows = [operation_row(operation) for operation in record["operations"] or ()]
         return cls(
             pa.Table.from_pylist(rows, schema=OPERATION_SCHEMA),
-            is_log=action == Action.LOG_COMPACTION,
+            action=action,
             instant=instant,
             state=state,
             missing=tuple(record.get("missingSchedulePartitions") or ()),
@@ -94,7 +99,7 @@ class CompactionPlan:
     # --- display -----------------------------------------------------------------------------------------------------
 
     def _title(self) -> str:
-        kind = "log compaction" if self.is_log else "compaction"
+        kind = kind_of(self.action)
         if self.instant is not None and self.state is not None:
             return f"{kind} {self.instant}, {self.state.value.lower()}"
         return f"{kind}, not scheduled"

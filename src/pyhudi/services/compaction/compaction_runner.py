@@ -17,7 +17,7 @@ from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
-from pyhudi.services.compaction.compaction_plan import CompactionPlan
+from pyhudi.services.compaction.compaction_plan import CompactionPlan, kind_of
 from pyhudi.services.compaction.compaction_schedule import check_compactable, pending_plans
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
@@ -68,11 +68,16 @@ class CompactionResult(WrittenFiles):
 
     instants: tuple[str, ...] = ()
     stats: pa.Table = field(default_factory=WRITE_STAT_SCHEMA.empty_table)
-    is_log: bool = False
+    action: str = Action.COMPACTION
     reason: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.instants)
+
+    @property
+    def is_log(self) -> bool:
+        """Return True for log compactions."""
+        return self.action == Action.LOG_COMPACTION
 
     @property
     def num_log_files(self) -> int:
@@ -82,11 +87,11 @@ class CompactionResult(WrittenFiles):
     def and_(self, other: CompactionResult) -> CompactionResult:
         """Return the combination of both results."""
         return CompactionResult(
-            (*self.instants, *other.instants), pa.concat_tables([self.stats, other.stats]), self.is_log
+            (*self.instants, *other.instants), pa.concat_tables([self.stats, other.stats]), self.action
         )
 
     def __repr__(self) -> str:
-        kind = "log compaction" if self.is_log else "compaction"
+        kind = kind_of(self.action)
         if not self.instants:
             why = f"; {self.reason}" if self.reason else ""
             return f"CompactionResult({kind}: nothing done{why})"
@@ -101,7 +106,7 @@ def run_pending(
     opts: Options,
     runner: Runner,
     *,
-    is_log: bool = False,
+    action: str = Action.COMPACTION,
     instant: str | None = None,
     leave_others: bool = False,
     asked_for: bool = False,
@@ -117,13 +122,12 @@ def run_pending(
         TransactionError: A restore is pending.
     """
     check_compactable(client.config)
-    action = Action.LOG_COMPACTION if is_log else Action.COMPACTION
     plans = pending_plans(client.active_timeline(), action)
     if instant is not None:
         plans = [plan for plan in plans if plan.instant == instant]
         if not plans and not leave_others:
             raise InstantNotFoundError(f"no {action} {instant!r} is pending in the table at {client.storage.root}")
-    result = CompactionResult(is_log=is_log)
+    result = CompactionResult(action=action)
     for plan in plans:
         try:
             result = result.and_(run_plan(client, plan, opts, runner, asked_for=asked_for))
@@ -147,9 +151,9 @@ def run_plan(
         TransactionError: A restore is pending.
     """
     assert plan.instant is not None
-    nothing = CompactionResult(is_log=plan.is_log)
+    nothing = CompactionResult(action=plan.action)
     job = CompactionJob.of(PinnedTable.of(client), plan, opts)  # Refuse unsupported jobs before anything is changed.
-    operation = operation_type(is_log=plan.is_log)
+    operation = operation_type(plan.action)
     keeper = runner if isinstance(runner, IndexMaintainer) else None
     stats_reader = LOCAL if keeper is None else keeper.stats_reader
     taken = PlannedTransaction.take_up(
@@ -172,7 +176,7 @@ def run_plan(
         if plan.is_log:
             return nothing
         raise outcome.error()
-    return CompactionResult((outcome.instant.requested,), stats.select(WRITE_STAT_SCHEMA.names), plan.is_log)
+    return CompactionResult((outcome.instant.requested,), stats.select(WRITE_STAT_SCHEMA.names), plan.action)
 
 
 def compact_one(job: CompactionJob, number: int, task: TaskId) -> bytes:

@@ -43,7 +43,7 @@ def pending_plans(active: ActiveTimeline, action: str) -> list[CompactionPlan]:
 
 
 def make_plan(
-    client: TableMetaClient, opts: Options, *, is_log: bool = False, only_if_due: bool = False
+    client: TableMetaClient, opts: Options, *, action: str = Action.COMPACTION, only_if_due: bool = False
 ) -> CompactionPlan:
     """Make a plan without writing it. It is empty if there is nothing to do, with ``only_if_due`` also if it is not
     due.
@@ -55,11 +55,16 @@ def make_plan(
     check_compactable(client.config)
     active = client.active_timeline()
     now = instant_of_millis(int(datetime.now().timestamp() * 1000), client.config.timezone)
-    return _planner(client, opts, is_log=is_log, only_if_due=only_if_due)(active, now)
+    return _planner(client, opts, action=action, only_if_due=only_if_due)(active, now)
 
 
 def schedule(
-    client: TableMetaClient, opts: Options, *, is_log: bool = False, only_if_due: bool = False, to_run: bool = False
+    client: TableMetaClient,
+    opts: Options,
+    *,
+    action: str = Action.COMPACTION,
+    only_if_due: bool = False,
+    to_run: bool = False,
 ) -> CompactionPlan:
     """Make a plan, as `make_plan`, and add it to the timeline unless it is empty.
 
@@ -77,7 +82,7 @@ def schedule(
     check_compactable(client.config)
     client = client.reload()
     client.config.check_writable()
-    planner = _planner(client, opts, is_log=is_log, only_if_due=only_if_due)
+    planner = _planner(client, opts, action=action, only_if_due=only_if_due)
     lock = make_lock_provider(client.storage, opts)
     generator = InstantGenerator(client.storage, opts, client.config.timezone, lock=lock)
     with generator.reserve() as slot:
@@ -89,7 +94,7 @@ def schedule(
         if not len(plan):
             return plan
         if to_run:
-            check_runnable(PinnedTable(client.storage, client.config, active), opts, is_log=is_log)
+            check_runnable(PinnedTable(client.storage, client.config, active), opts, action=action)
         instant = slot.take(last)
         lock.ensure_held()
         active.create_requested(plan.action, instant, plan.encode(client.config.version))
@@ -106,24 +111,25 @@ def check_compactable(config: TableConfig) -> None:
 
 
 def _planner(
-    client: TableMetaClient, opts: Options, *, is_log: bool, only_if_due: bool
+    client: TableMetaClient, opts: Options, *, action: str, only_if_due: bool
 ) -> Callable[[ActiveTimeline, str], CompactionPlan]:
     """Return a function that makes a plan from a timeline; options are validated before the lock is acquired."""
     strategies, limits = named_strategies(opts), Limits.of(opts)
 
     def plan(active: ActiveTimeline, now: str) -> CompactionPlan:
+        is_log = action == Action.LOG_COMPACTION
         due = log_compaction_due(active, opts) if is_log else compaction_due(active.timeline, now, opts)
-        reason = _why(due, active, Action.LOG_COMPACTION if is_log else Action.COMPACTION)
+        reason = _why(due, active, action)
         blocked = _blocked_by(client.config, active, opts)
         if blocked is not None:
-            return CompactionPlan(is_log=is_log, reason=blocked)
+            return CompactionPlan(action=action, reason=blocked)
         if only_if_due and not due:
-            return CompactionPlan(is_log=is_log, reason=f"not due: {due.reason}")
-        candidates = _candidates(client, active, opts, is_log=is_log)
+            return CompactionPlan(action=action, reason=f"not due: {due.reason}")
+        candidates = _candidates(client, active, opts, action=action)
         if not candidates.num_rows:
             reason = f"there are no log files to merge; {reason}"
         if is_log:
-            return CompactionPlan(candidates, is_log=True, reason=reason)
+            return CompactionPlan(candidates, action=Action.LOG_COMPACTION, reason=reason)
         chosen = choose(strategies, candidates, limits)
         missing = chosen.left_out if limits.names_left_out else ()
         return CompactionPlan(chosen.operations, reason=reason, missing=missing)
@@ -138,9 +144,10 @@ def _why(due: Due, active: ActiveTimeline, action: str) -> str:
     return f"{why}; earlier pending plans: {', '.join(planned)}" if planned else why
 
 
-def _candidates(client: TableMetaClient, active: ActiveTimeline, opts: Options, *, is_log: bool) -> pa.Table:
+def _candidates(client: TableMetaClient, active: ActiveTimeline, opts: Options, *, action: str) -> pa.Table:
     """Return all slices that can be compacted, as OPERATION_SCHEMA: those that are in no other plan."""
     plans = pending_plans(active, Action.COMPACTION)
+    is_log = action == Action.LOG_COMPACTION
     if is_log:
         plans += pending_plans(active, Action.LOG_COMPACTION)
     taken = [plan.operations.select(["partition", "file_id"]) for plan in plans]

@@ -106,7 +106,7 @@ def test_a_compaction_that_is_planned_while_it_runs(mor: MorTable):
         assert services.schedule_compaction().instant is not None
         return stats
 
-    assert not run_pending(mor.client, Options.parse(mor.options), overtaken, is_log=True)
+    assert not run_pending(mor.client, Options.parse(mor.options), overtaken, action=Action.LOG_COMPACTION)
     assert not services.pending_log_compactions()
     assert mor.rows() == before
     services.compact()
@@ -123,7 +123,7 @@ def test_a_failed_run_is_forgotten(mor: MorTable):
         raise RuntimeError("gone")
 
     with pytest.raises(RuntimeError):
-        run_pending(mor.client, Options.parse(mor.options), broken, is_log=True)
+        run_pending(mor.client, Options.parse(mor.options), broken, action=Action.LOG_COMPACTION)
     assert not services.pending_log_compactions()
     assert mor.rows() == before
     assert services.log_compact()
