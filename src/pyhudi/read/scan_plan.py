@@ -26,18 +26,31 @@ if TYPE_CHECKING:
 class ScanPlan:
     """Plan of a query: the file slices to read and how.
 
-    ``tasks``: file slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`), with paths relative to the root of
-    the table. ``schema``: all columns of the table as of the query. ``columns``: the requested top-level columns, in
-    order. ``filter`` and ``commit_times``: conditions that the rows must satisfy (files may have other rows, too).
-    ``partition_values``: one row per partition of ``tasks`` (see
-    :func:`pyhudi.read.pruning.partition_pruning.path_values`). ``told``: the partition columns by its rows. What paths
-    tell counts, whatever files hold, wherever rows are read. ``path_columns``: columns whose values must come from the
-    path: files do not hold them, or the query wants it so. ``renamed``: base instants whose files have other names for
-    some columns (see :mod:`pyhudi.schema.column_names`). ``files_from``: where the names of the files come from.
-    ``skipped``: what each index left out, or why it did not. ``merging``: how slices with log files are merged (None:
-    there are none). ``keys``: columns that are the same in all versions of a record. ``key_rows``: the records that a
-    filter asks for, as far as it names keys (of slices with log files; None: any). ``invalid_text``: what becomes of
-    text that is not UTF-8. ``schema_as_of`` and ``latest``: see :class:`pyhudi.read.slice_selection.Selection`.
+    Attributes:
+        query: The query.
+        tasks: File slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`), with paths relative to the root of
+            the table.
+        schema: All columns of the table as of the query.
+        columns: The requested top-level columns, in order.
+        filter: Condition that the rows must satisfy; files may have other rows, too.
+        commit_times: Condition on the commit times of the rows, likewise.
+        partition_values: One row per partition of ``tasks`` (see
+            :func:`pyhudi.read.pruning.partition_pruning.path_values`).
+        path_columns: Columns whose values must come from the path, because files do not hold them, or the query wants
+            it so.
+        renamed: Base instants whose files have other names for some columns (see :mod:`pyhudi.schema.column_names`).
+        slices_before_pruning: Number of slices of the query.
+        partitions_before_pruning: Number of partitions of the query.
+        files_from: Source of the names of the files.
+        skipped: What each index left out, or why it did not.
+        merging: Settings for merging slices with log files; None: there are none.
+        keys: Columns that are the same in all versions of a record.
+        key_rows: Records that the filter asks for, as far as it names keys (of slices with log files); None: any.
+        values_from_path: Columns with the values of partition paths, by the rows of ``partition_values``; these count,
+            whatever files hold, wherever rows are read.
+        invalid_text: What becomes of text that is not UTF-8.
+        schema_as_of: See :class:`pyhudi.read.slice_selection.Selection`.
+        latest: See :class:`pyhudi.read.slice_selection.Selection`.
     """
 
     query: Query
@@ -56,7 +69,7 @@ class ScanPlan:
     merging: SliceContext | None = None
     keys: frozenset[str] = frozenset()
     key_rows: KeyRows | None = None
-    told: Mapping[str, PathValue] = field(default_factory=dict)
+    values_from_path: Mapping[str, PathValue] = field(default_factory=dict)
     invalid_text: InvalidText = InvalidText.FAIL
     schema_as_of: str | None = None
     latest: str | None = None
@@ -74,7 +87,7 @@ class ScanPlan:
 
     def path_values(self) -> dict[str, dict[str, Any]]:
         """Return a mapping from partition path to the values of partition columns taken from it."""
-        return by_partition(self.partition_values, dict(self.told))
+        return by_partition(self.partition_values, dict(self.values_from_path))
 
     @property
     def size_bytes(self) -> int:
@@ -107,9 +120,11 @@ class ScanPlan:
         of_them = pc.is_in(self.partition_values["partition"], pc.unique(tasks["partition"])).combine_chunks()
         path_values = {
             name: PathValue(value.values.filter(of_them), value.counts.filter(of_them))
-            for name, value in self.told.items()
+            for name, value in self.values_from_path.items()
         }
-        return replace(self, tasks=tasks, partition_values=self.partition_values.filter(of_them), told=path_values)
+        return replace(
+            self, tasks=tasks, partition_values=self.partition_values.filter(of_them), values_from_path=path_values
+        )
 
     def _has_logs(self) -> pa.ChunkedArray:
         return pc.greater(pc.list_value_length(self.tasks["log_paths"]), 0)

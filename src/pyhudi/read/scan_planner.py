@@ -25,7 +25,7 @@ from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.pruning.bucket_pruning import prune_buckets
 from pyhudi.read.pruning.file_pruner import FilePruner
 from pyhudi.read.pruning.key_condition import key_condition
-from pyhudi.read.pruning.partition_pruning import PathValue, path_values, prune_paths, told_by_paths
+from pyhudi.read.pruning.partition_pruning import PathValue, path_values, prune_paths, values_from_path
 from pyhudi.read.pruning.statistics_conditions import Conditions
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
@@ -168,7 +168,7 @@ def _planned(
         partitions_before_pruning=len(selection.partitions) if earlier is None else earlier.partitions_before_pruning,
         skipped=tuple(pruner.report),
         files_from=files.source if not query.is_incremental else "the commits of the range",
-        told=_told(table, context, schema, values),
+        values_from_path=_values_from_path(table, context, schema, values),
         invalid_text=context.opts.get_typed(options.READ_INVALID_TEXT),
         schema_as_of=selection.schema_as_of,
         latest=selection.latest,
@@ -278,7 +278,7 @@ def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: FilePruner, rows: RowF
     """
     if rows is None or not rows.anyof or plan.invalid_text is InvalidText.REPLACE:
         return None
-    by_path = {*plan.told, *plan.path_columns}
+    by_path = {*plan.values_from_path, *plan.path_columns}
     condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, pruner.conditions.hidden))
     if condition is None:
         return None
@@ -332,8 +332,12 @@ def _check_supported(table: PinnedTable) -> None:
         )
 
 
-def _told(table: PinnedTable, context: _PlanningContext, schema: pa.Schema, values: pa.Table) -> dict[str, PathValue]:
+def _values_from_path(
+    table: PinnedTable, context: _PlanningContext, schema: pa.Schema, values: pa.Table
+) -> dict[str, PathValue]:
     """Return the partition columns whose values are taken from paths; none that files have if the read uses those of
     files."""
     path_columns = context.path_columns(table, schema)
-    return told_by_paths(table.config, schema, values, path_columns) if context.uses_path_values(path_columns) else {}
+    return (
+        values_from_path(table.config, schema, values, path_columns) if context.uses_path_values(path_columns) else {}
+    )

@@ -18,7 +18,7 @@ from pyhudi.keygen.partition_path_values import partition_fields
 from pyhudi.read.changes.change_cases import CHANGED_FILES, ChangeCase, changed_files
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.incremental_query import data_writes
-from pyhudi.read.pruning.partition_pruning import by_partition, path_values, told_by_paths
+from pyhudi.read.pruning.partition_pruning import by_partition, path_values, values_from_path
 from pyhudi.read.query import Query
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.read.table_files import TableFiles
@@ -38,7 +38,7 @@ CHANGES_SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "bef
 """Rows of a change data query: ``i``, ``u`` or ``d``; instant of the commit; the record before and after as JSON."""
 
 _SLICE = pa.struct(list(SLICE_SCHEMA))
-_ASKED_FOR_ONE_BY_ONE, _ASKED_AT_A_TIME = 64, 16
+_CHECKED_ONE_BY_ONE, _ASKED_AT_A_TIME = 64, 16
 _BEFORE = (ChangeCase.BASE_FILE_DELETE, ChangeCase.REPLACE_COMMIT, ChangeCase.LOG_FILE)
 
 
@@ -112,9 +112,9 @@ def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) 
     if tasks is None or not tasks.num_rows:
         return plan
     values = path_values(config, columns, pc.unique(tasks["partition"]).to_pylist())
-    told = by_partition(values, dict(told_by_paths(config, columns, values, hidden)))
+    from_path = by_partition(values, dict(values_from_path(config, columns, values, hidden)))
     _check_keys(plan, tasks, populated=config.populate_meta_fields)
-    return replace(plan, tasks=_with_slices(table, plan, tasks, writes, opts), values=told)
+    return replace(plan, tasks=_with_slices(table, plan, tasks, writes, opts), values=from_path)
 
 
 def _within(files: pa.Table, query: Query) -> pa.Table:
@@ -141,16 +141,16 @@ _NO_TASKS = pa.schema(
 
 
 def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: list[Write], opts: Options) -> pa.Table:
-    told_by = _files_read(plan, tasks)
+    read_files = _files_read(plan, tasks)
     view = None
-    if told_by.num_rows <= _ASKED_FOR_ONE_BY_ONE and not any(pc.any(needs).as_py() for needs in _needs(plan, tasks)):
-        present = _present(table.storage, told_by["path"].to_pylist())
+    if read_files.num_rows <= _CHECKED_ONE_BY_ONE and not any(pc.any(needs).as_py() for needs in _needs(plan, tasks)):
+        present = _present(table.storage, read_files["path"].to_pylist())
     else:
         partitions = sorted(pc.unique(tasks["partition"]).to_pylist())
         files = TableFiles(table, opts, (BASE, LOG, CDC))
         view = FileSystemView.load(table, partitions=partitions, lister=files.list)
         present = view.files["path"]
-    _check_there(told_by, present)
+    _check_there(read_files, present)
     parts = []
     for write in writes:
         mine = tasks.filter(pc.equal(tasks["instant"], write.requested))
@@ -228,9 +228,9 @@ def _present(storage: Storage, paths: list[str]) -> pa.Array:
     return pa.array(paths, pa.string()).filter(pa.array(there, pa.bool_()))
 
 
-def _check_there(told_by: pa.Table, present: pa.ChunkedArray | pa.Array) -> None:
+def _check_there(read_files: pa.Table, present: pa.ChunkedArray | pa.Array) -> None:
     """Raise an error for a range whose files no longer exist."""
-    lost = told_by.filter(pc.invert(pc.is_in(told_by["path"], value_set=present)))
+    lost = read_files.filter(pc.invert(pc.is_in(read_files["path"], value_set=present)))
     if lost.num_rows:
         one = lost.slice(0, 1).to_pylist()[0]
         raise _gone(one["instant"], f"{lost.num_rows} files of the range have been removed, among them {one['path']!r}")

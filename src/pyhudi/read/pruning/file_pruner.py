@@ -27,7 +27,7 @@ from pyhudi.read.pruning.bloom_filter_pruning import not_in_filters
 from pyhudi.read.pruning.column_statistics import file_bounds, partition_bounds
 from pyhudi.read.pruning.expression_index_pruning import Expressions
 from pyhudi.read.pruning.min_max import Bounds, Mask
-from pyhudi.read.pruning.partition_pruning import told_by_paths
+from pyhudi.read.pruning.partition_pruning import values_from_path
 from pyhudi.read.pruning.partition_stats_pruning import partitions_without
 from pyhudi.read.pruning.record_locations import RecordLocations
 from pyhudi.read.pruning.slice_files import files_of, groups_of
@@ -109,7 +109,9 @@ class FilePruner:
             def bounds_of(name: str, kind: pa.DataType) -> Bounds:
                 return partition_bounds(metadata, name, kind, paths_kept)
 
-            masks = self._not_told(self.conditions.masks(terms, bounds_of, sure=True), terms, paths_kept)
+            masks = self._without_values_from_path(
+                self.conditions.masks(terms, bounds_of, sure=True), terms, paths_kept
+            )
             out = matches_no_group(self._groups, masks, len(kept))
         except HudiError as e:
             self.files.disable_indexes(e)
@@ -227,17 +229,17 @@ class FilePruner:
 
         masks = self.conditions.masks(terms, bounds_of)
         by_slice = {term: self._by_slice(term, mask, slices, owner) for term, mask in masks.items()}
-        return self._not_told(by_slice, terms, slices["partition"]), without
+        return self._without_values_from_path(by_slice, terms, slices["partition"]), without
 
-    def _not_told(
+    def _without_values_from_path(
         self, masks: dict[Term, Mask], terms: Mapping[Term, str], partitions: pa.Array | pa.ChunkedArray
     ) -> dict[Term, Mask]:
         """Return the masks without partitions whose paths determine the value of a column, because statistics describe
         values in files."""
-        if not any(self.conditions.is_told(name) for name in terms.values()):
+        if not any(self.conditions.is_from_path(name) for name in terms.values()):
             return masks
         paths = pc.unique(partitions)
-        path_columns = told_by_paths(self.table.config, self.schema, self.conditions.path_values(paths.to_pylist()))
+        path_columns = values_from_path(self.table.config, self.schema, self.conditions.path_values(paths.to_pylist()))
         at = pc.index_in(partitions, value_set=paths).to_numpy()
         counts = {name: each.counts.to_numpy(zero_copy_only=False) for name, each in path_columns.items()}
         return {t: mask & ~counts[terms[t]][at] if terms[t] in counts else mask for t, mask in masks.items()}

@@ -34,7 +34,7 @@ def path_values(config: TableConfig, schema: pa.Schema, paths: list[str]) -> pa.
     return pa.table([pa.array(paths, pa.string()), *decoded.columns], names=["partition", *names])
 
 
-def told_by_paths(
+def values_from_path(
     config: TableConfig, schema: pa.Schema, values: pa.Table, path_columns: tuple[str, ...] = ()
 ) -> dict[str, PathValue]:
     """Return the partition columns of ``schema`` by `path_values`.
@@ -53,10 +53,10 @@ def told_by_paths(
     return columns
 
 
-def by_partition(values: pa.Table, told: dict[str, PathValue]) -> dict[str, dict[str, Any]]:
+def by_partition(values: pa.Table, from_path: dict[str, PathValue]) -> dict[str, dict[str, Any]]:
     """Return a mapping from partition path to the values that apply."""
     values_by_path: dict[str, dict[str, Any]] = {path: {} for path in values["partition"].to_pylist()}
-    for name, each in told.items():
+    for name, each in from_path.items():
         rows = zip(values_by_path.values(), each.values.to_pylist(), each.counts.to_pylist(), strict=True)
         for mine, value, counts in rows:
             if counts:

@@ -74,7 +74,7 @@ class Conditions:
         """Return True if files may have another column under the name of a column."""
         return self.unchanged is not None and name not in self.unchanged and name != RECORD_KEY
 
-    def is_told(self, name: str) -> bool:
+    def is_from_path(self, name: str) -> bool:
         """Return True if paths may determine the values of a column, regardless of files."""
         if not has_known_kinds(self.config):
             return False
@@ -87,7 +87,7 @@ class Conditions:
     @property
     def hidden(self) -> frozenset[str]:
         """Columns whose values are not those of the files."""
-        mine = (name for name in self.schema.names if self.is_changed(name) or self.is_told(name))
+        mine = (name for name in self.schema.names if self.is_changed(name) or self.is_from_path(name))
         return frozenset({*self.path_columns, *mine})
 
     def _type(self, term: Term) -> pa.DataType:

@@ -158,8 +158,8 @@ def _instants(active: ActiveTimeline, history: pa.Table) -> tuple[str, pa.Array,
     archived = history["requested"].to_pylist()
     known = {*archived, *(one.requested for one in entries)}
     writes = pc.is_in(history["action"], value_set=pa.array(sorted(WRITE_ACTIONS)))
-    is_told = pc.and_(writes, pc.is_valid(history["metadata"]))
-    recorded = set(history["requested"].filter(is_told).to_pylist())
+    has_metadata = pc.and_(writes, pc.is_valid(history["metadata"]))
+    recorded = set(history["requested"].filter(has_metadata).to_pylist())
     recorded |= {one.requested for one in entries if one.is_completed and one.is_write}
     recorded -= {one.requested for one in entries if not one.is_completed}
     return min(known, default="9"), pa.array(sorted(known), pa.string()), pa.array(sorted(recorded), pa.string())

@@ -31,27 +31,31 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class SlicePieces:
-    """File slices for tasks. The n-th piece is a compressed Arrow stream of the slices for the n-th task. ``told`` are
-    the columns whose values are given by partition paths; the values of the i-th are in ``value_<i>``, valid where
-    ``counts_<i>`` is true."""
+    """File slices for tasks.
+
+    Attributes:
+        pieces: The n-th is a compressed Arrow stream of the slices for the n-th task.
+        from_path: Columns whose values are given by partition paths; those of the i-th are in ``value_<i>``, valid
+            where ``counts_<i>`` is true.
+    """
 
     pieces: tuple[bytes, ...]
-    told: tuple[str, ...] = ()
+    from_path: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> SlicePieces:
         """Return the slices of a plan, large ones first. ``whole``: base files are read as well, not only log files."""
         slices = _with_path_values(plan)
         pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan, parallelism, whole=whole))
-        return cls(tuple(map(_packed, pieces)), tuple(plan.told))
+        return cls(tuple(map(_packed, pieces)), tuple(plan.values_from_path))
 
     def slices(self, number: int) -> Iterator[FileSlice]:
         """Return the slices of a piece."""
         with pa.ipc.open_stream(self.pieces[number]) as reader:
             rows: list[dict[str, Any]] = reader.read_all().to_pylist()
         for row in rows:
-            told = enumerate(self.told)
-            yield FileSlice.of(row, {name: row[f"value_{i}"] for i, name in told if row[f"counts_{i}"]})
+            from_path = enumerate(self.from_path)
+            yield FileSlice.of(row, {name: row[f"value_{i}"] for i, name in from_path if row[f"counts_{i}"]})
 
 
 def piece_numbers(plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> list[np.ndarray]:
@@ -101,12 +105,12 @@ def parallelism(spark: SparkSession) -> int:
 
 def _with_path_values(plan: ScanPlan) -> pa.Table:
     slices = plan.tasks.combine_chunks()
-    if not plan.told:
+    if not plan.values_from_path:
         return slices
     which = pc.index_in(slices["partition"], value_set=plan.partition_values["partition"].combine_chunks())
-    for i, told in enumerate(plan.told.values()):
-        slices = slices.append_column(f"value_{i}", told.values.take(which.combine_chunks()))
-        slices = slices.append_column(f"counts_{i}", told.counts.take(which.combine_chunks()))
+    for i, from_path in enumerate(plan.values_from_path.values()):
+        slices = slices.append_column(f"value_{i}", from_path.values.take(which.combine_chunks()))
+        slices = slices.append_column(f"counts_{i}", from_path.counts.take(which.combine_chunks()))
     return slices
 
 

@@ -170,8 +170,8 @@ def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
     found = stats.filter(rows if changes.bucketed and every else wanted)
     files = numbered(found["partitionPath"], found["fileId"], found["path"], millis)
     # new records are the last ones of a base file
-    told = pc.and_(pc.is_null(found["logVersion"]), pa.scalar(not (changes.bucketed and every)))
-    return files.append_column("tail", pc.if_else(told, found["numInserts"], None))
+    appended = pc.and_(pc.is_null(found["logVersion"]), pa.scalar(not (changes.bucketed and every)))
+    return files.append_column("tail", pc.if_else(appended, found["numInserts"], None))
 
 
 def numbered(

@@ -106,8 +106,8 @@ def read_natively(
     if ways is None:
         if required:
             raise QueryError(
-                f"Spark cannot take the values of the partition columns {', '.join(plan.told)} from so many paths; "
-                "leave out pyhudi.read.engine"
+                f"Spark cannot take the values of the partition columns {', '.join(plan.values_from_path)} "
+                "from so many paths; leave out pyhudi.read.engine"
             )
         return None
     try:
@@ -198,7 +198,7 @@ class _PartReader:
             rows = self._files.read(self._uris(tasks))
         else:
             rows = self._read_in_folders(way, way.folders, tasks)
-        changed = {name: column for name, column in self._changed.items() if name not in way.told}
+        changed = {name: column for name, column in self._changed.items() if name not in way.from_path}
         changed |= {name: constant(value, self._schema.field(name)) for name, value in way.constants.items()}
         if self._numbers is not None:
             changed |= {} if way.numbered else {FILE_NUMBER: self._numbers.column()}
@@ -231,7 +231,7 @@ class _PartReader:
     def _in_folders(self, way: PartitionColumns) -> StructType:
         """Schema to read: folders give values of the table's types, whatever the files have."""
         own = {f.name: f for f in spark_schema(self._schema)}
-        in_folders = way.told - set(way.constants)
+        in_folders = way.from_path - set(way.constants)
         fields = [own[f.name] if f.name in in_folders else f for f in self._held]
         return StructType([*fields, StructField(FILE_NUMBER, LongType())] if way.numbered else fields)
 

@@ -45,15 +45,15 @@ _READ_AS_TEXT = (
 class PartitionColumns:
     """Source of the partition columns of some partitions.
 
-    ``folders``: Spark parses columns from their names: the partition columns in ``told``, which are otherwise read from
-    the files, and if ``numbered``, the number of each file. ``levels`` are folders mounted above the files, for each
-    column an array with an element for each partition. ``constants``: the values of ``told`` columns that folder names
-    cannot represent, which are the same in all these partitions.
+    ``folders``: Spark parses columns from their names: the partition columns in ``from_path``, which are otherwise read
+    from the files, and if ``numbered``, the number of each file. ``levels`` are folders mounted above the files, for
+    each column an array with an element for each partition. ``constants``: the values of ``from_path`` columns that
+    folder names cannot represent, which are the same in all these partitions.
     """
 
     partitions: pa.Array
     folders: Folders | None = None
-    told: frozenset[str] = frozenset()
+    from_path: frozenset[str] = frozenset()
     levels: tuple[pa.Array, ...] = ()
     numbered: bool = False
     constants: Mapping[str, Any] = field(default_factory=dict)
@@ -81,9 +81,9 @@ def partition_columns(
     ways: list[PartitionColumns] = []
     if forced or wish is not PartitionValues.FILE:
         in_folders = forced or numbered or wish is PartitionValues.PATH or len(every) > 1
-        for told, rows in _by_columns(plan):
+        for from_path, rows in _by_columns(plan):
             mine = plan.partition_values.filter(rows)
-            values = {name: plan.told[name].values.filter(rows) for name in told}
+            values = {name: plan.values_from_path[name].values.filter(rows) for name in from_path}
             found = _in_folders(table, plan, mine, values, numbered=numbered) if in_folders else []
             rest = pc.invert(pc.is_in(mine["partition"].combine_chunks(), value_set=_partitions_of(found)))
             others = _constant(mine.filter(rest), {n: v.filter(rest) for n, v in values.items()})
@@ -102,13 +102,13 @@ def _by_columns(plan: ScanPlan) -> list[tuple[tuple[str, ...], pa.BooleanArray]]
     rows = plan.partition_values.num_rows
     which = reduce(
         pc.add,
-        (pc.multiply(each.counts.cast(pa.int64()), 1 << i) for i, each in enumerate(plan.told.values())),
+        (pc.multiply(each.counts.cast(pa.int64()), 1 << i) for i, each in enumerate(plan.values_from_path.values())),
         pa.repeat(pa.scalar(0, pa.int64()), rows),
     )
     groups = []
     for number in pc.unique(which).to_pylist():
         if number:
-            names = tuple(name for i, name in enumerate(plan.told) if number >> i & 1)
+            names = tuple(name for i, name in enumerate(plan.values_from_path) if number >> i & 1)
             groups.append((names, pc.equal(which, number)))
     return groups
 
@@ -125,7 +125,7 @@ def _constant(partitions: pa.Table, values: dict[str, pa.Array]) -> list[Partiti
     for paths in groups.values():
         at = pc.index(partitions["partition"], paths[0]).as_py()
         constants = {name: each[at].as_py() for name, each in values.items()}
-        ways.append(PartitionColumns(pa.array(paths, pa.string()), told=frozenset(values), constants=constants))
+        ways.append(PartitionColumns(pa.array(paths, pa.string()), from_path=frozenset(values), constants=constants))
     return ways
 
 
@@ -150,11 +150,11 @@ def _in_folders(
     """Return the sources by folder names for those of some partitions that folder names can represent."""
     if not all(_reads_as_text(plan.schema.field(name).type) for name in values):
         return []
-    root, told = table.storage.uri(), frozenset(values)
+    root, from_path = table.storage.uri(), frozenset(values)
     partitions = rows["partition"].combine_chunks()
     if table.config.hive_style:
         fields = [field.name for field in partition_fields(table.config)]
-        if told != set(fields):  # Spark would take all of them from folders
+        if from_path != set(fields):  # Spark would take all of them from folders
             return []
         usable = _decodable(partitions, fields, encoded=table.config.url_encode)
         partitions = partitions.filter(usable)
@@ -162,17 +162,17 @@ def _in_folders(
             _has_scales(partitions, {n: v.filter(usable) for n, v in values.items()}, fields)
         )
         if not numbered:
-            return _some(PartitionColumns(partitions, Folders(root), told))
+            return _some(PartitionColumns(partitions, Folders(root), from_path))
         schemes = pc.match_substring_regex(partitions, f"[:{_LINE_ENDS}]")
         return _some(
-            PartitionColumns(partitions.filter(pc.invert(schemes)), mounted(root), told, numbered=True),
-            PartitionColumns(partitions.filter(schemes), Folders(root), told),
+            PartitionColumns(partitions.filter(pc.invert(schemes)), mounted(root), from_path, numbered=True),
+            PartitionColumns(partitions.filter(schemes), Folders(root), from_path),
         )
     if not can_be_mounted(root, list(values)):
         return []
     usable = pc.and_(_free(partitions), _can_be_told(values))
     levels = tuple(level(name, each.filter(usable)) for name, each in values.items())
-    return _some(PartitionColumns(partitions.filter(usable), mounted(root), told, levels, numbered))
+    return _some(PartitionColumns(partitions.filter(usable), mounted(root), from_path, levels, numbered))
 
 
 def _without(partitions: pa.Array, ways: list[PartitionColumns]) -> pa.Array:
@@ -195,13 +195,13 @@ def _decodable(partitions: pa.Array, fields: list[str], *, encoded: bool) -> pa.
 def _has_scales(partitions: pa.Array, values: dict[str, pa.Array], fields: list[str]) -> pa.BooleanArray:
     """Return a mask of the Hive-style folders whose decimal numbers have as many digits as their type: Spark reads 0.15
     as 1.5 where the type has two digits after the point."""
-    told = pa.repeat(pa.scalar(True), len(partitions))
+    from_path = pa.repeat(pa.scalar(True), len(partitions))
     for i, name in enumerate(fields):
         if pa.types.is_decimal(values[name].type):
             typed = pc.binary_join_element_wise(name, pc.cast(values[name], pa.string()), "=")
             at = pc.list_element(pc.split_pattern(partitions, "/"), i)
-            told = pc.and_(told, pc.fill_null(pc.equal(at, typed), True))
-    return told
+            from_path = pc.and_(from_path, pc.fill_null(pc.equal(at, typed), True))
+    return from_path
 
 
 def _free(partitions: pa.Array) -> pa.BooleanArray:
@@ -212,8 +212,8 @@ def _free(partitions: pa.Array) -> pa.BooleanArray:
 def _can_be_told(values: dict[str, pa.Array]) -> pa.BooleanArray:
     """Return a mask of the values that folder names can represent: no floating-point numbers, no empty texts."""
     columns = list(values.values())
-    told = pa.repeat(pa.scalar(not any(pa.types.is_floating(column.type) for column in columns)), len(columns[0]))
+    from_path = pa.repeat(pa.scalar(not any(pa.types.is_floating(column.type) for column in columns)), len(columns[0]))
     for column in columns:
         if pa.types.is_string(column.type):
-            told = pc.and_not(told, pc.fill_null(pc.equal(column, ""), False))
-    return told
+            from_path = pc.and_not(from_path, pc.fill_null(pc.equal(column, ""), False))
+    return from_path

@@ -35,7 +35,7 @@ def run_by_partition(
     """Run ``work`` on the slices of a plan and return rows of ``schema``. ``whole``: base files are read, too."""
     cores = parallelism(spark)
     partitions: list[str] = pc.unique(plan.tasks["partition"]).to_pylist()
-    few = 1 < len(partitions) <= FEW_PARTITIONS and any(name in schema.names for name in plan.told)
+    few = 1 < len(partitions) <= FEW_PARTITIONS and any(name in schema.names for name in plan.values_from_path)
     if not few or bytes_to_read(plan, whole=whole).sum() < len(partitions) * WORTH_A_PART:
         return run_on_slices(spark, SlicePieces.of(plan, cores, whole=whole), work, schema)
     parts = []

@@ -100,9 +100,13 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
         found = next((field for field in schema.fields if field.name.lower() == statement.column.lower()), None)
         if found is None:
             raise QueryError(f"{table.sql} has no column {statement.column!r}")
-        told = [("col_name", found.name), ("data_type", found.dataType.simpleString()), ("comment", comment_of(found))]
+        described: list[tuple[str, str | None]] = [
+            ("col_name", found.name),
+            ("data_type", found.dataType.simpleString()),
+            ("comment", comment_of(found)),
+        ]
         return result(
-            spark, "info_name string, info_value string", [(k, v if v is not None else "NULL") for k, v in told]
+            spark, "info_name string, info_value string", [(k, v if v is not None else "NULL") for k, v in described]
         )
     rows: list[tuple[str, str, str | None]] = [
         (field.name, field.dataType.simpleString(), comment_of(field)) for field in schema.fields
