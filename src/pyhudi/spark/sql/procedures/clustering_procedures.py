@@ -56,13 +56,16 @@ def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
             pending, chosen = {plan.instant: plan}, [plan.instant]
         elif op == _SCHEDULE:
             chosen = []
+    plans = {instant: pending[instant] for instant in chosen}
     if op != _SCHEDULE:
-        runner = SparkClusteringRunner(spark)
+        runner, plans = SparkClusteringRunner(spark), {}
         for instant in chosen:
-            run_pending(client.reload(), opts, runner, instant=instant, asked_for=True)
+            done = run_pending(client.reload(), opts, runner, instant=instant, asked_for=True)
+            # a plan whose file groups were written to since is made again, at another instant
+            plans |= dict.fromkeys(done.instants, pending[instant])
     state = State.REQUESTED if op == _SCHEDULE else State.COMPLETED
     shown = arguments.flag("show_involved_partition")
-    return [_row(pending[instant], instant, state, shown) for instant in sorted(chosen, reverse=True)]
+    return [_row(plans[instant], instant, state, shown) for instant in sorted(plans, reverse=True)]
 
 
 def _row(plan: ClusteringPlan, instant: str, state: State, shown: bool) -> tuple[Any, ...]:
