@@ -224,6 +224,29 @@ def test_names_everywhere_and_always_the_newest_rows(spark, tmp_path):
     assert rows(spark, "SELECT id FROM d") == [(3,)]
 
 
+def test_a_table_is_created_in_an_empty_place_only(spark, tmp_path):
+    place = tmp_path / "place"
+    create = f"CREATE TABLE t USING hudi PARTITIONED BY (day) LOCATION '{place}'"
+    broken = "AS SELECT id, IF(id = 3, raise_error('broken'), 'a') AS day FROM range(4)"
+    mine = place / "folder" / "mine.csv"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("1")
+    for query in (broken, "AS SELECT 1 AS id, 'a' AS day", "(id INT, day STRING)"):
+        with pytest.raises(TableExistsError, match=r"has files: 'folder/mine\.csv'"):
+            spark.sql(create.replace("USING", f"{query} USING") if query[0] == "(" else f"{create} {query}")
+        with pytest.raises(TableExistsError, match=r"has files"):
+            spark.range(3).write.format("hudi").option("path", str(place)).saveAsTable("t")
+    assert mine.read_text() == "1" and not (place / ".hoodie").exists()
+    mine.unlink()
+    with pytest.raises(Exception, match="broken"):
+        spark.sql(f"{create} {broken}")
+    assert not [path for path in place.rglob("*") if path.is_file()]
+    spark.sql(f"{create} AS SELECT 1 AS id, 'a' AS day")
+    assert rows(spark, "SELECT id, day FROM t") == [(1, "a")]
+    with pytest.raises(TableExistsError, match="inside the Hudi table"):
+        spark.sql(f"CREATE TABLE u (id INT) USING hudi LOCATION '{place}/day=a'")
+
+
 def test_indexes_functions_and_settings(spark):
     spark.sql(RIDES.format("cow"))
     spark.sql("SET hoodie.spark.sql.insert.into.operation=bulk_insert")

@@ -118,6 +118,8 @@ def test_bootstrap_by_sql(spark: SparkSession, tmp_path: Path):
     assert [day.indexed_partitions for day in days] == ["2024-01-01", "2024-01-02"]
     with pytest.raises(TableExistsError, match="has been written to"):
         spark.sql(call)
+    with pytest.raises(TableExistsError, match="inside the Hudi table"):
+        spark.sql(call.replace(f"'{table}'", f"'{table}/inside'"))
     HudiTable.for_path(str(table)).delete("id IS NOT NULL")
     anew = f"{call[:-1]}, bootstrap_overwrite => true)"
     with pytest.raises(SchemaMismatchError):

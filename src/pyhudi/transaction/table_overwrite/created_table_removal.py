@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
+from pyhudi.errors import HudiError
 from pyhudi.storage import join_path
 from pyhudi.table.config.properties_file import META_FOLDER, PATH
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
+
+_log = logging.getLogger(__name__)
 
 _LOCKS = (join_path(META_FOLDER, "lock"), join_path(META_FOLDER, ".locks"))
 """Files and folders of the table's lock."""
@@ -27,12 +34,29 @@ def remove_table(storage: Storage) -> None:
     storage.delete_tree("")
 
 
-def remove_empty_table(storage: Storage, options: Mapping[str, str]) -> None:
+def remove_after_failure(storage: Storage, options: Mapping[str, str]) -> None:
+    """Remove a table that was created in an empty folder for a write that failed, unless it has any write.
+
+    Only a warning is logged if that is not possible, because the error of the write is the one to report.
+    """
+    try:
+        remove_empty_table(storage, options, folder_was_empty=True)
+    except HudiError as failure:
+        _log.warning("the empty table at %s was not removed: %s", storage.uri(), failure)
+
+
+def remove_empty_table(storage: Storage, options: Mapping[str, str], *, folder_was_empty: bool = False) -> None:
     """Remove a table without any commits or running writes. No write can start in the meantime, because the lock of the
     table is held.
 
     The properties are deleted second to last: until then there is an empty table, afterwards none, regardless of
     interruptions.
+
+    Args:
+        storage: Storage of the table.
+        options: Options of the lock.
+        folder_was_empty: There were no files before the table was created, so the metadata files of partitions, which
+            a rollback keeps, are its own and are deleted, too.
 
     Raises:
         LockError: The lock of the table could not be acquired.
@@ -42,6 +66,9 @@ def remove_empty_table(storage: Storage, options: Mapping[str, str]) -> None:
         client = TableMetaClient.open(storage)
         if client.active_timeline().timeline.writes():
             return
+        if folder_was_empty:
+            paths = storage.list(recursive=True)["path"]
+            storage.delete_many(paths.filter(pc.match_substring(paths, PARTITION_METADATA)).to_pylist())
         for name in storage.list_dirs(META_FOLDER):
             if (folder := join_path(META_FOLDER, name)) not in _LOCKS:
                 storage.delete_tree(folder)

@@ -13,7 +13,7 @@ from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
+from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure, remove_empty_table
 from pyhudi.transaction.transaction import Transaction
 
 QUICK = {"hoodie.write.lock.wait_time_ms": "50", "hoodie.write.lock.client.num_retries": "0"}
@@ -51,6 +51,15 @@ def test_nobody_begins_meanwhile(tmp_path: Path, provider: str, version: int, ca
     if not provider:
         assert not (tmp_path / "t/.hoodie").exists()
     made(tmp_path / "t", version)
+
+
+def test_only_the_files_of_the_table_are_removed(tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    storage = made(root, 9)
+    for name in ("day=1/.hoodie_partition_metadata", "day=1/of_others.parquet"):
+        storage.write(name, b"")
+    remove_after_failure(storage, OPTIONS)
+    assert [path.name for path in root.rglob("*") if path.is_file()] == ["of_others.parquet"]
 
 
 def test_a_table_with_a_write_stays(tmp_path: Path) -> None:

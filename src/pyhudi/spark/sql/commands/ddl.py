@@ -11,6 +11,7 @@ from pyspark.sql.types import StructField, StructType
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError, TableExistsError, UnsupportedTableError
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.spark_json import from_spark_json
@@ -45,11 +46,11 @@ from pyhudi.sql.statements import (
     Truncate,
 )
 from pyhudi.sql.table_properties import registered_properties, table_options
-from pyhudi.storage import open_storage
-from pyhudi.table.config.properties_file import PATH, update_properties
+from pyhudi.storage import Storage, open_storage
+from pyhudi.table.config.properties_file import META_FOLDER, PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.transaction.table_overwrite.created_table_removal import remove_table
+from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure, remove_table
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key
 
@@ -99,6 +100,7 @@ def create_new(spark: SparkSession, table: CatalogTable, statement: CreateTable,
 
     Raises:
         QueryError: there are neither.
+        TableExistsError: The location has files, or is inside another table.
     """
     schema = _declared(spark, statement) if rows is None else _own(rows.schema)
     if not schema.fields:
@@ -109,16 +111,35 @@ def create_new(spark: SparkSession, table: CatalogTable, statement: CreateTable,
     found = TableConfig.for_new_table(opts)
     avro = to_avro(as_nullable(table_schema(from_spark_json(schema.json()))), found.name)
     config = TableConfig(MappingProxyType({**found.properties, _CREATE_SCHEMA: avro}))
-    TableMetaClient.create(table.location, config, opts)
+    storage = open_storage(table.location, opts)
+    refuse_nested_table(storage.root, opts)
+    _refuse_files(storage)
+    TableMetaClient.create(storage, config, opts)
     if rows is not None:
         given.setdefault(options.OPERATION.key, "bulk_insert")
         own = rows.select(*(quoted([field.name]) for field in schema.fields))
         try:
             write(own, table.location, given, "append")
         except BaseException:
-            _forget_files(spark, table)
+            remove_after_failure(storage, opts)
             raise
     register(spark, table, spark_schema(TableHandle.at(table.location).schema), statement.comment)
+
+
+def _refuse_files(storage: Storage) -> None:
+    """Refuse a location with files, because a table treats every file below its root as its own.
+
+    Raises:
+        TableExistsError: The message has one of the files.
+    """
+    folders = (name for name in storage.list_dirs() if name != META_FOLDER)
+    for folder in ("", *folders):
+        files = storage.list(folder, recursive=bool(folder))
+        if files.num_rows:
+            raise TableExistsError(
+                f"cannot create a table at {storage.uri()!r}, which has files: {files['path'][0].as_py()!r}; choose an "
+                "empty location, or delete the files. CALL run_bootstrap creates a table over existing files"
+            )
 
 
 def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, statement: CreateTable) -> None:

@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
@@ -58,7 +59,9 @@ def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
     if given.get(options.KEYGENERATOR_CLASS.key) == _DEFAULT_KEYGEN:
         del given[options.KEYGENERATOR_CLASS.key]  # who names none has the one that fits the fields
     opts = Options.parse(given)
-    plan = BootstrapPlan.of(open_storage(path, opts), opts)
+    storage = open_storage(path, opts)
+    refuse_nested_table(storage.root, opts)
+    plan = BootstrapPlan.of(storage, opts)
     if arguments.flag("bootstrap_overwrite") and plan.storage.exists(PATH):
         remove_table(plan.storage)
     bootstrap(spark, plan)
