@@ -236,7 +236,8 @@ def test_a_table_is_created_in_an_empty_place_only(spark, tmp_path):
             spark.sql(create.replace("USING", f"{query} USING") if query[0] == "(" else f"{create} {query}")
         with pytest.raises(TableExistsError, match=r"has files"):
             spark.range(3).write.format("hudi").option("path", str(place)).saveAsTable("t")
-    assert mine.read_text() == "1" and not (place / ".hoodie").exists()
+    assert mine.read_text() == "1"
+    assert not (place / ".hoodie").exists()
     mine.unlink()
     with pytest.raises(Exception, match="broken"):
         spark.sql(f"{create} {broken}")
@@ -245,6 +246,22 @@ def test_a_table_is_created_in_an_empty_place_only(spark, tmp_path):
     assert rows(spark, "SELECT id, day FROM t") == [(1, "a")]
     with pytest.raises(TableExistsError, match="inside the Hudi table"):
         spark.sql(f"CREATE TABLE u (id INT) USING hudi LOCATION '{place}/day=a'")
+
+
+def test_a_table_is_replaced_if_the_new_one_is_possible(spark):
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS id")
+    replace = "CREATE OR REPLACE TABLE t {} USING hudi {}"
+    for columns, more, error in (
+        ("", "", QueryError),
+        ("(id INT)", "PARTITIONED BY (day)", SchemaMismatchError),
+        ("(id INT)", "TBLPROPERTIES (type = 'none')", ConfigError),
+        ("(id NONE)", "", Exception),
+    ):
+        with pytest.raises(error):
+            spark.sql(replace.format(columns, more))
+        assert rows(spark, "SELECT id FROM t") == [(1,)]
+    spark.sql(replace.format("(name STRING)", ""))
+    assert rows(spark, "SELECT name FROM t") == []
 
 
 def test_indexes_functions_and_settings(spark):

@@ -46,7 +46,7 @@ from pyhudi.sql.statements import (
     Truncate,
 )
 from pyhudi.sql.table_properties import registered_properties, table_options
-from pyhudi.storage import Storage, open_storage
+from pyhudi.storage import Storage, open_sibling, open_storage
 from pyhudi.table.config.properties_file import META_FOLDER, PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -59,13 +59,14 @@ _CREATE_SCHEMA = options.CREATE_SCHEMA.key
 
 
 def create_table(spark: SparkSession, statement: CreateTable) -> None:
-    """Run CREATE or REPLACE TABLE.
+    """Run CREATE or REPLACE TABLE. A table that is replaced stays if the new definition is refused.
 
     Raises:
         TableExistsError: there is one already.
         QueryError: there is nothing to make columns of.
     """
     name = full_name(spark, statement.name)
+    old = None
     if spark.catalog.tableExists(quoted(name)):
         if statement.if_not_exists:
             return
@@ -76,12 +77,12 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
             rows = spark_sql(spark, prepare(spark, statement.query).text)
             replace_table(spark, old, rows, statement)
             return
-        drop_table(spark, old, purge=old.managed)
     location = statement.location or default_location(spark, name)
     if statement.like is not None:
         statement = _like(spark, statement)
     table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
-    if TableHandle.exists(location, _storage_options(spark, table)):
+    given = _storage_options(spark, table)
+    if TableHandle.exists(location, given) and not _is_at(old, open_storage(location, given)):
         if statement.query is not None:
             raise TableExistsError(f"there is a Hudi table at {location!r} already, which AS would overwrite")
         if table.managed and TableHandle.at(location).inspect.commits().num_rows:
@@ -89,17 +90,31 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
                 f"there is a Hudi table at {location!r} already, where {table.sql} belongs; give it this name with "
                 "LOCATION, or delete it"
             )
-        _register_existing(spark, table, statement)
+        _register_existing(spark, table, statement, old)
         return
     rows = None if statement.query is None else spark_sql(spark, prepare(spark, statement.query).text)
-    create_new(spark, table, statement, rows)
+    create_new(spark, table, statement, rows, replaced=old)
 
 
-def create_new(spark: SparkSession, table: CatalogTable, statement: CreateTable, rows: DataFrame | None) -> None:
+def create_new(
+    spark: SparkSession,
+    table: CatalogTable,
+    statement: CreateTable,
+    rows: DataFrame | None,
+    *,
+    replaced: CatalogTable | None = None,
+) -> None:
     """Make a table, of columns or of rows, and put it into the catalog.
 
+    Args:
+        spark: The session.
+        table: The table.
+        statement: Its definition.
+        rows: Its rows; None: it has the columns of the statement, and no rows.
+        replaced: The table that has the name, which is dropped after all checks.
+
     Raises:
-        QueryError: there are neither.
+        QueryError: there are neither columns nor rows.
         TableExistsError: The location has files, or is inside another table.
     """
     schema = _declared(spark, statement) if rows is None else _own(rows.schema)
@@ -111,9 +126,14 @@ def create_new(spark: SparkSession, table: CatalogTable, statement: CreateTable,
     found = TableConfig.for_new_table(opts)
     avro = to_avro(as_nullable(table_schema(from_spark_json(schema.json()))), found.name)
     config = TableConfig(MappingProxyType({**found.properties, _CREATE_SCHEMA: avro}))
+    config.check_readable()
+    config.check_writable()
     storage = open_storage(table.location, opts)
     refuse_nested_table(storage.root, opts)
-    _refuse_files(storage)
+    if not _is_at(replaced, storage):
+        _refuse_files(storage)
+    if replaced is not None:
+        drop_table(spark, replaced, purge=replaced.managed)
     TableMetaClient.create(storage, config, opts)
     if rows is not None:
         given.setdefault(options.OPERATION.key, "bulk_insert")
@@ -124,6 +144,11 @@ def create_new(spark: SparkSession, table: CatalogTable, statement: CreateTable,
             remove_after_failure(storage, opts)
             raise
     register(spark, table, spark_schema(TableHandle.at(table.location).schema), statement.comment)
+
+
+def _is_at(replaced: CatalogTable | None, storage: Storage) -> bool:
+    """Return whether a storage has the files of a managed table, which go with it."""
+    return replaced is not None and replaced.managed and open_sibling(storage, replaced.location).root == storage.root
 
 
 def _refuse_files(storage: Storage) -> None:
@@ -205,8 +230,11 @@ def _columns_text(schema: StructType) -> str:
     return ", ".join(f"{quoted([field.name])} {type_text(field.dataType)}" for field in schema.fields)
 
 
-def _register_existing(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> None:
-    """Put a table that is there into the catalog; what the statement says of it must be so.
+def _register_existing(
+    spark: SparkSession, table: CatalogTable, statement: CreateTable, replaced: CatalogTable | None
+) -> None:
+    """Put a table that is there into the catalog, in place of another one of its name, if any; what the statement says
+    of it must be so.
 
     Raises:
         TableConfigConflictError: a property is another one.
@@ -229,6 +257,8 @@ def _register_existing(spark: SparkSession, table: CatalogTable, statement: Crea
     fields = tuple(field.name for field in config.partition_fields)
     if statement.partitioned_by and statement.partitioned_by != fields:
         raise ConfigError(f"the Hudi table at {table.location!r} is partitioned by ({', '.join(fields)})")
+    if replaced is not None:
+        drop_table(spark, replaced, purge=replaced.managed)
     told = registered_properties(config.record_keys, config.ordering_fields, config.table_type)
     register(spark, replace(table, properties={**told, **table.properties}), schema, statement.comment)
 
