@@ -101,24 +101,38 @@ def save_as_table(
         return True
     if spark.catalog.tableExists(quoted(name)):
         raise TableExistsError(f"{quoted(name)} is a table or view that is none of Hudi's; drop it first")
-    create_from(rows, name, partition_by, given or {})
+    create_from(rows, name, chosen, partition_by, given or {})
     return True
 
 
-def create_from(rows: DataFrame, name: Name, partition_by: tuple[str, ...], given: Mapping[str, str]) -> None:
-    """Make a table of rows; on a path with a Hudi table, that is what is put into the catalog, and appended to."""
+def create_from(
+    rows: DataFrame, name: Name, mode: str, partition_by: tuple[str, ...], given: Mapping[str, str]
+) -> None:
+    """Make a table of rows. If there is a Hudi table at its path that the catalog does not have, the mode applies to it
+    and it is registered, except with the mode ignore.
+
+    Raises:
+        TableExistsError: There is one, and the mode is error; or append without a path.
+    """
     spark = rows.sparkSession
     name = full_name(spark, name)
     statement = _statement(name, partition_by, given, None)
     location = statement.location or default_location(spark, name)
     table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
-    if TableHandle.exists(location, given):
+    if not TableHandle.exists(location, given):
+        create_new(spark, table, statement, rows)
+    elif mode == "error":
+        raise TableExistsError(
+            f"there is a Hudi table at {location!r} already; say mode('append') to add to it, mode('overwrite') to "
+            "replace it"
+        )
+    elif mode == "overwrite":
+        replace_table(spark, table, rows, statement)
+    elif mode == "append":
         create_table(spark, statement)
         found = find_table(spark, name)
         assert found is not None
         insert_rows(spark, _with(found, given), rows, by_name=True)
-        return
-    create_new(spark, table, statement, rows)
 
 
 def insert_into(rows: DataFrame, text: str, *, overwrite: bool, given: Mapping[str, str] | None = None) -> bool:
