@@ -106,6 +106,8 @@ def _wrap_names() -> None:
         wrap(cls, "writeTo", write_methods.write_to)
     for cls in classes(activate_sql.WRITERS_V2):
         wrap(cls, "using", write_methods.using)
+        wrap(cls, "tableProperty", write_methods.set_table_property)
+        wrap(cls, "partitionedBy", write_methods.set_partitioned_by)
         wrap(cls, "option", option_methods.set_option)
         wrap(cls, "options", option_methods.set_options)
 

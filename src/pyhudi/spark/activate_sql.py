@@ -74,5 +74,6 @@ def using(original: _Method, writer: Any, args: tuple[Any, ...], kwargs: dict[st
     provider = args[0] if args else kwargs["provider"]
     told = state(writer)
     if provider.upper() in PROVIDERS and told.maker is not None:
-        return TableWriter(told.maker, told.table, dict(told.options))
+        made = TableWriter(told.maker, told.table, dict(told.options))
+        return made.partitionedBy(*told.partitioned_by) if told.partitioned_by else made
     return original(writer, *args, **kwargs)

@@ -264,6 +264,44 @@ def test_a_table_is_replaced_if_the_new_one_is_possible(spark):
     assert rows(spark, "SELECT name FROM t") == []
 
 
+def test_save_modes_at_a_path_that_the_catalog_does_not_have(spark, tmp_path):
+    path, options = str(tmp_path / "t"), {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+
+    def frame(number):
+        return spark.createDataFrame([(number, "Oslo")], "id int, city string")
+
+    def writer(number):
+        return frame(number).write.format("hudi").options(path=path, **options)
+
+    def partitions():
+        return [field.name for field in HudiTable.for_path(path).config.partition_fields]
+
+    writer(1).partitionBy("city").save()
+    with pytest.raises(TableExistsError, match="there is a Hudi table at"):
+        writer(2).saveAsTable("t")
+    with pytest.raises(TableExistsError, match="there is a Hudi table at"):
+        frame(2).writeTo("t").using("hudi").option("path", path).create()
+    writer(2).mode("ignore").saveAsTable("t")
+    assert not spark.catalog.tableExists("t")
+    writer(3).mode("append").saveAsTable("t")
+    assert rows(spark, "SELECT id FROM t") == [(1,), (3,)]
+    spark.sql("DROP TABLE t")
+    frame(4).writeTo("t").using("hudi").options(path=path, **options).createOrReplace()
+    assert rows(spark, "SELECT id FROM t") == [(4,)]
+    assert partitions() == []
+    spark.sql("DROP TABLE t")
+    # properties and partitions that are given before the format
+    given = frame(5).writeTo("t").tableProperty("primaryKey", "id").option("path", path).option("nothing", None)
+    given.partitionedBy("city").using("hudi").createOrReplace()
+    assert rows(spark, "SELECT _hoodie_record_key, id FROM t") == [("5", 5)]
+    assert partitions() == ["city"]
+    # where a managed table belongs
+    place = spark.catalog.getDatabase("shop").locationUri + "/m"
+    frame(6).write.format("hudi").options(**options).save(place)
+    frame(7).write.format("hudi").options(**options).mode("overwrite").saveAsTable("m")
+    assert rows(spark, "SELECT id FROM m") == [(7,)]
+
+
 def test_indexes_functions_and_settings(spark):
     spark.sql(RIDES.format("cow"))
     spark.sql("SET hoodie.spark.sql.insert.into.operation=bulk_insert")

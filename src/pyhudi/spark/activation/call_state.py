@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyhudi.config.option_registry import declared
+from pyhudi.spark.case_insensitive_options import with_options
 
 PARTITIONPATH_FIELD = "hoodie.datasource.write.partitionpath.field"
 FORMATS = frozenset({"hudi", "org.apache.hudi", "pyhudi"})
@@ -25,6 +25,8 @@ class CallState:
         self.has_schema = False
         self.table: str | None = None
         """The name that ``writeTo`` was given."""
+        self.partitioned_by: tuple[Any, ...] = ()
+        """The columns of ``partitionedBy`` of ``writeTo``: names and Columns."""
         self.output_mode = "append"
 
 
@@ -43,15 +45,6 @@ def call_state(target: Any) -> CallState:
 
 
 def keep_options(target: Any, options: Mapping[str, Any]) -> None:
-    """Record options as Spark stores them: the case of keys does not count, and one that is None is not recorded."""
-    kept = call_state(target).options
-    for key, value in options.items():
-        if value is not None:
-            for other in [known for known in kept if known.lower() == key.lower()]:
-                del kept[other]
-            kept["path" if key.lower() == "path" else declared(key)] = option_text(value)
-
-
-def option_text(value: Any) -> str:
-    """Return the value of an option as the text that Spark's readers and writers pass on."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """Record options as Spark stores them (`pyhudi.spark.case_insensitive_options.with_options`)."""
+    state = call_state(target)
+    state.options = with_options(state.options, options)

@@ -12,9 +12,9 @@ from pyhudi.spark.activation.call_state import (
     CallState,
     call_state,
     keep_options,
-    option_text,
 )
 from pyhudi.spark.activation.method_wrapping import Method
+from pyhudi.spark.case_insensitive_options import with_options
 
 
 def set_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -57,7 +57,7 @@ def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwarg
         is_hudi=None if chosen is None else chosen.lower() in FORMATS,
         mode=mode or state.mode or "errorifexists",
         partition_by=(partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
-        given={**state.options, **{key: option_text(value) for key, value in options.items() if value is not None}},
+        given=with_options(state.options, options),
     )
     return None if saved else original(target, *args, **kwargs)
 
@@ -73,6 +73,17 @@ def write_to(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[s
 
 def using(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return activate_sql.using(original, writer, args, kwargs, call_state)
+
+
+def set_table_property(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    key, value = (*args, *(kwargs[name] for name in ("property", "value")[len(args) :]))
+    keep_options(writer, {key: value})
+    return original(writer, *args, **kwargs)
+
+
+def set_partitioned_by(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    call_state(writer).partitioned_by = (*args, *kwargs.values())
+    return original(writer, *args, **kwargs)
 
 
 def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

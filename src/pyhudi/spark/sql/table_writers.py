@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.config import options
 from pyhudi.errors import InvalidOptionError, QueryError, SqlSyntaxError, TableExistsError
+from pyhudi.spark.case_insensitive_options import with_options
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
 from pyhudi.spark.sql.commands.ddl import create_new, create_table, replace_table
@@ -186,8 +187,7 @@ class TableWriter:
 
     def options(self, **given: Any) -> TableWriter:
         """Give options."""
-        texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
-        return TableWriter(self.rows, self.text, {**self.given, **texts}, self.partitions)
+        return TableWriter(self.rows, self.text, with_options(self.given, given), self.partitions)
 
     def tableProperty(self, property: str, value: str) -> TableWriter:  # noqa: N802
         """Give a property of a new table."""

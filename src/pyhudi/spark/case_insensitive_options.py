@@ -1,0 +1,29 @@
+"""Options of a reader or writer as Spark stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyhudi.config.option_registry import declared
+
+
+def with_options(known: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, str]:
+    """Return options and those given, which win.
+
+    Args:
+        known: Options so far.
+        given: Options to add. The case of their keys does not count; one that is None is left out.
+    """
+    kept = dict(known)
+    for key, value in given.items():
+        if value is not None:
+            for other in [one for one in kept if one.lower() == key.lower()]:
+                del kept[other]
+            kept["path" if key.lower() == "path" else declared(key)] = option_text(value)
+    return kept
+
+
+def option_text(value: Any) -> str:
+    """Return the value of an option as the text that Spark's readers and writers pass on."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,40 @@
+"""Options of readers and writers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyhudi.spark.case_insensitive_options import with_options
+
+pytest.importorskip("pyspark")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"a": None}, {"A": "1", "path": "/t"}),
+        ({"a": True}, {"a": "true", "path": "/t"}),
+        ({"PATH": "/u"}, {"A": "1", "path": "/u"}),
+        (
+            {"hoodie.datasource.write.recordKey.field": "id"},
+            {"A": "1", "path": "/t", "hoodie.datasource.write.recordkey.field": "id"},
+        ),
+    ],
+)
+def test_options_are_added_as_spark_does(given: dict[str, Any], expected: dict[str, str]) -> None:
+    assert with_options({"A": "1", "path": "/t"}, given) == expected
+
+
+def test_every_writer_treats_options_alike() -> None:
+    from pyhudi.spark.activation.call_state import call_state, keep_options
+    from pyhudi.spark.sql.table_writers import TableWriter
+
+    class Target:
+        pass
+
+    target, given = Target(), {"a": None, "b": False, "C": 1, "c": 2}
+    keep_options(target, given)
+    writer = TableWriter(None, "t").options(**given)  # type: ignore[arg-type]
+    assert writer.given == call_state(target).options == {"b": "false", "c": "2"}
