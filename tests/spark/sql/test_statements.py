@@ -24,6 +24,7 @@ from pyhudi.errors import (
     UnsupportedTableError,
 )
 from tests.cases import seldom
+from tests.unit.storage.s3_server import running_s3_server
 
 pytest.importorskip("sqlglot")
 
@@ -300,6 +301,29 @@ def test_save_modes_at_a_path_that_the_catalog_does_not_have(spark, tmp_path):
     frame(6).write.format("hudi").options(**options).save(place)
     frame(7).write.format("hudi").options(**options).mode("overwrite").saveAsTable("m")
     assert rows(spark, "SELECT id FROM m") == [(7,)]
+
+
+def test_the_session_has_the_settings_of_the_object_store(spark):
+    with running_s3_server() as server:
+        path = f"s3://{server.new_bucket()}/t"
+        keys = {"access.key": "test-id", "secret.key": "test-secret", "endpoint": server.endpoint}
+        for key, value in keys.items():
+            spark.conf.set(f"spark.hadoop.fs.s3a.{key}", value)
+        try:
+            spark.sql(
+                f"CREATE TABLE t USING hudi TBLPROPERTIES (primaryKey = 'id') LOCATION '{path}' AS SELECT 1 AS id, 2 v"
+            )
+            spark.sql("INSERT INTO t VALUES (2, 3)")
+            spark.sql("UPDATE t SET v = 4 WHERE id = 1")
+            spark.createDataFrame([(3, 5)], "id int, v int").write.format("hudi").mode("append").save(path)
+            spark.sql("ALTER TABLE t RENAME TO u")
+            assert rows(spark, "SELECT id, v FROM u") == [(1, 4), (2, 3), (3, 5)]
+            assert spark.sql("SHOW CREATE TABLE u").count() == 1
+            spark.sql("DROP TABLE u PURGE")
+            assert not HudiTable.exists(path, server.options)
+        finally:
+            for key in keys:
+                spark.conf.unset(f"spark.hadoop.fs.s3a.{key}")
 
 
 def test_indexes_functions_and_settings(spark):

@@ -11,6 +11,7 @@ from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, Cal
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.activation.read_methods import requested_table, session_of
 from pyhudi.spark.activation.write_methods import partition_by
+from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
 
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
@@ -72,8 +73,9 @@ def _start_sink(original: Method, target: Any, path: str) -> Any:
     from pyhudi.spark.streaming.sink import start
 
     state = call_state(target)
+    spark = _session_of_writer(state)
     kept = any(key.lower() == "checkpointlocation" for key in state.options)
-    if not kept and not _session_of_writer(state).conf.get(_CHECKPOINTS, None):
+    if not kept and not spark.conf.get(_CHECKPOINTS, None):
         raise ConfigError(
             "a stream into a Hudi table requires the option 'checkpointLocation' (or the session setting "
             f"{_CHECKPOINTS}); without it, a restart would process all input again"
@@ -81,6 +83,7 @@ def _start_sink(original: Method, target: Any, path: str) -> Any:
     options = {k: v for k, v in state.options.items() if k.lower() not in ("path", "checkpointlocation")}
     if state.partition_by:
         options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
+    options = {**session_settings(spark, path), **options}
     return start(target, path, options, state.output_mode, type(target).foreachBatch, original)
 
 

@@ -83,7 +83,7 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
         case s.DropTable():
             ddl.drop_table(spark, table, purge=statement.purge)
         case s.RefreshIndex():
-            index_ddl.refresh_index(table, statement)
+            index_ddl.refresh_index(spark, table, statement)
         case s.RefreshTable():
             pass  # every query looks at the table anew
         case s.UnsupportedAlter():

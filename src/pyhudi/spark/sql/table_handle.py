@@ -12,7 +12,9 @@ from pyhudi.config import Options, options
 from pyhudi.errors import NotAHudiTableError
 from pyhudi.read.inspect import Inspect
 from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -27,21 +29,35 @@ class TableHandle:
     opts: Options
 
     @classmethod
-    def at(cls, location: str, given: Mapping[str, object] | None = None) -> TableHandle:
+    def at(cls, spark: SparkSession, location: str, given: Mapping[str, object] | None = None) -> TableHandle:
         """Open a table.
+
+        Args:
+            spark: The session, whose settings for the object store apply.
+            location: Path or URI of the table.
+            given: Options, which override the settings of the session.
 
         Raises:
             NotAHudiTableError: there is none.
         """
-        found = cls(location, Options.parse(given or {}))
+        found = cls(location, Options.parse({**session_settings(spark, location), **(given or {})}))
         found.client()
         return found
 
     @classmethod
-    def exists(cls, location: str, given: Mapping[str, object] | None = None) -> bool:
-        """Return whether there is a table."""
+    def of(cls, spark: SparkSession, table: CatalogTable) -> TableHandle:
+        """Open a table of the catalog with the options of its properties.
+
+        Raises:
+            NotAHudiTableError: there is none.
+        """
+        return cls.at(spark, table.location, table.options)
+
+    @classmethod
+    def exists(cls, spark: SparkSession, location: str, given: Mapping[str, object] | None = None) -> bool:
+        """Return whether there is a table. Arguments as of `at`."""
         try:
-            cls.at(location, given)
+            cls.at(spark, location, given)
         except NotAHudiTableError:
             return False
         return True

@@ -98,7 +98,7 @@ def save_as_table(
         if chosen == "append":
             insert_rows(spark, _with(table, given), rows, by_name=True)
         elif chosen == "overwrite":
-            replace_table(spark, _with(table, given), rows, _statement(table.name, partition_by, given, table))
+            replace_table(spark, _with(table, given), rows, _statement(spark, table.name, partition_by, given, table))
         return True
     if spark.catalog.tableExists(quoted(name)):
         raise TableExistsError(f"{quoted(name)} is a table or view that is none of Hudi's; drop it first")
@@ -117,10 +117,10 @@ def create_from(
     """
     spark = rows.sparkSession
     name = full_name(spark, name)
-    statement = _statement(name, partition_by, given, None)
+    statement = _statement(spark, name, partition_by, given, None)
     location = statement.location or default_location(spark, name)
     table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
-    if not TableHandle.exists(location, given):
+    if not TableHandle.exists(spark, location, given):
         create_new(spark, table, statement, rows)
     elif mode == "error":
         raise TableExistsError(
@@ -151,6 +151,7 @@ def _with(table: CatalogTable, given: Mapping[str, str] | None) -> CatalogTable:
 
 
 def _statement(
+    spark: SparkSession,
     name: Name,
     partition_by: tuple[str, ...],
     given: Mapping[str, str] | None,
@@ -160,7 +161,7 @@ def _statement(
     if old is not None:
         properties = {**old.properties, **properties}
         if not partition_by:
-            partition_by = tuple(f.name for f in TableHandle.at(old.location).config.partition_fields)
+            partition_by = tuple(f.name for f in TableHandle.of(spark, old).config.partition_fields)
     fields = properties.get(options.PARTITIONPATH_FIELD.key, "")
     partitions = partition_by or tuple(part.split(":")[0].strip() for part in fields.split(",") if part.strip())
     return CreateTable(name, partitioned_by=partitions, properties=properties, location=(given or {}).get("path"))

@@ -36,6 +36,7 @@ from pyhudi.spark.keys.deduplication import batch_order
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.exact_keys import ExactKeys
+from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.session import check_workers
@@ -91,7 +92,7 @@ def write(
     Args:
         df: Rows to write.
         target: The table, or its path.
-        given: Apache Hudi's options.
+        given: Apache Hudi's options; they override the session's settings for the object store.
         mode: Save mode of Spark: append, overwrite (a new table in place of the old one), ignore, errorifexists.
         extra: Entries kept in the commit's extra metadata.
         partitions: Paths of the partitions that the operation insert_overwrite replaces, or delete_partition drops.
@@ -108,7 +109,8 @@ def write(
     """
     check_workers(df.sparkSession)
     refuse_misspelt(given or {})
-    opts = Options.parse(given or {})
+    location = target.storage.uri() if isinstance(target, TableMetaClient) else target
+    opts = Options.parse({**session_settings(df.sparkSession, location), **(given or {})})
     check_unsupported_options(opts)
     chosen = _MODES.get(mode.lower())
     if chosen is None:

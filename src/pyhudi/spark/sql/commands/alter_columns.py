@@ -51,7 +51,7 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
         return schema
 
     alter_schema(client, opts, apply)
-    update_columns(spark, table, spark_schema(TableHandle.at(table.location).schema))
+    update_columns(spark, table, spark_schema(TableHandle.of(spark, table).schema))
 
 
 def _step(spark: SparkSession, change: ColumnChange) -> _Change:

@@ -17,6 +17,7 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, table_schema
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import (
     CatalogTable,
@@ -81,11 +82,10 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
     if statement.like is not None:
         statement = _like(spark, statement)
     table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
-    given = _storage_options(spark, table)
-    if TableHandle.exists(location, given) and not _is_at(old, open_storage(location, given)):
+    if TableHandle.exists(spark, location, table.options) and not _is_at(old, _storage(spark, table)):
         if statement.query is not None:
             raise TableExistsError(f"there is a Hudi table at {location!r} already, which AS would overwrite")
-        if table.managed and TableHandle.at(location).inspect.commits().num_rows:
+        if table.managed and TableHandle.of(spark, table).inspect.commits().num_rows:
             raise TableExistsError(
                 f"there is a Hudi table at {location!r} already, where {table.sql} belongs; give it this name with "
                 "LOCATION, or delete it"
@@ -143,7 +143,7 @@ def create_new(
         except BaseException:
             remove_after_failure(storage, opts)
             raise
-    register(spark, table, spark_schema(TableHandle.at(table.location).schema), statement.comment)
+    register(spark, table, spark_schema(TableHandle.of(spark, table).schema), statement.comment)
 
 
 def _is_at(replaced: CatalogTable | None, storage: Storage) -> bool:
@@ -174,12 +174,13 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
     given = _creation_options(spark, table, statement)
     given[options.OPERATION.key] = "bulk_insert"
     write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
-    handle = TableHandle.at(table.location)
+    handle = TableHandle.of(spark, table)
     register(spark, table, spark_schema(handle.schema), statement.comment, replace=True)
 
 
 def _creation_options(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> dict[str, str]:
     given = {
+        **session_settings(spark, table.location),
         options.HIVE_STYLE_PARTITIONING.key: "true",
         **session_options(spark),
         **table_options(statement.properties or table.properties),
@@ -216,10 +217,10 @@ def _like(spark: SparkSession, statement: CreateTable) -> CreateTable:
     if source is None:
         shape = spark_sql(spark, f"SELECT * FROM {quoted(statement.like)} LIMIT 0").schema
         return replace(statement, columns=_columns_text(_own(shape)), like=None)
-    partitions = tuple(field.name for field in TableHandle.at(source.location).config.partition_fields)
+    partitions = tuple(field.name for field in TableHandle.of(spark, source).config.partition_fields)
     return replace(
         statement,
-        columns=_columns_text(own_schema(source)),
+        columns=_columns_text(own_schema(spark, source)),
         partitioned_by=partitions,
         properties={**source.properties, **statement.properties},
         like=None,
@@ -240,10 +241,9 @@ def _register_existing(
         TableConfigConflictError: a property is another one.
         SchemaMismatchError: a column is not there, or another type.
     """
-    client = TableMetaClient.open(table.location, _storage_options(spark, table))
-    config = client.config
+    handle = TableHandle.of(spark, table)
+    config = handle.config
     config.validate_against(Options.parse(table_options(statement.properties)))
-    handle = TableHandle.at(table.location)
     schema = spark_schema(handle.schema)
     known = {field.name.lower(): field for field in schema.fields}
     for field in _declared(spark, statement).fields:
@@ -263,10 +263,8 @@ def _register_existing(
     register(spark, replace(table, properties={**told, **table.properties}), schema, statement.comment)
 
 
-def _storage_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
-    from pyhudi.spark.read.load_table import session_settings
-
-    return session_settings(spark, table.location)
+def _storage(spark: SparkSession, table: CatalogTable) -> Storage:
+    return open_storage(table.location, Options.parse({**session_settings(spark, table.location), **table.options}))
 
 
 # --- alter -----------------------------------------------------------------------------------------------------------
@@ -279,7 +277,7 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
         TableConfigConflictError: the table itself says otherwise.
     """
     given = Options.parse(table_options(statement.put))
-    TableMetaClient.open(table.location, given).config.validate_against(given)
+    TableHandle.at(spark, table.location, given).config.validate_against(given)
     set_properties(spark, table, statement.put, statement.remove)
 
 
@@ -288,13 +286,13 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
     to = full_name(spark, statement.to if len(statement.to) > 1 else (table.name[0], *statement.to))
     if spark.catalog.tableExists(quoted(to)):
         raise TableExistsError(f"there is a table or view {quoted(to)} already")
-    client = TableMetaClient.open(table.location)
+    client = TableHandle.of(spark, table).client()
     client.config.updated(client.storage, set={options.TABLE_NAME.key: to[1]})
     metadata = open_storage(client.storage.uri(METADATA_FOLDER), client.options)
     if metadata.exists(PATH):  # a metadata table of another name is taken for another table's
         update_properties(metadata, put={options.TABLE_NAME.key: f"{to[1]}_metadata"})
     renamed = rename(spark, table, to)
-    update_columns(spark, renamed, spark_schema(TableHandle.at(table.location).schema))
+    update_columns(spark, renamed, spark_schema(TableHandle.of(spark, table).schema))
 
 
 def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns) -> None:
@@ -305,20 +303,20 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
         SchemaMismatchError: there is such a column already.
     """
     added = declared_schema(spark, statement.columns)
-    schema = own_schema(table)
+    schema = own_schema(spark, table)
     known = {field.name.lower() for field in schema.fields}
     for field in added.fields:
         if field.name.lower() in known:
             raise SchemaMismatchError(f"there is a column {field.name!r} already in {table.sql}")
         if not field.nullable:
             raise UnsupportedTableError(f"the new column {field.name!r} cannot be NOT NULL: stored rows have no value")
-    partitions = {field.name for field in TableHandle.at(table.location).config.partition_fields}
+    partitions = {field.name for field in TableHandle.of(spark, table).config.partition_fields}
     own = [field for field in schema.fields if field.name not in partitions]
     last = [field for field in schema.fields if field.name in partitions]
     wider = StructType([*own, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *last])
     given = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
     write(spark.createDataFrame([], wider), table.location, given, "append")
-    update_columns(spark, table, spark_schema(TableHandle.at(table.location).schema))
+    update_columns(spark, table, spark_schema(TableHandle.of(spark, table).schema))
 
 
 def drop_partitions(spark: SparkSession, table: CatalogTable, statement: DropPartitions) -> None:
@@ -329,7 +327,7 @@ def drop_partitions(spark: SparkSession, table: CatalogTable, statement: DropPar
 
 def _delete_partitions(spark: SparkSession, table: CatalogTable, paths: list[str]) -> None:
     if paths:
-        TableHandle.at(table.location, write_options(spark, table)).delete_partitions(spark, paths)
+        TableHandle.at(spark, table.location, write_options(spark, table)).delete_partitions(spark, paths)
 
 
 def truncate(spark: SparkSession, table: CatalogTable, statement: Truncate) -> None:
@@ -337,7 +335,7 @@ def truncate(spark: SparkSession, table: CatalogTable, statement: Truncate) -> N
     if statement.partition:
         _delete_partitions(spark, table, matching_partitions(spark, table, statement.partition))
         return
-    TableHandle.at(table.location, write_options(spark, table)).delete_all(spark)
+    TableHandle.at(spark, table.location, write_options(spark, table)).delete_all(spark)
 
 
 # --- drop ------------------------------------------------------------------------------------------------------------
@@ -351,4 +349,4 @@ def drop_table(spark: SparkSession, table: CatalogTable, *, purge: bool) -> None
 
 
 def _forget_files(spark: SparkSession, table: CatalogTable) -> None:
-    remove_table(open_storage(table.location, Options.parse(_storage_options(spark, table))))
+    remove_table(_storage(spark, table))

@@ -18,6 +18,7 @@ from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.dml.update import delete_pinned, is_case_sensitive, update_pinned
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import cast_text, partition_values
@@ -41,13 +42,14 @@ _WHENS = {
 
 
 def write_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
-    """Return the options of a write: the table's properties, and the session's settings over them."""
-    return {**table.options, **session_options(spark)}
+    """Return the options of a write: the session's settings for the object store, the table's properties, and the
+    session's settings of Apache Hudi over them."""
+    return {**session_settings(spark, table.location), **table.options, **session_options(spark)}
 
 
-def own_schema(table: CatalogTable) -> StructType:
+def own_schema(spark: SparkSession, table: CatalogTable) -> StructType:
     """Return a table's own columns as its catalog entry lists them: partition columns last."""
-    handle = TableHandle.at(table.location)
+    handle = TableHandle.of(spark, table)
     fields = spark_schema(remove_meta_columns(handle.schema)).fields
     last = {field.name for field in handle.config.partition_fields}
     return StructType([*(f for f in fields if f.name not in last), *(f for f in fields if f.name in last)])
@@ -78,9 +80,9 @@ def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Inser
     Raises:
         QueryError: It is not one partition that is given.
     """
-    schema = own_schema(table)
+    schema = own_schema(spark, table)
     spec = _named(statement.partition, schema, is_case_sensitive(spark))
-    handle = TableHandle.at(table.location, write_options(spark, table))
+    handle = TableHandle.at(spark, table.location, write_options(spark, table))
     fields = [field.name for field in handle.config.partition_fields]
     if set(spec) != set(fields):
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
@@ -105,7 +107,7 @@ def insert_rows(
         SchemaMismatchError: there are too many columns or too few, or one's type does not go with the table's.
     """
     given = write_options(spark, table)
-    schema = own_schema(table)
+    schema = own_schema(spark, table)
     partition = _named(partition or {}, schema, is_case_sensitive(spark))
     aligned = _aligned(spark, rows, schema, partition, columns, by_name)
     opts = Options.parse(given)

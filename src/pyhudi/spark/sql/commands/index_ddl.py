@@ -18,14 +18,13 @@ from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.dml import write_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import CreateIndex, DropIndex, RefreshIndex
-from pyhudi.storage import open_storage
 
 _RECORD_INDEX, _SECONDARY_INDEX = "record_index", "secondary_index"
 
 
 def create_index(spark: SparkSession, table: CatalogTable, statement: CreateIndex) -> None:
     """Run CREATE INDEX: the index is built, and writes keep it up to date."""
-    handle = TableHandle.at(table.location, write_options(spark, table))
+    handle = TableHandle.at(spark, table.location, write_options(spark, table))
     is_record_index = _RECORD_INDEX in (statement.index, statement.using)
     columns = () if is_record_index else statement.columns
     if is_record_index and statement.columns and statement.columns != handle.config.record_keys:
@@ -52,7 +51,7 @@ def _of_hudi(given: Mapping[str, str]) -> dict[str, str]:
 
 def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -> None:
     """Run DROP INDEX."""
-    handle = TableHandle.at(table.location, write_options(spark, table))
+    handle = TableHandle.at(spark, table.location, write_options(spark, table))
     client = handle.client()
     opts = client.config.validate_against(handle.opts)
     # they went along with the column statistics, which scripts drop first
@@ -62,14 +61,14 @@ def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -
     drop(client, opts, statement.index, if_exists=statement.if_exists or gone, dry_run=False)
 
 
-def refresh_index(table: CatalogTable, statement: RefreshIndex) -> None:
+def refresh_index(spark: SparkSession, table: CatalogTable, statement: RefreshIndex) -> None:
     """Run REFRESH INDEX: every write has kept the index up to date, so that only its name is looked at.
 
     Raises:
         ConfigError: there is no such index.
     """
-    config = TableHandle.at(table.location).config
-    known = {*config.metadata_partitions, *load_definitions(open_storage(table.location), config)}
+    client = TableHandle.of(spark, table).client()
+    known = {*client.config.metadata_partitions, *load_definitions(client.storage, client.config)}
     if (
         statement.index
         not in {name.removeprefix("secondary_index_").removeprefix("expr_index_") for name in known} | known

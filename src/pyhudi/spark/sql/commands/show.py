@@ -15,7 +15,6 @@ from pyhudi.spark.sql.passthrough_statements import comment_of, result, text_lit
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import Describe, Show
 from pyhudi.sql.table_properties import shown_properties
-from pyhudi.storage import open_storage
 
 _WHOLE_TABLE = ("column_stats", "partition_stats", "bloom_filters", "record_index")
 _DESCRIBED = "col_name string, data_type string, comment string"
@@ -30,22 +29,22 @@ def show(spark: SparkSession, table: CatalogTable, statement: Show) -> DataFrame
         case "TBLPROPERTIES":
             return _properties(spark, table, statement.key)
         case "INDEXES":
-            return result(spark, "index_name string, index_type string, col_name string", _indexes(table))
+            return result(spark, "index_name string, index_type string, col_name string", _indexes(spark, table))
         case _:
-            return result(spark, "createtab_stmt string", [(create_statement(table),)])
+            return result(spark, "createtab_stmt string", [(create_statement(spark, table),)])
 
 
 def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> DataFrame:
-    known = shown_properties(table.properties, TableHandle.at(table.location).config.table_type, table.location)
+    known = shown_properties(table.properties, TableHandle.of(spark, table).config.table_type, table.location)
     if key is not None:
         missing = f"Table {table.sql} does not have property: {key}"
         known = {key: known.get(key, missing)}
     return result(spark, "key string, value string", known.items())
 
 
-def _indexes(table: CatalogTable) -> list[tuple[str, str, str]]:
-    config = TableHandle.at(table.location).config
-    known = load_definitions(open_storage(table.location), config)
+def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, str]]:
+    client = TableHandle.of(spark, table).client()
+    config, known = client.config, load_definitions(client.storage, client.config)
     rows = [(name, name, "") for name in config.metadata_partitions if name in _WHOLE_TABLE]
     for name, definition in known.items():
         if name not in _WHOLE_TABLE:
@@ -54,14 +53,14 @@ def _indexes(table: CatalogTable) -> list[tuple[str, str, str]]:
     return sorted(rows)
 
 
-def create_statement(table: CatalogTable) -> str:
+def create_statement(spark: SparkSession, table: CatalogTable) -> str:
     """Return the statement that makes such a table."""
-    handle = TableHandle.at(table.location)
+    handle = TableHandle.of(spark, table)
     config = handle.config
     columns = [
         f"  {_bare_name(f.name)} {type_text(f.dataType)}"
         + (f" COMMENT {text_literal(comment)}" if (comment := comment_of(f)) else "")
-        for f in _all_columns(table).fields
+        for f in _all_columns(spark, table).fields
     ]
     properties = shown_properties(table.properties, config.table_type, table.location)
     properties.pop("path")
@@ -82,10 +81,10 @@ def _bare_name(name: str) -> str:
     return name if name.replace("_", "a").isalnum() and not name[:1].isdigit() else "`" + name.replace("`", "``") + "`"
 
 
-def _all_columns(table: CatalogTable) -> StructType:
+def _all_columns(spark: SparkSession, table: CatalogTable) -> StructType:
     """Meta columns, the table's own, partition columns last."""
-    own = own_schema(table)
-    every = spark_schema(TableHandle.at(table.location).schema)
+    own = own_schema(spark, table)
+    every = spark_schema(TableHandle.of(spark, table).schema)
     return StructType([*(field for field in every.fields if field.name not in own.names), *own.fields])
 
 
@@ -95,7 +94,7 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
     Raises:
         QueryError: there is no such column.
     """
-    schema = _all_columns(table)
+    schema = _all_columns(spark, table)
     if statement.column is not None:
         found = next((field for field in schema.fields if field.name.lower() == statement.column.lower()), None)
         if found is None:
@@ -111,7 +110,7 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
     rows: list[tuple[str, str, str | None]] = [
         (field.name, field.dataType.simpleString(), comment_of(field)) for field in schema.fields
     ]
-    config = TableHandle.at(table.location).config
+    config = TableHandle.of(spark, table).config
     last = [field.name for field in config.partition_fields]
     if last:
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]

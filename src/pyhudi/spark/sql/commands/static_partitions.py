@@ -57,7 +57,7 @@ def matching_partitions(spark: SparkSession, table: CatalogTable, spec: Partitio
         QueryError: The table is not partitioned by such a column, a value is missing, or paths do not have it.
         SchemaMismatchError: A value is not of the type of its column.
     """
-    handle = TableHandle.at(table.location)
+    handle = TableHandle.of(spark, table)
     fields = [field.name for field in handle.config.partition_fields]
     for name, value in spec.items():
         if name not in fields or value is None:

@@ -71,7 +71,7 @@ class Arguments:
         those given, the later ones first."""
         session, pairs = session_options(spark), _pairs(self.values.get("options"))
         given = {**self._properties(spark), **session, **pairs, **(options or {})}
-        return TableHandle.at(self.location(spark), given)
+        return TableHandle.at(spark, self.location(spark), given)
 
     def _properties(self, spark: SparkSession) -> dict[str, str]:
         """Options of the properties with which the table of ``table`` was declared, if it is given by name."""

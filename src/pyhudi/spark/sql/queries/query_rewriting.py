@@ -19,9 +19,9 @@ from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
 from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predicate
 from pyhudi.spark.sql.queries.table_functions import run_table_function
 from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import Reference, find_references, replaced
-from pyhudi.table.meta_client import TableMetaClient
 
 _VIEWS, _ID = "_pyhudi_views", "_pyhudi_id"
 
@@ -206,7 +206,7 @@ def _refresh(spark: SparkSession, view: str, source: ViewSource) -> DataFrame:
 
 def _ordered(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:
     """The rows with partition columns last, as the catalog lists columns."""
-    config = TableMetaClient.open(location, given).config
+    config = TableHandle.at(rows.sparkSession, location, given).config
     last = [field.name for field in config.partition_fields if field.name in rows.columns]
     names = [*(name for name in rows.columns if name not in last), *last]
     return rows if names == rows.columns else rows.select(*(quoted([name]) for name in names))
