@@ -47,15 +47,19 @@ class ChangeScan:
         query = replace(Query.of(now.config, begin=self.begin, end=self.end), changes=True)
         return plan_changes(now, query, self.settings)
 
-    def to_spark(self, spark: SparkSession) -> DataFrame:
+    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return the changes as a DataFrame, which Spark reads lazily.
 
         Args:
-            spark: Session to read with.
+            spark: Session to read with; None for the active one.
+
+        Raises:
+            SetupError: ``spark`` is None, and there is no active session.
         """
         from pyhudi.spark.read.change_frame import change_frame
+        from pyhudi.spark.session import active_session
 
-        return change_frame(spark, self.plan())
+        return change_frame(spark or active_session(), self.plan())
 
     def to_arrow(self) -> pa.Table:
         """Return all changes as an Arrow table in memory, in the order of the commits."""

@@ -88,19 +88,24 @@ class Scan:
             zone=zone,
         )
 
-    def to_spark(self, spark: SparkSession) -> DataFrame:
+    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return the rows as a DataFrame, which Spark reads lazily.
 
         Args:
-            spark: Session to read with.
+            spark: Session to read with; None for the active one.
 
         Returns:
             A DataFrame with the columns of the scan. It reads the files that the table had at this call.
+
+        Raises:
+            SetupError: ``spark`` is None, and there is no active session.
         """
         from pyhudi.spark.read.dataframe_reader import dataframe
         from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
+        from pyhudi.spark.session import active_session
         from pyhudi.spark.session_settings import session_zone
 
+        spark = spark or active_session()
         now = self.now()
         hidden = overridden_in_filter(spark, now.config, self.row_filter)
         return dataframe(spark, now, self._plan(now, hidden, session_zone(spark)), self.settings)

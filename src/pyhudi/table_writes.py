@@ -12,7 +12,7 @@ from pyhudi.config import Options
 from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from pyhudi.spark.dml.merge_builder import MergeBuilder
     from pyhudi.write.write_result import ChangeResult, WriteResult
@@ -55,13 +55,23 @@ class TableWrites(ABC):
         return self._write(df, "bulk_insert", options)
 
     @overload
-    def delete(self, where: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult: ...
+    def delete(
+        self, where: DataFrame, options: Mapping[str, object] | None = None, *, spark: SparkSession | None = None
+    ) -> WriteResult: ...
     @overload
     def delete(
-        self, where: str | Column | None = None, options: Mapping[str, object] | None = None
+        self,
+        where: str | Column | None = None,
+        options: Mapping[str, object] | None = None,
+        *,
+        spark: SparkSession | None = None,
     ) -> ChangeResult: ...
     def delete(
-        self, where: DataFrame | str | Column | None = None, options: Mapping[str, object] | None = None
+        self,
+        where: DataFrame | str | Column | None = None,
+        options: Mapping[str, object] | None = None,
+        *,
+        spark: SparkSession | None = None,
     ) -> WriteResult | ChangeResult:
         """Delete the rows that satisfy a condition (None: all), or the records with the keys of a DataFrame.
 
@@ -69,16 +79,18 @@ class TableWrites(ABC):
             where: SQL text, which prunes files; a Column; or a DataFrame, which needs only the key and partition
                 columns.
             options: Options of the write.
+            spark: Session to run a condition in; None for the active one. A DataFrame has its own.
 
         Returns:
             The result of the write for a DataFrame, otherwise that of the statement, with the number of deleted rows.
 
         Raises:
             ConflictError: Another writer changed the rows concurrently, more often than the write is retried.
+            SetupError: A condition is given, ``spark`` is None, and there is no active session.
         """
         if hasattr(type(where), "sparkSession"):  # A Column has any attribute.
             return self._write(where, "delete", options)
-        return self._delete_where(where, options)
+        return self._delete_where(where, options, spark)
 
     def insert_overwrite(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
         """Replace all records of the partitions that occur in ``df``. Arguments and errors as of :meth:`upsert`."""
@@ -89,7 +101,11 @@ class TableWrites(ABC):
         return self._write(df, "insert_overwrite_table", options)
 
     def delete_partition(
-        self, partitions: Sequence[str] | DataFrame, options: Mapping[str, object] | None = None
+        self,
+        partitions: Sequence[str] | DataFrame,
+        options: Mapping[str, object] | None = None,
+        *,
+        spark: SparkSession | None = None,
     ) -> WriteResult:
         """Drop whole partitions.
 
@@ -97,13 +113,14 @@ class TableWrites(ABC):
             partitions: Partition paths, in which ``*`` matches any text, or a DataFrame whose rows belong to the
                 partitions.
             options: Apache Hudi's write options, on top of the table's.
+            spark: Session that drops the partitions of paths; None for the active one. A DataFrame has its own.
 
         Returns:
             The result of the write.
 
         Raises:
             ConfigError: ``partitions`` is a single text, or a path has a comma or a blank at an end.
-            SetupError: Paths are given and there is no Spark session.
+            SetupError: Paths are given, ``spark`` is None, and there is no active session.
         """
         if isinstance(partitions, str):
             raise ConfigError(f"delete_partition takes a list of partition paths, not the text {partitions!r}")
@@ -118,7 +135,7 @@ class TableWrites(ABC):
         from pyhudi.spark.session import active_session
         from pyhudi.spark.spark_types import spark_schema
 
-        nothing = active_session().createDataFrame([], spark_schema(self.schema))
+        nothing = (spark or active_session()).createDataFrame([], spark_schema(self.schema))
         paths = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
         return self._write(nothing, "delete_partition", {**(options or {}), **paths})
 
@@ -165,6 +182,8 @@ class TableWrites(ABC):
         set: Mapping[str, object],
         where: str | Column | None = None,
         options: Mapping[str, object] | None = None,
+        *,
+        spark: SparkSession | None = None,
     ) -> ChangeResult:
         """Set columns of the rows that satisfy a condition (None: of all) to new values, in one commit.
 
@@ -172,6 +191,7 @@ class TableWrites(ABC):
             set: New values by column, as SQL texts or Columns; dotted paths for fields of structs.
             where: SQL text, which prunes files, or a Column.
             options: Options of the write.
+            spark: Session to run in; None for the active one.
 
         Returns:
             The result, with the number of updated rows.
@@ -179,15 +199,19 @@ class TableWrites(ABC):
         Raises:
             ConfigError: A column of the record key is assigned.
             SchemaMismatchError: A column does not exist, or a value does not match its type.
+            SetupError: ``spark`` is None, and there is no active session.
             ConflictError: Another writer changed the rows concurrently, more often than the write is retried.
         """
         from pyhudi.spark.dml.update import update
         from pyhudi.spark.session import active_session
 
-        return update(active_session(), self._path, set, where, self._options.merged(options or {}), self._alias)
+        opts = self._options.merged(options or {})
+        return update(spark or active_session(), self._path, set, where, opts, self._alias)
 
-    def _delete_where(self, where: str | Column | None, options: Mapping[str, object] | None) -> ChangeResult:
+    def _delete_where(
+        self, where: str | Column | None, options: Mapping[str, object] | None, spark: SparkSession | None
+    ) -> ChangeResult:
         from pyhudi.spark.dml.update import delete
         from pyhudi.spark.session import active_session
 
-        return delete(active_session(), self._path, where, self._options.merged(options or {}), self._alias)
+        return delete(spark or active_session(), self._path, where, self._options.merged(options or {}), self._alias)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pytest
 
@@ -220,6 +223,37 @@ def test_partitions_to_delete_are_a_list(table):
     for path in ("a,b", " a"):
         with pytest.raises(ConfigError, match="would select other partitions"):
             table.delete_partition([path])
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_the_session_is_the_given_or_the_active_one(table, monkeypatch, given):
+    pytest.importorskip("pyspark")
+    session = SimpleNamespace(createDataFrame=lambda *_: SimpleNamespace(sparkSession=session))
+    used = []
+
+    def use(frame_or_session, *_):
+        used.append(getattr(frame_or_session, "sparkSession", frame_or_session))
+        return ()
+
+    for name in (
+        "dml.update.update",
+        "dml.update.delete",
+        "write.dataframe_writer.write",
+        "read.dataframe_reader.dataframe",
+        "read.pruning.overridden_functions.overridden_in_filter",
+        "read.change_frame.change_frame",
+    ):
+        monkeypatch.setattr(f"pyhudi.spark.{name}", use)
+    monkeypatch.setattr("pyhudi.spark.session_settings.session_zone", lambda _: UTC)
+    monkeypatch.setattr("pyhudi.spark.session.active_session", lambda: "another" if given else session)
+    monkeypatch.setattr("pyhudi.change_scan.ChangeScan.plan", lambda _: None)
+    keyword = {"spark": session} if given else {}
+    table.update({"v": "1"}, **keyword)
+    table.delete("v = 1", **keyword)
+    table.delete_partition(["a"], **keyword)
+    table.scan().to_spark(**keyword)
+    table.changes(at(10)).to_spark(**keyword)
+    assert used == [session] * 6
 
 
 def test_the_public_names():
