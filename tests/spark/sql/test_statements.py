@@ -19,6 +19,7 @@ from pyhudi.errors import (
     QueryError,
     SchemaMismatchError,
     SqlSyntaxError,
+    StorageError,
     TableConfigConflictError,
     TableExistsError,
     UnsupportedTableError,
@@ -301,6 +302,27 @@ def test_save_modes_at_a_path_that_the_catalog_does_not_have(spark, tmp_path):
     frame(6).write.format("hudi").options(**options).save(place)
     frame(7).write.format("hudi").options(**options).mode("overwrite").saveAsTable("m")
     assert rows(spark, "SELECT id FROM m") == [(7,)]
+
+
+def test_a_table_that_cannot_be_renamed_keeps_its_name(spark, monkeypatch):
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS id")
+    path = spark.sql("SHOW TBLPROPERTIES t ('path')").first()["value"]
+    with pytest.raises(QueryError, match="stays in its database"):
+        spark.sql("ALTER TABLE t RENAME TO default.t")
+    with pytest.raises(Exception, match=r"valid name"):
+        spark.sql("ALTER TABLE t RENAME TO `a-b`")
+
+    def fail(*_):
+        raise StorageError("the catalog broke")
+
+    monkeypatch.setattr("pyhudi.spark.sql.commands.ddl.update_columns", fail)
+    with pytest.raises(StorageError):
+        spark.sql("ALTER TABLE t RENAME TO u")
+    assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["t"]
+    table = HudiTable.for_path(path)
+    assert table.config.name == "t"
+    assert table.validate_metadata().num_rows == 0
+    assert rows(spark, "SELECT id FROM t") == [(1,)]
 
 
 def test_the_session_has_the_settings_of_the_object_store(spark):

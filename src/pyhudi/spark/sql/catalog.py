@@ -235,8 +235,8 @@ def set_properties(spark: SparkSession, table: CatalogTable, put: Mapping[str, s
 
 
 def rename(spark: SparkSession, table: CatalogTable, to: Name) -> CatalogTable:
-    """Give a table's entry another name."""
+    """Give a table's entry another name; returns the entry. Spark moves the files of a managed table of Apache Hudi."""
     kind = "TABLE" if table.foreign else "VIEW"
     spark_sql(spark, f"ALTER {kind} {table.sql} RENAME TO {quoted(to)}")
     others.forget()
-    return replace(table, name=to)
+    return find_table(spark, to) or replace(table, name=to)

@@ -33,7 +33,7 @@ from pyhudi.spark.sql.catalog import (
 from pyhudi.spark.sql.commands.declared_columns import declared_schema
 from pyhudi.spark.sql.commands.dml import own_schema, write_options
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
-from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
+from pyhudi.spark.sql.passthrough_statements import spark_sql, text_literal, type_text
 from pyhudi.spark.sql.queries.query_rewriting import prepare
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
@@ -277,22 +277,42 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
         TableConfigConflictError: the table itself says otherwise.
     """
     given = Options.parse(table_options(statement.put))
-    TableHandle.at(spark, table.location, given).config.validate_against(given)
+    TableHandle.of(spark, table).config.validate_against(given)
     set_properties(spark, table, statement.put, statement.remove)
 
 
 def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTable) -> None:
-    """Run ALTER TABLE … RENAME TO; the files stay where they are."""
+    """Run ALTER TABLE … RENAME TO; the files stay where they are. Everything has the old name again after a failure.
+
+    Raises:
+        TableExistsError: The name is taken.
+        QueryError: It is one of another database.
+    """
     to = full_name(spark, statement.to if len(statement.to) > 1 else (table.name[0], *statement.to))
+    if to[0].lower() != table.name[0].lower():
+        raise QueryError(
+            f"{table.sql} cannot be renamed to {quoted(to)}, because a table stays in its database; use CREATE TABLE "
+            f"{quoted(to)} USING hudi LOCATION {text_literal(table.location)} to give it another name there"
+        )
     if spark.catalog.tableExists(quoted(to)):
         raise TableExistsError(f"there is a table or view {quoted(to)} already")
+    before = TableHandle.of(spark, table).config.name
+    renamed = rename(spark, table, to)  # Spark may refuse the name
+    try:
+        _set_table_name(spark, renamed, to[1])
+        update_columns(spark, renamed, spark_schema(TableHandle.of(spark, renamed).schema))
+    except BaseException:
+        _set_table_name(spark, rename(spark, renamed, table.name), before)
+        raise
+
+
+def _set_table_name(spark: SparkSession, table: CatalogTable, name: str) -> None:
+    """Write the name of a table into its properties and those of its metadata table."""
     client = TableHandle.of(spark, table).client()
-    client.config.updated(client.storage, set={options.TABLE_NAME.key: to[1]})
+    client.config.updated(client.storage, set={options.TABLE_NAME.key: name})
     metadata = open_storage(client.storage.uri(METADATA_FOLDER), client.options)
     if metadata.exists(PATH):  # a metadata table of another name is taken for another table's
-        update_properties(metadata, put={options.TABLE_NAME.key: f"{to[1]}_metadata"})
-    renamed = rename(spark, table, to)
-    update_columns(spark, renamed, spark_schema(TableHandle.of(spark, table).schema))
+        update_properties(metadata, put={options.TABLE_NAME.key: f"{name}_metadata"})
 
 
 def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns) -> None:
