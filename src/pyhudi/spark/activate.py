@@ -99,6 +99,8 @@ def _wrap_names() -> None:
         wrap(cls, "table", activate_sql.table)
     for cls in classes(_READERS):
         wrap(cls, "table", read_methods.table)
+    for cls in classes(_STREAM_READERS):
+        wrap(cls, "table", stream_methods.stream_table)
     for cls in classes(_WRITERS):
         wrap(cls, "saveAsTable", write_methods.save_as_table_of)
         wrap(cls, "insertInto", write_methods.insert_into_table)

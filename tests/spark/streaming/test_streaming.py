@@ -175,14 +175,16 @@ def test_what_is_refused_at_once(feed, tmp_path):
 class Reading:
     """A stream of a table into JSON files."""
 
-    def __init__(self, spark: SparkSession, table: Path, folder: Path) -> None:
-        self.spark, self.table, self.folder = spark, table, folder
+    def __init__(self, spark: SparkSession, table: Path, folder: Path, name: str | None = None) -> None:
+        self.spark, self.table, self.folder, self.name = spark, table, folder, name
         self.seen: Counter[tuple[str, int]] = Counter()
 
     def run(self, **options: str) -> list[tuple[str, int]]:
         """The rows that are new."""
         given = {key.replace("__", "."): value for key, value in options.items()}
-        rows = self.spark.readStream.format("hudi").options(**given).load(str(self.table)).select("id", "v")
+        reader = self.spark.readStream.options(**given)
+        rows = reader.table(self.name) if self.name else reader.format("hudi").load(str(self.table))
+        rows = rows.select("id", "v")
         writer = rows.writeStream.format("json").option("checkpointLocation", str(self.folder / "cp"))
         query = writer.trigger(availableNow=True).start(str(self.folder / "out"))
         assert query.awaitTermination(120)
@@ -218,6 +220,25 @@ def test_commits_are_read_once(spark, tmp_path, version):
     assert all_rows.run() == new
     assert from_20.run(**start) == new
     assert latest.run(hoodie__datasource__streaming__startOffset="latest") == new
+
+
+def test_tables_by_name(spark, feed, tmp_path):
+    pytest.importorskip("sqlglot")
+    table = HandMadeTable(tmp_path / "t")
+    for n in (10, 20):
+        insert(table, n)
+    spark.sql(f"CREATE TABLE streamed USING hudi LOCATION '{table.root}'")
+    spark.sql("CREATE TABLE plain USING parquet AS SELECT 1 AS id")
+    try:
+        assert Reading(spark, table.root, tmp_path / "all", "streamed").run() == [("10", 10), ("20", 20)]
+        start = {"hoodie__datasource__streaming__startOffset": at(11)}
+        assert Reading(spark, table.root, tmp_path / "from", "default.streamed").run(**start) == [("20", 20)]
+        assert spark.readStream.table("plain").isStreaming
+        with pytest.raises(QueryError, match="start"):
+            feed.frame().writeStream.toTable("streamed")
+    finally:
+        spark.sql("DROP TABLE streamed")
+        spark.sql("DROP TABLE plain")
 
 
 def test_logs_are_merged(spark, feed, tmp_path):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import ConfigError, QueryError, SetupError
+from pyhudi.spark.activate_sql import can_parse
 from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.activation.read_methods import requested_table, session_of
 from pyhudi.spark.activation.write_methods import partition_by
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
+
+if TYPE_CHECKING:
+    from pyhudi.spark.sql.catalog import CatalogTable
 
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
@@ -25,6 +29,20 @@ def load_stream_of(original: Method, target: Any, args: tuple[Any, ...], kwargs:
     from pyhudi.spark.streaming.source import load_stream
 
     return load_stream(session_of(target), *request)
+
+
+def stream_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.readStream.table``: the stream of the location of a Hudi table."""
+    table = _table_of_name(session_of(target), args, kwargs)
+    if table is None:
+        return original(target, *args, **kwargs)
+    _refuse_connect(target)
+    request = requested_table(target, (table.location, "hudi"), {})
+    assert request is not None  # the format is Hudi's
+    from pyhudi.spark.streaming.source import load_stream
+
+    path, options = request
+    return load_stream(session_of(target), path, table.options | options)
 
 
 def set_output_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -96,10 +114,25 @@ def _session_of_writer(state: CallState) -> SparkSession:
 
 def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = kwargs.get("format", args[1] if len(args) > 1 else None) or call_state(target).format
-    if name is not None and name.lower() in FORMATS:
-        raise QueryError("a stream cannot be written to a Hudi table by name; use start(path) instead of toTable(name)")
+    state = call_state(target)
+    of_hudi = name is not None and name.lower() in FORMATS
+    if not of_hudi and state.maker is not None:
+        of_hudi = _table_of_name(_session_of_writer(state), args, kwargs) is not None
+    if of_hudi:
+        raise QueryError(
+            'a stream cannot be written to a Hudi table by name; use format("hudi").start(path) instead of '
+            "toTable(name)"
+        )
     _tell_partitions(target)
     return original(target, *args, **kwargs)
+
+
+def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CatalogTable | None:
+    if not can_parse():
+        return None
+    from pyhudi.spark.sql.table_writers import table_of_name
+
+    return table_of_name(spark, args[0] if args else kwargs["tableName"])
 
 
 def _tell_partitions(target: Any) -> None:
