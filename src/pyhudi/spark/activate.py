@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.spark import activate_sql
 from pyhudi.spark.activation import option_methods, read_methods, stream_methods, write_methods
+from pyhudi.spark.activation.call_state import LAYOUT_METHODS
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap, wrap_maker
 from pyhudi.spark.jar_settings import drop_jar_settings
 from pyhudi.spark.session import check_workers
@@ -82,6 +83,10 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
         wrap(cls, "mode", write_methods.set_mode)
         wrap(cls, "partitionBy", write_methods.partition_by)
         wrap(cls, "save", write_methods.save)
+    for cls in classes((*_WRITERS, *_STREAM_WRITERS, *activate_sql.WRITERS_V2)):
+        for name in LAYOUT_METHODS:
+            if hasattr(cls, name):  # Spark 3.5 has no clusterBy
+                wrap(cls, name, option_methods.set_layout(name))
     for cls in classes(activate_sql.FRAMES):
         wrap(cls, "filter", read_methods.filter_rows)
         wrap(cls, "where", read_methods.filter_rows)

@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 import pyhudi
-from pyhudi.errors import InvalidOptionError, NotAHudiTableError, QueryError, UnknownOptionWarning
+from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, QueryError, UnknownOptionWarning
+from pyhudi.spark.activate_sql import can_parse
 from tests.tables import HandMadeTable, at
 
 
@@ -94,6 +95,36 @@ def test_partition_fields_given_as_an_option_win(spark, written):
     field = "hoodie.datasource.write.partitionpath.field"
     spark.range(1).write.format("hudi").option(field, "x:simple").partitionBy("y").save("/t")
     assert written[0][2] == {field: "x:simple"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "cure"),
+    [
+        ("bucketBy", (4, "id"), "hoodie.bucket.index.num.buckets"),
+        ("sortBy", ("id",), "hoodie.clustering.plan.strategy.sort.columns"),
+        ("clusterBy", ("id",), "hoodie.clustering.plan.strategy.sort.columns"),
+    ],
+)
+def test_layouts_of_sparks_own_tables_are_refused(spark, written, name, arguments, cure):
+    def laid_out(writer):
+        return getattr(writer.bucketBy(4, "id") if name == "sortBy" else writer, name)(*arguments)
+
+    frame = spark.range(3)
+    if not hasattr(DataFrameWriter, name):
+        pytest.skip("this Spark has no such method")
+    with pytest.raises(ConfigError, match=cure):
+        laid_out(frame.write.format("hudi")).save("/x")
+    if can_parse():
+        with pytest.raises(ConfigError, match=cure):
+            laid_out(frame.write).saveAsTable("laid_out", format="hudi")
+        with pytest.raises(ConfigError, match=cure):
+            laid_out(frame.write).insertInto("hudi.`/x`")
+        if name == "clusterBy":
+            with pytest.raises(ConfigError, match=cure):
+                laid_out(frame.writeTo("laid_out")).using("hudi")
+    assert written == []
+    laid_out(frame.write).format("parquet").saveAsTable("laid_out")
+    spark.sql("DROP TABLE laid_out")
 
 
 def test_other_formats_do_not_notice(spark, tmp_path, written):

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyhudi.errors import ConfigError
 from pyhudi.spark.case_insensitive_options import with_options
 
 PARTITIONPATH_FIELD = "hoodie.datasource.write.partitionpath.field"
+_CURES = {
+    "bucketBy": "set hoodie.index.type=BUCKET and hoodie.bucket.index.num.buckets; the record key, or the columns of "
+    "hoodie.bucket.index.hash.field, determine the bucket",
+    "sortBy": "sort rows by hoodie.bulkinsert.user.defined.partitioner.sort.columns in a bulk_insert, or by clustering "
+    "(hoodie.clustering.plan.strategy.sort.columns)",
+    "clusterBy": "use clustering: hoodie.clustering.inline=true and hoodie.clustering.plan.strategy.sort.columns",
+}
+LAYOUT_METHODS = tuple(_CURES)
 FORMATS = frozenset({"hudi", "org.apache.hudi", "pyhudi"})
 _STATE = "_pyhudi_state"
 
@@ -28,6 +37,8 @@ class CallState:
         self.partitioned_by: tuple[Any, ...] = ()
         """The columns of ``partitionedBy`` of ``writeTo``: names and Columns."""
         self.output_mode = "append"
+        self.layout: str | None = None
+        """The last method that determines how Spark's own tables are laid out, which has no meaning for Hudi's."""
 
 
 def begin_state(target: Any, maker: Any) -> None:
@@ -42,6 +53,17 @@ def call_state(target: Any) -> CallState:
         state = CallState()
         target.__dict__[_STATE] = state
     return state  # type: ignore[no-any-return]
+
+
+def refuse_layout(target: Any) -> None:
+    """Refuse a writer of a Hudi table that was told to lay it out as one of Spark's own.
+
+    Raises:
+        ConfigError: The message has the options to use.
+    """
+    layout = call_state(target).layout
+    if layout is not None:
+        raise ConfigError(f"{layout}(…) does not apply to Hudi tables: {_CURES[layout]}")
 
 
 def keep_options(target: Any, options: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from pyhudi.spark.activation.call_state import begin_state
 
 Method = Callable[..., Any]
+Wrapper = Callable[[Method, Any, tuple[Any, ...], dict[str, Any]], Any]
 ORIGINALS: dict[tuple[type, str], Any] = {}
 """What was replaced, by class and name."""
 
@@ -24,7 +25,7 @@ def classes(names: tuple[tuple[str, str], ...]) -> list[type]:
     return imported
 
 
-def wrap(cls: type, name: str, wrapper: Callable[[Method, Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+def wrap(cls: type, name: str, wrapper: Wrapper) -> None:
     if (cls, name) in ORIGINALS:
         return
     original = cls.__dict__.get(name) or getattr(cls, name)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import ConfigError, QueryError, SetupError
 from pyhudi.spark.activate_sql import can_parse
-from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state
+from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state, refuse_layout
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.activation.read_methods import requested_table, session_of
 from pyhudi.spark.activation.write_methods import partition_by
@@ -63,6 +63,7 @@ def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: d
         _tell_partitions(target)
         return original(target, *args, **kwargs)
     _refuse_connect(target)
+    refuse_layout(target)
     target.options(**options)
     if mode is not None:
         target.outputMode(mode)

@@ -12,6 +12,7 @@ from pyhudi.spark.activation.call_state import (
     CallState,
     call_state,
     keep_options,
+    refuse_layout,
 )
 from pyhudi.spark.activation.method_wrapping import Method
 from pyhudi.spark.case_insensitive_options import with_options
@@ -34,6 +35,7 @@ def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
     name = source if source is not None else state.format
     if name is None or name.lower() not in FORMATS:
         return original(target, *args, **kwargs)
+    refuse_layout(target)
     keep_options(target, options)
     if partition_by is not None:
         state.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
@@ -49,17 +51,26 @@ def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwarg
     name, source, mode, partition_by, options = _save_arguments(*args, **_places(kwargs))
     state = call_state(target)
     chosen = source if source is not None else state.format
+    is_hudi = None if chosen is None else chosen.lower() in FORMATS
+    if is_hudi or (is_hudi is None and state.layout and _is_table_of_hudi(state, name)):
+        refuse_layout(target)
     if partition_by is None:
         partition_by = state.partition_by
     saved = state.maker is not None and save_as_table(
         state.maker,
         name,
-        is_hudi=None if chosen is None else chosen.lower() in FORMATS,
+        is_hudi=is_hudi,
         mode=mode or state.mode or "errorifexists",
         partition_by=(partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
         given=with_options(state.options, options),
     )
     return None if saved else original(target, *args, **kwargs)
+
+
+def _is_table_of_hudi(state: CallState, name: str) -> bool:
+    from pyhudi.spark.sql.table_writers import table_of_name
+
+    return state.maker is not None and table_of_name(state.maker.sparkSession, name) is not None
 
 
 def _places(kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -72,6 +83,8 @@ def write_to(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[s
 
 
 def using(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if (args[0] if args else kwargs["provider"]).lower() in FORMATS:
+        refuse_layout(writer)
     return activate_sql.using(original, writer, args, kwargs, call_state)
 
 
@@ -93,6 +106,8 @@ def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwar
     state, overwrite = call_state(target), given.get("overwrite")
     if overwrite is None:
         overwrite = (state.mode or "").lower() == "overwrite"
+    if state.layout and _is_table_of_hudi(state, given["tableName"]):
+        refuse_layout(target)
     if state.maker is not None and insert_into(
         state.maker, given["tableName"], overwrite=overwrite, given=state.options
     ):
