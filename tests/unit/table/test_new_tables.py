@@ -57,9 +57,11 @@ REFUSED: dict[str, tuple[set[str], type[Exception]]] = {
     "mode_custom": ({"0.15.0"}, ConfigError),
     "strategy_only": ({"0.15.0"}, ConfigError),
     "pl_default_commit_mode": ({"1.0.2"}, ConfigError),
+    "mergeprop": (set(RECORDED), ConfigError),
+    "partialmode": (set(RECORDED), ConfigError),
 }
 # refused here, made there
-MORE_REFUSED = {("multi_fmt", r) for r in RECORDED} | {
+MORE_REFUSED = {(name, r) for r in RECORDED for name in ("multi_fmt", "mergeprop", "partialmode")} | {
     (name, "0.15.0") for name in ("mode_custom", "mode_custom_bare", "strategy_only")
 }
 
@@ -126,6 +128,38 @@ def test_mode_and_strategy_must_agree() -> None:
                 }
             )
         )
+
+
+_PARTIAL = "hoodie.table.partial.update.mode"
+_UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
+_PROPERTY = "hoodie.record.merge.property."
+_PAYLOAD = "hoodie.datasource.write.payload.class"
+
+
+@pytest.mark.parametrize(
+    ("given", "cure"),
+    [
+        ({_PARTIAL: "IGNORE_DEFAULTS"}, r"payload\.class to .*PartialUpdateAvroPayload \(EVENT_TIME_ORDERING\)"),
+        ({_PARTIAL: "FILL_UNAVAILABLE"}, "PostgresDebeziumAvroPayload"),
+        ({_UNAVAILABLE: "?"}, r"PostgresDebeziumAvroPayload, and it is __debezium_unavailable_value"),
+        ({_PROPERTY + _UNAVAILABLE: "?"}, "leave it out"),
+        ({_PROPERTY + "mine": "x"}, "leave it out"),
+        ({_PROPERTY + "hoodie.payload.delete.field": "op"}, r"set hoodie\.payload\.delete\.field"),
+    ],
+)
+def test_merge_properties_that_a_new_table_would_not_have(given: dict[str, str], cure: str) -> None:
+    with pytest.raises(ConfigError, match=cure):
+        TableConfig.for_new_table(Options.parse({"hoodie.table.name": "t", **given}))
+
+
+def test_merge_properties_that_a_new_table_has_anyway() -> None:
+    payload = "org.apache.hudi.common.model.debezium.PostgresDebeziumAvroPayload"
+    given = {"hoodie.table.name": "t", _PAYLOAD: payload}
+    properties = TableConfig.for_new_table(Options.parse(given)).properties
+    again = {key: value for key, value in properties.items() if key == _PARTIAL or key.startswith(_PROPERTY)}
+    assert len(again) == 4
+    again[_UNAVAILABLE] = "__debezium_unavailable_value"
+    assert TableConfig.for_new_table(Options.parse({**given, **again})).properties == properties
 
 
 def test_a_key_generator_type_without_effect_is_told() -> None:

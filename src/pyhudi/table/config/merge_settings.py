@@ -32,6 +32,7 @@ OVERWRITE_PAYLOAD = _PACKAGE + "OverwriteWithLatestAvroPayload"
 DEFAULT_PAYLOAD = _PACKAGE + "DefaultHoodieRecordPayload"
 _PARTIAL_UPDATE_PAYLOAD = _PACKAGE + "PartialUpdateAvroPayload"
 _DEBEZIUM_PAYLOADS = _PACKAGE + "debezium."
+_POSTGRES_PAYLOAD = _DEBEZIUM_PAYLOADS + "PostgresDebeziumAvroPayload"
 
 PROPERTY_PREFIX = "hoodie.record.merge.property."
 DELETE_FIELD = "hoodie.payload.delete.field"
@@ -93,7 +94,7 @@ PAYLOADS: Mapping[str, _Translation] = {
     _PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": _Translation(_COMMIT, PartialUpdateMode.IGNORE_DEFAULTS),
     _PARTIAL_UPDATE_PAYLOAD: _Translation(_EVENT, PartialUpdateMode.IGNORE_DEFAULTS),
     _PACKAGE + "AWSDmsAvroPayload": _Translation(_COMMIT, properties={DELETE_FIELD: "Op", DELETE_MARKER: "D"}),
-    _DEBEZIUM_PAYLOADS + "PostgresDebeziumAvroPayload": _Translation(
+    _POSTGRES_PAYLOAD: _Translation(
         _EVENT,
         PartialUpdateMode.FILL_UNAVAILABLE,
         ("_event_lsn",),
@@ -152,8 +153,14 @@ def for_new_table(opts: Options) -> MergeSettings:
     """Return the merge settings of a new table from its options.
 
     A payload class takes precedence, then mode and strategy, then the ordering columns. Raises ConfigError if mode,
-    strategy and payload class contradict each other.
+    strategy and payload class contradict each other, or merge properties are set that the table would not have.
     """
+    settings = _new_settings(opts)
+    _check_properties(settings, opts)
+    return settings
+
+
+def _new_settings(opts: Options) -> MergeSettings:
     ordering = opts.get_typed(options.ORDERING_FIELDS)
     mode = opts.get_typed(options.MERGE_MODE)
     strategy = opts.get_typed(options.MERGE_STRATEGY_ID)
@@ -183,6 +190,34 @@ def for_new_table(opts: Options) -> MergeSettings:
         )
     strategy_id = strategy if mode is MergeMode.CUSTOM and strategy else _STRATEGY_OF[mode]
     return MergeSettings(mode, strategy_id, ordering, dedupe_mode=mode, properties=deletes)
+
+
+def _check_properties(settings: MergeSettings, opts: Options) -> None:
+    """Refuse properties of partial updates and mergers that a new table does not get: Apache Hudi takes them from the
+    payload class alone, and ignores these options."""
+    partial = opts.get_typed(options.PARTIAL_UPDATE_MODE)
+    if partial is not None and partial is not settings.partial_update_mode:
+        classes = [f"{payload} ({known.mode})" for payload, known in PAYLOADS.items() if known.partial is partial]
+        raise ConfigError(
+            f"{opts.spelling(options.PARTIAL_UPDATE_MODE)}={partial}: a new table gets it from the payload class; set "
+            f"{options.PAYLOAD_CLASS.key} to {' or '.join(classes)}"
+        )
+    unavailable = opts.get_typed(options.PAYLOAD_UNAVAILABLE_VALUE)
+    fixed = settings.properties.get(UNAVAILABLE_VALUE, options.PAYLOAD_UNAVAILABLE_VALUE.default)
+    if unavailable != fixed:
+        raise ConfigError(
+            f"{UNAVAILABLE_VALUE}={unavailable}: a new table gets it from the payload class "
+            f"{_POSTGRES_PAYLOAD}, and it is {fixed} there; replace the value in the rows"
+        )
+    for key, value in opts.with_prefix(PROPERTY_PREFIX).items():
+        name = key.removeprefix(PROPERTY_PREFIX)
+        if settings.properties.get(name) != value:
+            marks = name in (DELETE_FIELD, DELETE_MARKER)
+            cure = f"set {DELETE_FIELD} and {DELETE_MARKER}" if marks else "leave it out"
+            raise ConfigError(
+                f"{key}={value}: a new table gets merge properties from {options.PAYLOAD_CLASS.key}, and would not "
+                f"have this one; {cure}"
+            )
 
 
 def table_properties(settings: MergeSettings, opts: Options) -> dict[str, str]:
