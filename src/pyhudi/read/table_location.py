@@ -69,6 +69,8 @@ def refuse_nested_table(path: str, options: Mapping[str, str] | None = None) -> 
 
 def _around(path: str, options: Mapping[str, str] | None) -> TableLocation | None:
     scheme, separator, rest = path.rpartition("://")
+    if not separator and path.startswith("file:"):  # Spark and Hadoop write file:/path
+        scheme, rest = "file:", path.removeprefix("file:")
     segments = rest.rstrip("/").split("/")
     while len(segments) > 1 and segments[-1] == "*":
         segments.pop()

@@ -365,6 +365,9 @@ def test_the_table_around_a_path(years):
     assert (place.root, place.subpath) == (str(years.root), "year=2003")
     assert locate_table(f"{years.root}/*/*").subpath == ""
     assert locate_table(f"file://{years.root}").root == f"file://{years.root}"
+    assert locate_table(f"file:{years.root}/*").root == f"file:{years.root}"
+    with pytest.raises(NotAHudiTableError):
+        locate_table(f"file:{years.root.parent}")
     with pytest.raises(NotAHudiTableError, match="/nowhere"):
         locate_table("/nowhere/at/all")
 

@@ -14,6 +14,8 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, ConflictError, SchemaMismatchError, TransactionError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.indexes.index_declarations import declare_partitions
+from pyhudi.metadata.indexes.secondary_index_definition import secondary_definition
 from pyhudi.schema import schema_changes
 from pyhudi.schema.internal_schema import InternalSchema
 from pyhudi.services.alter_schema import alter_schema
@@ -197,3 +199,62 @@ def test_deaths(tmp_path: Path) -> None:
         assert {file[:17] for file in files} <= {one["requested"] for one in dead.history().to_pylist()}
         shutil.rmtree(copy)
     assert seen == {"v", "w"}
+
+
+MARKED = "hoodie.record.merge.property.hoodie.payload.delete."
+PAYLOADS = "org.apache.hudi.common.model."
+
+
+@pytest.mark.parametrize(
+    ("version", "properties"),
+    [
+        (9, {f"{MARKED}field": "v", f"{MARKED}marker": "D"}),
+        (6, {"hoodie.compaction.payload.class": PAYLOADS + "debezium.PostgresDebeziumAvroPayload"}),
+    ],
+)
+def test_columns_by_which_records_merge_stay(tmp_path: Path, version: int, properties: dict[str, str]) -> None:
+    """Also those that a payload class implies: without them deleted records and older versions would come back."""
+    name = "v" if version == 9 else "_event_lsn"
+    schema = pa.schema([("id", pa.string()), (name, pa.string()), ("p", pa.string())])
+    made = HandMadeTable(tmp_path / "t", version, schema=schema, properties=properties)
+    made.write(10, {("a", "f1"): [{"id": "1", name: "1", "p": "a"}]})
+    table = HudiTable.for_path(str(tmp_path / "t"), FAST)
+    for change in (table.alter_schema().rename_column(name, "w"), table.alter_schema().drop_column(name)):
+        with pytest.raises(SchemaMismatchError, match="ordering fields" if version == 6 else "delete marker fields"):
+            change.commit()
+
+
+def declared_indexes(root: Path, column: str) -> set[str]:
+    """Declare a record index and a secondary index of a column, as if they had been built. Return the partitions."""
+    client = TableMetaClient.open(str(root))
+    definitions = {"secondary_index_by": secondary_definition("secondary_index_by", column, 9)}
+    declare_partitions(client.storage, client.config, ["record_index", *definitions], definitions)
+    return partitions(root)
+
+
+def partitions(root: Path) -> set[str]:
+    """Return the partitions of a table's metadata table."""
+    return set(TableMetaClient.open(str(root)).config.metadata_partitions)
+
+
+def test_indexes_stay(tmp_path: Path) -> None:
+    """A change of the schema writes no file, so that no index has anything to learn from it."""
+    table = make(tmp_path / "t")
+    table.alter_schema().add_column("w", "int").commit()
+    before = declared_indexes(tmp_path / "t", "v")
+    assert {"files", "record_index", "secondary_index_by"} <= before
+    table.alter_schema().set_comment("p", "a comment").commit()
+    assert partitions(tmp_path / "t") == before
+
+
+def test_a_compaction_that_was_planned_before_it_leaves_indexes(tmp_path: Path) -> None:
+    """It records the columns as of its plan, without the indexed one."""
+    made = HandMadeTable(tmp_path / "t", schema=SCHEMA, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    made.write(10, {("a", "f1"): ROWS}, action=Action.DELTA_COMMIT)
+    made.log(20, {("a", "f1"): ROWS[:1]}, base=10)
+    table = HudiTable.for_path(str(tmp_path / "t"), FAST)
+    assert len(table.services.schedule_compaction()) == 1
+    table.alter_schema().add_column("w", "string").commit()
+    before = declared_indexes(tmp_path / "t", "w")
+    assert table.services.run_compaction().num_files == 1
+    assert partitions(tmp_path / "t") == before

@@ -8,6 +8,7 @@ from pyhudi.format.base_file.column_bounds import leaf_type
 from pyhudi.metadata.indexes.expression_index_definition import expression_indexes
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
 from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.timeline.commit_metadata import REWRITING_OPERATIONS
 from pyhudi.timeline.latest_schema import newest_columns
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ def retyped_indexes(storage: Storage, config: TableConfig, data: ActiveTimeline,
     columns recorded by a write.
 
     A date is a number in a secondary index, but a text once its column is a string; ``5`` may have been ``5.0`` before.
+    A compaction or clustering records the columns as of its plan, and changes none.
     """
+    if metadata.operation in REWRITING_OPERATIONS:
+        return []
     indexes = [(one.partition, one.column) for one in secondary_indexes(storage, config, kept=True)]
     indexes += [(one.partition, one.expression.column) for one in expression_indexes(storage, config, kept=True)]
     before = newest_columns(data) if indexes and metadata.schema_json is not None else None

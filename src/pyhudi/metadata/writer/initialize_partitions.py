@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, HudiError
-from pyhudi.format.file_names import BASE, LOG, split_paths
+from pyhudi.format.file_names import BASE, CDC, LOG, split_paths
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, publish
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
@@ -38,6 +39,7 @@ from pyhudi.storage import join_path
 from pyhudi.table.config.properties_text import format_properties
 from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action
 
@@ -65,19 +67,22 @@ class Contents:
 
 
 def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) -> Contents:
-    """List a table as of its timeline."""
-    view = FileSystemView.load(PinnedTable(storage, config, data), data.timeline)
+    """List a table as of its timeline, change data files included."""
+    lister = partial(list_files, kinds=(BASE, LOG, CDC))
+    view = FileSystemView.load(PinnedTable(storage, config, data), data.timeline, lister=lister)
     pending = pa.array([i.requested for i in data.timeline.pending()], pa.string())
     counts = pc.invert(pc.is_in(view.files["instant"], value_set=pending))
     if config.version < 8:
         # Names of log files do not identify their writers; their blocks do.
-        counts = pc.or_(counts, pc.equal(view.files["kind"], LOG))
+        counts = pc.or_(counts, pc.is_in(view.files["kind"], value_set=pa.array([LOG, CDC])))
     files = view.files.filter(counts)
     files = files.append_column("name", split_paths(files["path"])[1])
     slices = view.latest_slices()
     visible = pa.chunked_array([*slices["base_path"].chunks, *(c.flatten() for c in slices["log_paths"].chunks)])
-    live = (
-        files.filter(pc.is_in(files["path"], value_set=visible.drop_null().combine_chunks())) if len(visible) else files
+    live = files.filter(
+        pc.is_in(files["path"], value_set=visible.drop_null().combine_chunks())
+        if len(visible)
+        else pc.not_equal(files["kind"], CDC)
     )
     return Contents(files.combine_chunks(), live.combine_chunks(), view.partitions)
 

@@ -108,6 +108,9 @@ def _record(
     if retyped:
         config = retire_partitions(storage, config, retyped)
     columns = _settled(storage, config, opts, data, metadata)
+    if not metadata.stats.num_rows and not metadata.replaced:
+        # such as a change of the schema, which writes no file: all indexes stay as they are
+        index = replace(index, partitions=index.partitions | {*config.metadata_partitions_kept})
     if metadata.operation in _LEAVING_KEYS:
         left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config, kept=True))}
         index = replace(index, partitions=index.partitions | left)

@@ -28,6 +28,7 @@ from pyhudi.schema.table_types import as_nullable, table_schema, table_type
 from pyhudi.spark.keys.key_generator import key_failure
 from pyhudi.spark.keys.key_text import quoted, resolve, value_text
 from pyhudi.spark.spark_types import spark_schema
+from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.location_columns import HELPER_COLUMNS
 from pyhudi.write.write_operations import DELETING
@@ -88,7 +89,7 @@ def write_schema(
         allow_column_drop=opts.get_typed(options.SCHEMA_ALLOW_COLUMN_DROP),
     )
     reconciled = reconcile(now, incoming, evolution)
-    _keep_ordering(now, reconciled, config)
+    _keep_deciding_columns(now, reconciled, config, opts)
     return reconciled
 
 
@@ -143,15 +144,17 @@ def _converted(parts: list[str], mine: DataType, wide: DataType) -> Column:
     return F.when(column.isNotNull() & value.isNull(), key_failure(message).cast(wide)).otherwise(value)
 
 
-def _keep_ordering(now: pa.Schema, then: pa.Schema, config: TableConfig) -> None:
-    """Reject dropping an ordering column: later upserts could not determine the latest version of a record."""
+def _keep_deciding_columns(now: pa.Schema, then: pa.Schema, config: TableConfig, opts: Options) -> None:
+    """Reject dropping a column by which versions of a record are merged."""
     before, after = ({path for path, _ in _leaves(pa.struct(list(schema)), inner=True)} for schema in (now, then))
-    gone = [name for name in config.ordering_fields if name in before and name not in after]
-    if gone:
-        raise SchemaMismatchError(
-            f"the incoming rows lack the column {gone[0]!r}, an ordering column of the table, which "
-            f"{options.SCHEMA_ALLOW_COLUMN_DROP.key}=true cannot drop; add the column"
-        )
+    deciding = with_delete_marker(config.merging, opts).deciding_columns
+    for role, names in {**deciding, "ordering": (*config.ordering_fields, *deciding["ordering"])}.items():
+        dropped = [name for name in names if name in before and name not in after]
+        if dropped:
+            raise SchemaMismatchError(
+                f"the incoming rows lack the column {dropped[0]!r}, the table's {role} column, which "
+                f"{options.SCHEMA_ALLOW_COLUMN_DROP.key}=true cannot drop; add the column"
+            )
 
 
 def _check_types(schema: pa.Schema) -> None:

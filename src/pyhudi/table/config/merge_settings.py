@@ -71,6 +71,13 @@ class MergeSettings:
     deletes_win: bool = False
     sequences: bool = False
 
+    @property
+    def deciding_columns(self) -> dict[str, tuple[str, ...]]:
+        """Columns that decide between versions of a record, by their role. Without them older versions would win, or
+        deleted records come back."""
+        marker = self.properties.get(DELETE_FIELD)
+        return {"ordering": self.ordering_fields, "delete marker": (marker,) if marker else ()}
+
 
 @dataclass(frozen=True, slots=True)
 class _Translation:
