@@ -19,7 +19,9 @@ from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.read.changes.change_cases import ChangeCase
 from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, ChangePlan
 from pyhudi.read.changes.json_text import json_objects
+from pyhudi.schema.column_names import file_columns, with_table_names
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.schema_evolution import conform
 
 Task = Mapping[str, Any]
 """A row of the tasks of a plan."""
@@ -82,16 +84,29 @@ class ChangeReader:
         if not changes.num_rows:
             return
         if self.mode is CdcMode.DATA_BEFORE_AFTER:
-            before, after = (json_objects(contiguous(changes[name])) for name in ("before", "after"))
+            before, after = (self._stored_images(changes[name], task["instant"]) for name in ("before", "after"))
             yield _rows(contiguous(changes["op"]), task["instant"], before, after)
             return
         keys = contiguous(changes["record_key"])
         after = self._images(task["after"], task["instant"], keys)
         if self.mode is CdcMode.DATA_BEFORE:
-            before = json_objects(contiguous(changes["before"]))
+            before = self._stored_images(changes["before"], task["instant"])
         else:
             before = self._images(task["before"], task["earlier"], keys)
         yield _rows(contiguous(changes["op"]), task["instant"], before, after)
+
+    def _stored_images(self, images: pa.ChunkedArray, instant: str) -> pa.Array:
+        """Return images of a change log as JSON; with the columns of the query, if some have other names there."""
+        stored = contiguous(images)
+        names = self.reading.names(instant)
+        if not names:
+            return json_objects(stored)
+        inside = file_columns(self.reading.schema, names)
+        batch = pa.RecordBatch.from_struct_array(stored)
+        batch = batch.select([name for name in batch.schema.names if name in inside])
+        schema = pa.schema([self.reading.schema.field(name) for name in self.images])
+        batch = conform(with_table_names(batch, inside, names), schema)
+        return json_objects(pa.StructArray.from_arrays(batch.columns, fields=list(schema), mask=stored.is_null()))
 
     def _changed_keys(self, task: Task) -> pa.Array:
         """Return the keys of all records and deletes that a commit has appended to log files."""

@@ -1,0 +1,72 @@
+"""Images of records in change data queries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.hudi_table import HudiTable
+from pyhudi.read.changes.change_plan import plan_changes
+from pyhudi.read.changes.change_reader import ChangeReader
+from pyhudi.read.query import Query
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.meta_columns import add_meta_columns
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.instant import Action
+from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.write.handles.change_log import ChangeLog
+from pyhudi.write.settings import write_settings
+from tests.tables import HandMadeTable, at
+from tests.unit.services.merge_on_read_table import FAST
+
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int32()), ("p", pa.string())])
+CHANGES = {
+    "hoodie.datasource.query.type": "incremental",
+    "hoodie.datasource.query.incremental.format": "cdc",
+    "hoodie.datasource.read.begin.instanttime": at(10),
+}
+
+
+def rows(v: int) -> list[dict[str, object]]:
+    return [{"id": "1", "v": v, "p": "a"}]
+
+
+def changed(root: Path, mode: str) -> None:
+    """A table whose second commit, at 20, updates its only record, with a change log."""
+    properties = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode}
+    table = HandMadeTable(root, schema=SCHEMA, properties=properties)
+    table.write(10, {("a", "f1"): rows(1)})
+    client = TableMetaClient.open(str(root))
+    table.active.create_requested(Action.COMMIT, at(20))
+    inflight = table.active.to_inflight(table.active.timeline.find(at(20), Action.COMMIT))
+    WriteGate(client.storage, at(20)).open()
+    settings = write_settings._change_log(client.config, Options.parse({}), to_avro(add_meta_columns(SCHEMA), "t"))
+    log = ChangeLog(client.storage, settings, SCHEMA, partition="a", file_id="f1", instant=at(20), token="0-20-0")
+    old, new = (pa.RecordBatch.from_pylist(rows(v), schema=SCHEMA) for v in (1, 2))
+    log._put("u", pa.array(["1"]), old, new if mode == "DATA_BEFORE_AFTER" else None)
+    stat = table._write_file(20, "a", "f1", rows(2), SCHEMA)
+    stat.update(numUpdateWrites=1, numInserts=0, cdcStats=list(log.close().items()))
+    metadata = CommitMetadata("UPSERT", write_stats([stat]), {"schema": to_avro(SCHEMA, "t")})
+    table.active.complete(inflight, metadata.encode(9, Action.COMMIT), at(20))
+
+
+@pytest.mark.parametrize("mode", ["DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"])
+def test_images_have_the_columns_of_the_query(tmp_path: Path, mode: str) -> None:
+    """Also those that a change log holds under an earlier name, or that it holds for a column which is gone."""
+    root = tmp_path / "t"
+    changed(root, mode)
+    columns = HudiTable.for_path(str(root), FAST).alter_schema()
+    columns.rename_column("v", "amount").add_column("v", "string").commit()
+    pinned = PinnedTable.of(TableMetaClient.open(str(root)))
+    plan = plan_changes(pinned, Query.from_options(Options.parse(CHANGES), pinned.config))
+    reader = ChangeReader.of(plan)
+    found = [row for task in plan.tasks.to_pylist() for batch in reader.read(task) for row in batch.to_pylist()]
+    (change,) = [row for row in found if row["op"] == "u"]
+    for side, amount in (("before", 1), ("after", 2)):
+        assert json.loads(change[side]) == {"id": "1", "amount": amount, "p": "a", "v": None}
