@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from inspect import isfunction
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
 from pyhudi import errors
 from pyhudi.spark.keys.key_generator import key_errors
 
@@ -19,6 +22,11 @@ if TYPE_CHECKING:
 _REFUSED = re.compile(r"\b(?:Spark)?(?:DateTime|Arithmetic|NumberFormat|Upgrade)Exception\b")
 _REASON = re.compile(r"\[[A-Z_.0-9]+\][^\n]*")
 _RAISED = re.compile(r"^pyhudi\.errors\.(?P<name>\w+): (?P<text>.*?)(?:\n\s*at |\n\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def failure(error: type[errors.HudiError], message: Column) -> Column:
+    """Return a text column whose evaluation fails with a message that `task_errors` re-raises as this exception."""
+    return F.raise_error(F.concat(F.lit(f"\npyhudi.errors.{error.__name__}: "), message, F.lit("\n\n"))).cast("string")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.errors import RecordKeyError
+from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from tests.cases import each_choice
@@ -92,6 +92,35 @@ def test_inserts_of_keys_in_other_partitions(spark: SparkSession, tmp_path: Path
         write(rows, path, options("insert", hoodie__datasource__insert__dup__policy="fail", **more))
     write(rows, path, options("insert", hoodie__datasource__write__insert__drop__duplicates=True, **more))
     assert rows_of(path) == [("a", "p", 1, "old"), ("b", "q", 2, "new")]
+
+
+@pytest.mark.parametrize(
+    ("index", "option"),
+    [
+        ("GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path"),
+        ("RECORD_INDEX", "hoodie.record.index.update.partition.path"),
+    ],
+)
+def test_records_that_move_are_not_filled(spark: SparkSession, tmp_path: Path, index: str, option: str) -> None:
+    """Columns that a partial update leaves out would be lost."""
+    path = str(tmp_path / "table")
+    more = {
+        "hoodie__index__type": index,
+        "hoodie__metadata__record__index__enable": index == "RECORD_INDEX",
+        "hoodie__datasource__write__payload__class": "org.apache.hudi.common.model.PartialUpdateAvroPayload",
+        option.replace(".", "__"): True,
+    }
+    write(frame(spark, [("a", "p", 1, "kept"), ("b", "p", 1, "kept")]), path, options("upsert", **more))
+    rows = [("a", "p", 2, None), ("c", "q", 2, "new")]
+    write(frame(spark, rows), path, options("upsert", **more))  # type: ignore[arg-type]
+    before = rows_of(path)
+    assert before == [("a", "p", 2, "kept"), ("b", "p", 1, "kept"), ("c", "q", 2, "new")]
+    moving = frame(spark, [("b", "q", 2, None)])  # type: ignore[list-item]
+    with pytest.raises(UnsupportedTableError, match=rf"'b' is in the partition 'p'.*IGNORE_DEFAULTS.*{option}=false"):
+        write(moving, path, options("upsert", **more))
+    assert rows_of(path) == before
+    write(moving, path, options("upsert", **{**more, option.replace(".", "__"): False}))
+    assert rows_of(path)[1] == ("b", "p", 2, "kept")
 
 
 def test_record_indexes_without_a_record_index(spark: SparkSession, tmp_path: Path) -> None:

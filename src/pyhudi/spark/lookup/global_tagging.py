@@ -14,12 +14,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from pyhudi.errors import SchemaMismatchError
-from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keys.deduplication import ordering_values
 from pyhudi.spark.keys.key_text import quoted, resolve
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION
 from pyhudi.spark.lookup.key_columns import KeyColumns, extra_name
+from pyhudi.spark.spark_errors import failure
 from pyhudi.write.location_columns import DELETE, ROW
 
 _PLACES, _OUT = "_pyhudi_places", "_pyhudi_out"
@@ -52,11 +53,13 @@ def relocated(
     *,
     moves: bool,
     sequences: bool,
+    refused: str = "",
 ) -> DataFrame:
     """Rows joined with the places of their keys as the rows to be written. Lazy.
 
     *own* are the columns of the rows. The result has them with partition path, delete mark and, for rows that stay in
     another partition, the fields *kept* as the place demands; and file number and row position, null for new records.
+    With *refused*, the reason, evaluation fails on a row that is no delete and whose record is in another partition.
     """
     places = F.coalesce(F.col(_PLACES), F.array())
     delete = F.coalesce(own[DELETE], F.lit(False))
@@ -94,6 +97,14 @@ def relocated(
         needed = ~here & ~beaten
     nothing = F.filter(F.array(fresh), lambda _: F.lit(False))
     inserted = F.when(needed & ~delete, F.array(fresh)).otherwise(nothing)
+    if refused:
+        elsewhere = F.filter(places, lambda p: p["partition"] != new)
+        message = F.concat(
+            *(F.lit("the record '"), own[RECORD_KEY], F.lit("' is in the partition '"), elsewhere[0]["partition"]),
+            *(F.lit("', but the incoming row belongs to '"), new, F.lit(f"', and {refused}")),
+        )
+        fails = F.when(~delete & (F.size(elsewhere) > 0), failure(UnsupportedTableError, message).isNull())
+        inserted = F.when(F.coalesce(fails, F.lit(False)), nothing).otherwise(inserted)
     exploded = found.withColumn(_OUT, F.explode(F.concat(known, inserted)))
     replaced = {PARTITION_PATH: F.col(_OUT)["partition"], DELETE: F.col(_OUT)["delete"]}
     replaced |= _with_values(schema, kept, F.col(_OUT)["kept"])

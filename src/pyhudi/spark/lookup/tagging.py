@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.enums import IndexType
+from pyhudi.config.enums import IndexType, MergeMode
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -175,13 +175,9 @@ def _tag_by_records(
     rows: DataFrame, located: BatchLocations, slices: pa.Table, lookup: KeyLookup, *, small: bool, hard_deletes: bool
 ) -> Tagged:
     """The tagged rows by the record index, without positions but for those whose record is in another partition."""
-    moves = lookup.opts.get_typed(options.RECORD_INDEX_UPDATE_PARTITION_PATH)
-    opts = lookup.opts.merged(
-        {options.INDEX_TYPE.key: IndexType.GLOBAL_SIMPLE, options.SIMPLE_UPDATE_PARTITION_PATH.key: moves}
-    )
 
     def tag_moving(moving: DataFrame, old: pa.Table) -> DataFrame:
-        lookup_by_scan = replace(lookup, opts=opts, live=True, records=None)
+        lookup_by_scan = replace(lookup, live=True, records=None)
         return tag(moving, old, lookup_by_scan, hard_deletes=hard_deletes).rows
 
     found, moved = tag_located(rows, located, slices, broadcast=small, tag_moving=tag_moving)
@@ -248,7 +244,16 @@ class _Search:
         return self._named(kept.select(*own, FILE_NO, ROW))
 
     def tag_everywhere(self, hard_deletes: bool) -> DataFrame:
-        moves = self.lookup.opts.get_typed(_MOVES.get(self.lookup.index, options.BLOOM_UPDATE_PARTITION_PATH))
+        option = _MOVES.get(self.lookup.index, options.BLOOM_UPDATE_PARTITION_PATH)
+        moves = self.lookup.opts.get_typed(option)
+        merging = self.lookup.merging
+        refused = ""
+        if moves and not hard_deletes and (merging.partial_update_mode or merging.mode is MergeMode.CUSTOM):
+            kind = f"with {merging.partial_update_mode}" if merging.partial_update_mode else "by a merger"
+            refused = (
+                f"a record that moves cannot be merged {kind} yet; set {option.key}=false to update it "
+                "where it is, or delete the records that move and insert them"
+            )
         rows = self.rows
         ordering = () if hard_deletes or not moves else self.lookup.ordering_fields
         kept = () if hard_deletes or moves else self.lookup.stored_partition_fields
@@ -260,7 +265,9 @@ class _Search:
         chosen = F.broadcast(gathered) if self.small else gathered
         found = rows.join(chosen, keys.matches(rows), "left")
         own = {name: F.col(quoted([name])) for name in rows.columns}
-        return self._named(relocated(found, own, rows.schema, ordering, kept, moves=moves, sequences=sequences))
+        return self._named(
+            relocated(found, own, rows.schema, ordering, kept, moves=moves, sequences=sequences, refused=refused)
+        )
 
     def _named(self, rows: DataFrame) -> DataFrame:
         """Replace file numbers by file group and path."""
