@@ -54,6 +54,16 @@ def test_commit_time_ordering_takes_the_last_write(spark: SparkSession, tmp_path
     assert {row[3] for row in rows_of(path) if row[0] < "k003"} == {"second"}
 
 
+def test_version_6_leaves_the_ordering_to_each_write(spark: SparkSession, tmp_path: Path) -> None:
+    path, payload = str(tmp_path / "table"), "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+    first = options("insert", hoodie__write__table__version=6)
+    del first["hoodie.datasource.write.precombine.field"]
+    write(frame(spark, batch(0, 2, 10, "first", 1)), path, first)
+    rows = [("k000", "p0", 9, "older"), ("k001", "p0", 11, "newer"), ("k001", "p0", 10, "older")]
+    write(frame(spark, rows), path, options("upsert", hoodie__datasource__write__payload__class=payload))
+    assert rows_of(path) == [("k000", "p0", 10, "first"), ("k001", "p0", 11, "newer")]
+
+
 def test_soft_deletes(spark: SparkSession, tmp_path: Path) -> None:
     path, schema = str(tmp_path / "table"), "id string, part string, ts long, v string, _hoodie_is_deleted boolean"
     rows = [

@@ -81,7 +81,10 @@ def has_plain_keys(spec: KeySpec) -> bool:
 
 def merge_settings(target: TargetSnapshot) -> MergeSettings:
     """Return how versions of a record are merged."""
-    merging = target.client.config.merging_for(target.opts.get_typed(options.PAYLOAD_CLASS))
+    opts = target.opts
+    merging = target.client.config.merging_for(
+        opts.get_typed(options.PAYLOAD_CLASS), opts.get_typed(options.ORDERING_FIELDS)
+    )
     return with_delete_marker(merging, target.opts)
 
 

@@ -295,7 +295,8 @@ def _prepare(
     else:
         config = client.config
         opts = config.validate_against(opts)
-    merging = with_delete_marker(config.merging_for(opts.get_typed(options.PAYLOAD_CLASS)), opts)
+    payload, ordering = opts.get_typed(options.PAYLOAD_CLASS), opts.get_typed(options.ORDERING_FIELDS)
+    merging = with_delete_marker(config.merging_for(payload, ordering), opts)
     placed = changes is not None and changes.placed
     changing = operation in (Operation.UPSERT, Operation.DELETE)
     stored_keys = not config.record_keys and changes is None and changing and names_records(df.columns)

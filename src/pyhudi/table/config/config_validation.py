@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.config import Option, Options, options
 from pyhudi.config.enums import MergeMode, TableType
-from pyhudi.errors import TableConfigConflictError
+from pyhudi.errors import OptionWithoutEffectWarning, TableConfigConflictError, warn
 from pyhudi.table.config.key_generator_type import KeyGenType, class_name, parse_keygen, parse_partition_fields
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, PAYLOADS
 from pyhudi.table.config.new_table_properties import TIMEBASED_PREFIX
@@ -25,6 +25,8 @@ _UNPARTITIONED = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
 
 def validated(config: TableConfig, opts: Options) -> Options:
     """Return the options with all values that the table determines.
+
+    Warns OptionWithoutEffectWarning for ordering columns that the table lacks, from version 8 on.
 
     Raises:
         TableConfigConflictError: An option contradicts the table. The message has key, both values, and the solution.
@@ -102,6 +104,12 @@ def _check_merging(config: TableConfig, opts: Options) -> None:
     ordering = opts.get_typed(options.ORDERING_FIELDS)
     if ordering and config.ordering_fields and ordering != config.ordering_fields:
         raise _conflict(opts, options.ORDERING_FIELDS, ",".join(config.ordering_fields), ",".join(ordering))
+    if ordering and not config.ordering_fields and config.version >= 8:
+        warn(
+            f"{opts.spelling(options.ORDERING_FIELDS)}={','.join(ordering)} has no effect: table {config.name!r} was "
+            "created without ordering columns, so that the latest write of a record wins",
+            OptionWithoutEffectWarning,
+        )
     merging = config.merging
     if config.version >= 8:
         if not _decided_by_payload(config, opts):

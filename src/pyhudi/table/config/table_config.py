@@ -202,10 +202,11 @@ class TableConfig:
         """Merge settings, in the terms of version 9."""
         return self.merging_for(None)
 
-    def merging_for(self, write_payload: str | None) -> MergeSettings:
-        """Return the merge settings with the payload class of a write, because copy-on-write tables of version 6 do not
-        store theirs."""
-        return merging.of_table(self.properties, self.version, self.ordering_fields, write_payload)
+    def merging_for(self, write_payload: str | None, write_ordering: tuple[str, ...] = ()) -> MergeSettings:
+        """Return the merge settings with the payload class and the ordering columns of a write, because tables of
+        version 6 need not store theirs."""
+        ordering = self.ordering_fields or (write_ordering if self.version < 8 else ())
+        return merging.of_table(self.properties, self.version, ordering, write_payload)
 
     @property
     def merge_mode(self) -> MergeMode:

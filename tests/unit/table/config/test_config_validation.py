@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import MergeMode, TableType
-from pyhudi.errors import TableConfigConflictError
+from pyhudi.errors import OptionWithoutEffectWarning, TableConfigConflictError
 from pyhudi.table.config.table_config import TableConfig
 
 W = "hoodie.datasource.write."
@@ -203,3 +203,17 @@ def test_what_is_filled_in() -> None:
     assert marker.get_typed(options.PAYLOAD_DELETE_MARKER) == "D"
     assert table("timestamp").validate_against(Options.parse({}))[options.TIMESTAMP_OUTPUT_FORMAT.key] == "yyyy/MM/dd"
     assert table("simple 6").validate_against(Options.parse({})).get_typed(options.WRITE_TABLE_VERSION) == 6
+
+
+def test_ordering_columns_of_a_write_to_a_table_without_any() -> None:
+    given = Options.parse(ORDER)
+    unordered = {"hoodie.table.name": "t", **KEY, **PART}
+    table = TableConfig.for_new_table(Options.parse(unordered))
+    with pytest.warns(OptionWithoutEffectWarning, match=r"precombine\.field=ts has no effect: .*without ordering"):
+        table.validate_against(given)
+    assert table.merging_for(None, ("ts",)) == table.merging
+    # tables of version 6 leave it to each write
+    old = TableConfig.for_new_table(Options.parse({**unordered, "hoodie.write.table.version": 6}))
+    ordering = old.validate_against(given).get_typed(options.ORDERING_FIELDS)
+    found = old.merging_for(MODEL + "DefaultHoodieRecordPayload", ordering)
+    assert (found.mode, found.ordering_fields) == (MergeMode.EVENT_TIME_ORDERING, ("ts",))
