@@ -164,7 +164,7 @@ def from_avro(text: str) -> pa.Schema:
     reader = _Reader()
     try:
         return pa.schema(reader.struct(avro, "", ""))
-    except (KeyError, TypeError, AttributeError) as e:
+    except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise SchemaError(f"the table schema is not valid Avro: {type(e).__name__}: {e}") from e
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.arrow_avro import default_value
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import LIST_ITEM, nullable_type, table_schema
 from pyhudi.schema.type_conversion import convert
@@ -171,7 +172,8 @@ def reconcile(table: pa.Schema, incoming: pa.Schema, options: EvolutionOptions |
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows with exactly the columns of ``schema``: reordered, promoted, missing ones null, others dropped.
+    """Return the rows with exactly the columns of ``schema``: reordered, promoted, others dropped. Missing ones are
+    null, or have their default if they may not be null.
 
     Works for incoming rows and for those of base files with an older schema. No cost for columns whose types match.
 
@@ -183,7 +185,8 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     for target in schema:
         index = batch.schema.get_field_index(target.name)
         if index < 0:
-            column = pa.nulls(batch.num_rows, target.type)
+            default = None if target.nullable else default_value(target)
+            column = pa.nulls(batch.num_rows, target.type) if default is None else pa.repeat(default, batch.num_rows)
         else:
             column = convert(batch.column(index), target.type, target.name)
         if not target.nullable and column.null_count:

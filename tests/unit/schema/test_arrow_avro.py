@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.errors import SchemaError
 from pyhudi.format.avro import container as avro
+from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file import parquet
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.arrow_avro import decimal_size, default_value, from_avro, record_name, to_avro
@@ -279,3 +280,16 @@ def test_a_default_of_another_type_is_named() -> None:
     field = from_avro(json.dumps({"type": "record", "name": "r", "fields": fields})).field("c")
     with pytest.raises(SchemaError, match="default \"seven\" of column 'c' is not a valid int32"):
         default_value(field)
+
+
+def test_numbers_in_the_long_form_are_a_union_of_numbers() -> None:
+    """Schema registries write {"type": "long"} for "long"."""
+    text = json.dumps({"type": "record", "name": "r", "fields": [{"name": "n", "type": [{"type": "long"}, "int"]}]})
+    assert from_avro(text).types == [pa.int64()]
+    assert record_type(text).fields[0][0] == "n"
+
+
+def test_decimals_that_arrow_has_not_are_refused() -> None:
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": 80, "scale": 2}
+    with pytest.raises(SchemaError):
+        from_avro(json.dumps({"type": "record", "name": "r", "fields": [{"name": "d", "type": kind}]}))

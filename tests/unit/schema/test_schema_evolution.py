@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyhudi.errors import SchemaError, SchemaMismatchError
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.schema_evolution import EvolutionOptions, conform, promote, reconcile
+from pyhudi.schema.table_types import DEFAULT
 from pyhudi.schema.type_conversion import convert, java_text
 
 FILE = Path(__file__).parent / "data" / "promotions-1.2.0.tsv"
@@ -262,6 +263,9 @@ def test_conform() -> None:
     strict = pa.schema([pa.field("a", pa.string(), nullable=False), pa.field("new", pa.int32(), nullable=False)])
     with pytest.raises(SchemaMismatchError, match=r"'new' of this table is not nullable.*1 of 1 rows"):
         conform(batch, strict)
+    # of a column that was added with a default, as Avro readers fill files without it
+    added = pa.schema([strict.field("a"), pa.field("new", pa.int32(), nullable=False, metadata={DEFAULT: b"7"})])
+    assert conform(batch, added).to_pylist() == [{"a": "x", "new": 7}]
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

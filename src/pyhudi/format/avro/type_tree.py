@@ -156,7 +156,7 @@ class _Builder:
         elif pa.types.is_struct(arrow):
             types = iter([field.type for field in arrow])
         else:
-            types = iter([_NUMBERS[branch] for branch in values])
+            types = iter([_NUMBERS[branch if isinstance(branch, str) else branch["type"]] for branch in values])
         return Union(
             tuple(
                 Primitive("null", pa.null()) if branch == "null" else self.build(branch, next(types), namespace)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as po
 
 from pyhudi.config.enums import InvalidText
-from pyhudi.errors import FormatError
+from pyhudi.errors import FormatError, SchemaMismatchError
 from pyhudi.format.base_file import base_file_footer, base_file_writer
 from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
 from pyhudi.format.base_file.column_bounds import BoundsRecorder
@@ -30,6 +30,8 @@ AVRO_SCHEMA_KEY = "orc.avro.schema"
 CODECS = ("uncompressed", "snappy", "zlib", "lz4", "zstd")
 STRIPE_SIZE = 64 * 1024 * 1024
 _UTC = ("UTC", "GMT", "Etc/UTC", "Z")
+_FIRST_MICROS, _LAST_MICROS = -(2**63) // 1000 + 1, (2**63 - 1) // 1000
+"""Range of 64-bit nanoseconds, in microseconds."""
 
 
 class OrcFileWriter(base_file_writer.FileWriter):
@@ -67,6 +69,7 @@ class OrcFileWriter(base_file_writer.FileWriter):
         )
 
     def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:  # noqa: ARG002 - ORC counts for itself
+        _check_times(table)
         self._writer.write(table.cast(self._stored, safe=False))
 
     def _finish(self, entries: dict[str, str]) -> None:
@@ -118,6 +121,23 @@ class _WithheldTail:
 
     def close(self) -> None:
         """Leave the file open; its owner closes it."""
+
+
+def _check_times(table: pa.Table) -> None:
+    """Refuse times that Arrow's reader of ORC cannot represent, because it reads nanoseconds.
+
+    Raises:
+        SchemaMismatchError: A column has such a time.
+    """
+    for field in table.schema:
+        if not pa.types.is_timestamp(field.type) or field.type.tz is None:
+            continue
+        ends = pc.min_max(table[field.name].cast(pa.timestamp("us", field.type.tz)).cast(pa.int64())).as_py()
+        if ends["min"] is not None and not _FIRST_MICROS <= ends["min"] <= ends["max"] <= _LAST_MICROS:
+            raise SchemaMismatchError(
+                f"column {field.name!r} has a time before 1677-09-22 or after 2262-04-11, which ORC readers of Arrow "
+                "cannot represent; use Parquet base files, or correct the time"
+            )
 
 
 def _stored_type(data_type: pa.DataType) -> pa.DataType:

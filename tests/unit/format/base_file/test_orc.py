@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyhudi.errors import FormatError
+from pyhudi.errors import FormatError, SchemaMismatchError
 from pyhudi.format.base_file import orc
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.orc_tail import with_user_metadata, writer_timezone
@@ -142,3 +142,16 @@ def test_broken_ends_name_no_zone() -> None:
                 assert writer_timezone(pa.BufferReader(data[-60 : len(data) - cut])) is None
     with pytest.raises(FormatError, match="no postscript"):
         with_user_metadata(b"", {})
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_times_that_could_not_be_read_back_are_refused(tmp_path: Path, year: int) -> None:
+    """Arrow reads times of ORC files as nanoseconds."""
+    schema = pa.schema([("t", pa.timestamp("us", "UTC"))])
+    times = [datetime.datetime(n, 1, 1, tzinfo=datetime.UTC) for n in (2024, year)]
+    rows = pa.record_batch([pa.array(times, schema.field("t").type)], schema)
+    refused = pytest.raises(SchemaMismatchError, match="column 't' has a time before")
+    with refused, orc.OrcFileWriter(tmp_path / "f.orc", schema) as writer:
+        writer.write(rows)
+    with pytest.raises(FormatError):
+        orc.read_footer(tmp_path / "f.orc")

@@ -136,7 +136,7 @@ def count_records(block: LogBlock) -> int:
         return parquet.row_count(pa.BufferReader(pa.py_buffer(block.content())))
     if block.type is BlockType.DELETE:
         return decode_deletes(block, pa.schema([])).num_rows  # type: ignore[no-any-return]
-    return decode_records(block, columns=[]).num_rows  # type: ignore[no-any-return]
+    return decode_records(block).num_rows  # type: ignore[no-any-return]
 
 
 def _avro(block: LogBlock, columns: Sequence[str] | None, invalid_text: InvalidText) -> pa.Table:
