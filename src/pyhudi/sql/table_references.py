@@ -73,7 +73,7 @@ def find_references(query: str) -> list[Reference] | None:
 def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
     from sqlglot import exp
 
-    if isinstance(node.this, exp.Func):
+    if isinstance(node.this, exp.Func) or node.find_ancestor(exp.Hint) is not None:
         return None
     parts = node.parts
     if not parts or any("start" not in part.meta for part in parts):
@@ -89,7 +89,7 @@ def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
         end,
         as_of,
         version,
-        aliased=bool(node.alias),
+        aliased=bool(node.alias or node.args.get("sample")),  # an alias would have to follow the sample
         qualified=_qualified(tree, name),
         predicate=pushed_predicate(node),
         joined=joined_keys(node),

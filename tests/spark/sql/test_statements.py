@@ -24,6 +24,7 @@ from pyhudi.errors import (
     TableExistsError,
     UnsupportedTableError,
 )
+from pyhudi.spark.sql.catalog import find_table
 from tests.cases import seldom
 from tests.unit.storage.s3_server import running_s3_server
 
@@ -543,3 +544,64 @@ def test_partitions_whose_paths_are_no_values(spark):
     spark.sql(f"INSERT INTO timed VALUES {hours}")
     spark.sql("ALTER TABLE timed DROP PARTITION (at = TIMESTAMP'2024-01-01 11:00:00')")
     assert rows(spark, "SELECT id FROM timed") == [(10,), (12,)]
+
+
+def test_names_that_spark_takes_for_secrets(spark):
+    """Spark shows no values with "url" or "token" in them, such as the location of this table."""
+    spark.sql(
+        "CREATE TABLE rides_hourly (token INT, fare INT) USING hudi "
+        "TBLPROPERTIES (primaryKey = 'token', preCombineField = 'fare')"
+    )
+    spark.sql("ALTER TABLE rides_hourly SET TBLPROPERTIES ('hoodie.clustering.plan.strategy.sort.columns' = 'token')")
+    spark.sql("SET hoodie.datasource.write.partitionpath.urlencode = false")
+    try:
+        spark.sql("INSERT INTO rides_hourly VALUES (1, 2), (2, 3)")
+        spark.sql("UPDATE rides_hourly SET fare = fare + 1 WHERE token = 1")
+        assert rows(spark, "SELECT token, fare FROM rides_hourly") == [(1, 3), (2, 3)]
+        location = Path(find_table(spark, ("rides_hourly",)).location.removeprefix("file:"))
+        assert location.is_dir()
+        spark.sql("DROP TABLE rides_hourly")
+        assert not location.exists()
+    finally:
+        spark.sql("RESET hoodie.datasource.write.partitionpath.urlencode")
+
+
+def test_queries_as_spark_reads_them(spark):
+    """Hints, samples, double quotes, columns of views by name, a database that is called as the format."""
+    spark.sql("CREATE DATABASE hudi")
+    spark.sql("CREATE TABLE hudi.rides (id INT, a STRING, b STRING) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("INSERT INTO hudi.rides VALUES (1, 'x', 'x'), (2, 'x', 'b')")
+    spark.sql("CREATE VIEW pairs AS SELECT * FROM hudi.rides")
+    spark.sql("USE hudi")
+    assert rows(spark, "SELECT /*+ BROADCAST(rides) */ count(*) FROM range(3) AS r JOIN rides ON r.id = rides.id") == [
+        (2,)
+    ]
+    assert rows(spark, "SELECT count(*) FROM rides TABLESAMPLE (100 PERCENT)") == [(2,)]
+    for key in ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers"):
+        spark.conf.set(key, "true")
+    try:
+        assert rows(spark, 'SELECT id FROM rides WHERE a = "b"') == [(1,)]
+    finally:
+        for key in ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers"):
+            spark.conf.unset(key)
+    spark.sql("SET hoodie.schema.on.read.enable = true")
+    try:
+        spark.sql("ALTER TABLE rides ALTER COLUMN b AFTER id")
+        spark.sql("ALTER TABLE rides ADD COLUMNS (c INT)")
+        assert rows(spark, "SELECT id, b FROM shop.pairs") == [(1, "x"), (2, "b")]
+    finally:
+        spark.sql("RESET hoodie.schema.on.read.enable")
+        spark.sql("USE shop")
+        spark.sql("DROP TABLE hudi.rides")
+        spark.sql("DROP DATABASE hudi CASCADE")
+
+
+def test_partitions_that_are_overwritten_in_dynamic_mode(spark):
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (3, 'c', 30, 'Bergen')")
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        spark.sql("INSERT OVERWRITE rides VALUES (2, 'b', 20, 'Oslo')")
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert rows(spark, ALL) == [(2, "b", 20, "Oslo"), (3, "c", 30, "Bergen")]

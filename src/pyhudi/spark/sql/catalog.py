@@ -7,6 +7,7 @@ that Apache Hudi itself has registered (provider hudi) are found, too.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,11 +18,22 @@ from pyspark.sql.types import StructType
 
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.sql.passthrough_statements import comment_of, fetched, spark_sql, text_literal, type_text
+from pyhudi.spark.sql.passthrough_statements import (
+    REDACTED,
+    comment_of,
+    fetched,
+    spark_sql,
+    text_literal,
+    type_text,
+)
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_properties import MARK, table_options
 
 LOCATION, MANAGED = MARK + "location", MARK + "managed"
+_ENCODED = MARK + "encoded"
+"""All properties as JSON in hexadecimal digits. Spark shows no values, and none of keys, that may be secrets or have
+addresses (``spark.redaction.regex``, ``spark.sql.redaction.options.regex``): a location that contains "url", for
+instance."""
 PATH_PROVIDERS = frozenset({"hudi", "org.apache.hudi"})
 _DETAILS = "# Detailed Table Information"
 _SESSION_CATALOG = "spark_catalog"
@@ -64,6 +76,8 @@ class CatalogView:
     query: str
     namespace: Name
     columns: tuple[str, ...]
+    query_columns: tuple[str, ...] = ()
+    """Columns of the query by name; empty: they are taken by position."""
 
 
 class _Others:
@@ -105,7 +119,7 @@ def full_name(spark: SparkSession, name: Name) -> Name:
 
 def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     """Return the Hudi table, or the view, of a name; None for anything else, and for what is not there."""
-    if len(name) == 2 and name[0].lower() in PATH_PROVIDERS:
+    if len(name) == 2 and name[0].lower() in PATH_PROVIDERS and _is_path(spark, name):
         return CatalogTable(name, name[1])
     if len(name) > 3 or (len(name) == 3 and name[0].lower() != _SESSION_CATALOG):
         return None
@@ -115,6 +129,7 @@ def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     try:
         properties = dict(fetched(spark, f"SHOW TBLPROPERTIES {text}"))
         if LOCATION in properties:
+            properties = _revealed(properties)
             given = {key: value for key, value in properties.items() if not key.startswith(MARK)}
             managed = properties.get(MANAGED) == "true"
             return CatalogTable(full_name(spark, name), properties[LOCATION], given, managed)
@@ -124,6 +139,18 @@ def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     if found is None:
         others.add(spark, text)
     return found
+
+
+def _revealed(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return properties with the values that Spark does not show."""
+    if REDACTED not in properties.values() or _ENCODED not in properties:
+        return dict(properties)
+    stored = json.loads(bytes.fromhex(properties[_ENCODED]))
+    return {key: stored.get(key, value) if value == REDACTED else value for key, value in properties.items()}
+
+
+def _encoded(properties: Mapping[str, str]) -> dict[str, str]:
+    return {_ENCODED: json.dumps(dict(properties)).encode().hex()}
 
 
 def _described(
@@ -146,7 +173,14 @@ def _described(
             break
         columns.append(head)
     place = (details.get("View Catalog and Namespace") or "").replace("`", "").split(".")
-    return CatalogView(details["View Text"], (place[-1],), tuple(columns))
+    names = tuple((details.get("View Query Output Columns") or "").removeprefix("[").removesuffix("]").split(", "))
+    by_name = len(names) == len(columns) == len({name.lower() for name in names})
+    return CatalogView(details["View Text"], (place[-1],), tuple(columns), names if by_name else ())
+
+
+def _is_path(spark: SparkSession, name: Name) -> bool:
+    """Return True if hudi.`address` is meant, and no table of a database that is called so."""
+    return "/" in name[1] or not spark.catalog.databaseExists(quoted([name[0]]))
 
 
 def find_table(spark: SparkSession, name: Name) -> CatalogTable | None:
@@ -171,8 +205,8 @@ def register(
     """
     if not replace and spark.catalog.tableExists(table.sql):
         raise TableExistsError(f"there is a table or view {table.sql} already; drop it, or take another name")
-    marks = {LOCATION: table.location, MANAGED: "true" if table.managed else "false"}
-    kept = {**table.properties, **marks}
+    kept = {**table.properties, **_marks(table)}
+    kept |= _encoded(kept)
     spark_sql(
         spark,
         " ".join(
@@ -188,6 +222,10 @@ def register(
         ),
     )
     others.forget()
+
+
+def _marks(table: CatalogTable) -> dict[str, str]:
+    return {LOCATION: table.location, MANAGED: "true" if table.managed else "false"}
 
 
 def _column(name: str, comment: str | None) -> str:
@@ -226,6 +264,9 @@ def set_properties(spark: SparkSession, table: CatalogTable, put: Mapping[str, s
     own = [key for key in (*put, *remove) if key.startswith(MARK)]
     if own:
         raise QueryError(f"the property {own[0]!r} is kept by the catalog and cannot be changed")
+    if not table.foreign:
+        left = {key: value for key, value in {**table.properties, **put}.items() if key not in remove}
+        put = {**put, **_encoded({**left, **_marks(table)})}
     if put:
         pairs = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in put.items())
         spark_sql(spark, f"ALTER {kind} {table.sql} SET TBLPROPERTIES ({pairs})")

@@ -10,6 +10,9 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from pyhudi.spark.keys.key_text import quoted
 
+REDACTED = "*********(redacted)"
+"""What Spark shows in place of values that may be secrets."""
+
 
 def spark_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:
     """Run a statement without looking at it."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.sql.passthrough_statements import fetched
+from pyhudi.spark.sql.passthrough_statements import REDACTED, fetched
 
 _PREFIX = "hoodie."
 _SPARK_PREFIX = "spark."
@@ -15,13 +15,21 @@ _SPARK_PREFIX = "spark."
 
 def session_options(spark: SparkSession) -> dict[str, str]:
     """Return the session's settings that are Apache Hudi's. ``spark.hoodie.x`` means ``hoodie.x``, which wins."""
-    settings = dict(fetched(spark, "SET"))
+    settings = _settings(spark)
     return _prefixed(settings) | {key: value for key, value in settings.items() if key.startswith(_PREFIX)}
 
 
 def prefixed_options(spark: SparkSession) -> dict[str, str]:
     """Return the session's settings ``spark.hoodie.x``, as ``hoodie.x``: those that hold for DataFrames, too."""
-    return _prefixed(dict(fetched(spark, "SET")))
+    return _prefixed(_settings(spark))
+
+
+def _settings(spark: SparkSession) -> dict[str, str]:
+    """Return the session's settings, and of Apache Hudi's also the values that SET does not show."""
+    settings = dict(fetched(spark, "SET"))
+    starts = (_PREFIX, _SPARK_PREFIX + _PREFIX)
+    hidden = [key for key, value in settings.items() if value == REDACTED and key.startswith(starts)]
+    return settings | {key: str(spark.conf.get(key)) for key in hidden}
 
 
 def _prefixed(settings: Mapping[str, str]) -> dict[str, str]:

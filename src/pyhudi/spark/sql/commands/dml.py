@@ -40,6 +40,8 @@ _WHENS = {
     ClauseKind.NOT_MATCHED_BY_SOURCE: When.NOT_MATCHED_BY_SOURCE,
 }
 
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+
 
 def write_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
     """Return the options of a write: the session's settings for the object store, the table's properties, and the
@@ -115,18 +117,22 @@ def insert_rows(
     static = {name: value for name, value in partition.items() if value is not None}
     if static:
         partition_values(spark, static, schema)
-    given |= _operation(opts, client, overwrite=overwrite, partition=partition)
+    mode = opts.get_typed(options.OVERWRITE_MODE) or str(spark.conf.get(_OVERWRITE_MODE, "static"))
+    given |= _operation(opts, client, overwrite=overwrite, partition=partition, mode=mode)
     whole = overwrite and set(static) == {field.name for field in client.config.partition_fields}
     replaced = [_path(spark, client, opts, schema, static)] if whole and static else []
     write(aligned, table.location, given, "append", partitions=replaced)
 
 
-def _operation(opts: Options, client: TableMetaClient, *, overwrite: bool, partition: PartitionSpec) -> dict[str, str]:
-    """What an insert does, as Apache Hudi decides it."""
+def _operation(
+    opts: Options, client: TableMetaClient, *, overwrite: bool, partition: PartitionSpec, mode: str
+) -> dict[str, str]:
+    """What an insert does, as Apache Hudi decides it. ``mode``: whether an overwrite without partitions replaces those
+    that rows are for (dynamic), or the table."""
     operation = options.OPERATION.key
     if not overwrite:
         return _insert_into(opts, client.config)
-    dynamic = (opts.get_typed(options.OVERWRITE_MODE) or "").upper() == "DYNAMIC"
+    dynamic = mode.upper() == "DYNAMIC" or opts.text(options.OPERATION) == "insert_overwrite"
     if not client.config.partition_fields or not (partition or dynamic):
         return {operation: "insert_overwrite_table"}
     return {operation: "insert_overwrite"}

@@ -69,6 +69,8 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
     references = find_references(query)
     if not references:
         return RewrittenQuery(query)
+    if '"' in query and _quotes_names_by_double_quotes(spark):
+        references = [replace(one, predicate=None, joined=()) for one in references]  # taken for texts there
     changes: list[tuple[Reference, str]] = []
     tables: dict[str, ViewSource] = {}
     sources: dict[int, ViewSource] = {}
@@ -103,7 +105,10 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
             place = f"{prunes} {number} {name}" if prunes else ""
             inner = prepare(spark, found.query, found.namespace, prunes=place)
             if inner.concerned:
-                frame = spark_sql(spark, inner.text).toDF(*found.columns)
+                frame = spark_sql(spark, inner.text)
+                if found.query_columns:
+                    frame = frame.select(*(quoted([name]) for name in found.query_columns))
+                frame = frame.toDF(*found.columns)
                 changes.append((reference, _show(spark, frame, f"view {name}")))
                 tables |= inner.tables
                 concerned = True
@@ -112,6 +117,11 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
     if prunes and len(reads) > 1:
         changes = [(one, _joined_view(spark, one, prunes, sources, reads) or view) for one, view in changes]
     return RewrittenQuery(replaced(query, changes, lambda part: quoted([part])), tables, concerned)
+
+
+def _quotes_names_by_double_quotes(spark: SparkSession) -> bool:
+    settings = ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers")
+    return all(str(spark.conf.get(key, "false")).lower() == "true" for key in settings)
 
 
 def _joined_view(
