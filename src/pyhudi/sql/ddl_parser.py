@@ -147,10 +147,14 @@ def parse_describe(cursor: Cursor) -> Describe | None:
     return Describe(name, extended, column) if cursor.done else None
 
 
-def parse_call(cursor: Cursor) -> Call:
-    """Parse CALL of a procedure, with values by position or by name (``name => value``)."""
+def parse_call(cursor: Cursor) -> Call | None:
+    """Parse CALL of a procedure, with values by position or by name (``name => value``); None if it is of another
+    catalog."""
     cursor.expect("CALL")
-    procedure = cursor.name()[-1].lower()
+    name = cursor.name()
+    if len(name) == 3 and name[0].lower() != "spark_catalog":
+        return None
+    procedure = name[-1].lower()
     positional: list[object] = []
     named: dict[str, object] = {}
     cursor.expect("(")

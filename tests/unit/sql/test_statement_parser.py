@@ -152,6 +152,8 @@ STATEMENTS = {
     "refresh index i on t": RefreshIndex("i", ("t",)),
     "call show_commits('db.t', limit => 3);": Call("show_commits", ("db.t",), {"limit": 3}),
     "CALL system.x(a => true, b => null, c => -1.5)": Call("x", (), {"a": True, "b": None, "c": -1.5}),
+    "CALL spark_catalog.system.x(1)": Call("x", (1,)),
+    "CALL iceberg.system.x(older_than => TIMESTAMP '2024-01-01')": None,
     "explain extended select 1": SelectStatement("select 1", "explain extended"),
     "set a.b=1": None,
     "use db": None,
