@@ -605,3 +605,22 @@ def test_partitions_that_are_overwritten_in_dynamic_mode(spark):
     finally:
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
     assert rows(spark, ALL) == [(2, "b", 20, "Oslo"), (3, "c", 30, "Bergen")]
+
+
+def test_temporary_views_show_the_latest_commit(spark):
+    """Also those over permanent views and table functions, and global ones."""
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
+    spark.sql("CREATE VIEW fares AS SELECT id, fare FROM rides")
+    views = {
+        "over_a_view": "CREATE TEMP VIEW over_a_view AS SELECT * FROM fares",
+        "over_a_function": "CREATE TEMP VIEW over_a_function AS "
+        "SELECT * FROM hudi_table_changes('rides', 'latest_state', 'earliest')",
+        "global_temp.over_a_table": "CREATE GLOBAL TEMP VIEW over_a_table AS SELECT * FROM rides",
+    }
+    for statement in views.values():
+        spark.sql(statement)
+    spark.sql("INSERT INTO rides VALUES (2, 'b', 20, 'Bergen')")
+    for name in views:
+        assert rows(spark, f"SELECT id FROM {name}") == [(1,), (2,)], name
+    spark.catalog.dropGlobalTempView("over_a_table")

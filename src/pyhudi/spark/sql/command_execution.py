@@ -15,7 +15,7 @@ from pyhudi.spark.sql.catalog import CatalogTable, find_table, others
 from pyhudi.spark.sql.commands import alter_columns, ddl, dml, index_ddl, show
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
-from pyhudi.spark.sql.queries.query_rewriting import forget_view, prepare, remember_view
+from pyhudi.spark.sql.queries.query_rewriting import forget_view, global_name, prepare, remember_view
 from pyhudi.sql import statements as s
 from pyhudi.sql.statement_parser import parse
 
@@ -112,13 +112,16 @@ def _not_ours(spark: SparkSession, statement: Any, args: Any, through: Callable[
 def _create_view(spark: SparkSession, statement: s.CreateView, through: Callable[[], DataFrame]) -> DataFrame:
     if not statement.temporary:
         return through()  # its query is looked at whenever it is used
+    name = statement.name[-1:]
+    if "GLOBAL" in statement.head.upper().split():
+        name = global_name(spark, name[0])
     prepared = prepare(spark, statement.query)
     if not prepared.concerned:
         found = through()
-        forget_view(spark, statement.name[-1])
+        forget_view(spark, name)
         return found
     found = spark_sql(spark, f"{statement.head} {prepared.text}")
-    remember_view(spark, statement.name[-1], prepared)
+    remember_view(spark, name, prepared)
     return found
 
 

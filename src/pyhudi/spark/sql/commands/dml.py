@@ -290,7 +290,7 @@ class _Subqueries:
     def shown(self, expression: str) -> str:
         """Return an expression with the Hudi tables of its subqueries by names that Spark knows."""
         prepared = prepare(self._spark, _WHERE + expression)
-        self.read_the_table |= any(_place(one.location) == self._location for one in prepared.tables.values())
+        self.read_the_table |= any(_place(location) == self._location for location in prepared.locations)
         return prepared.text[len(_WHERE) :]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
@@ -42,18 +43,47 @@ class ViewSource:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionSource:
+    """A table function that a view shows: its name, and the values that it is called with."""
+
+    function: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySource:
+    """A query that a view shows, as Spark can run it: that of a permanent view.
+
+    Args:
+        text: The query.
+        view: The permanent view.
+    """
+
+    text: str
+    view: CatalogView
+
+
+Source: TypeAlias = ViewSource | FunctionSource | QuerySource
+
+
+@dataclass(frozen=True, slots=True)
 class RewrittenQuery:
     """A query that Spark can run.
 
     Args:
         text: The query with the names of views.
-        tables: What these views show, by name of the view.
+        sources: What these views show, by name of the view; those that others depend on come first.
         concerned: Whether it reads a Hudi table at all.
     """
 
     text: str
-    tables: Mapping[str, ViewSource] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
     concerned: bool = False
+
+    @property
+    def locations(self) -> frozenset[str]:
+        """Locations of the tables that the query reads."""
+        return frozenset(one.location for one in self.sources.values() if isinstance(one, ViewSource))
 
 
 def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, prunes: str = "") -> RewrittenQuery:
@@ -72,21 +102,23 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
     if '"' in query and _quotes_names_by_double_quotes(spark):
         references = [replace(one, predicate=None, joined=()) for one in references]  # taken for texts there
     changes: list[tuple[Reference, str]] = []
-    tables: dict[str, ViewSource] = {}
+    shown: dict[str, Source] = {}
     sources: dict[int, ViewSource] = {}
     reads: dict[int, TableRead] = {}
     concerned = False
     for number, reference in enumerate(references):
         if reference.arguments is not None:
-            frame = run_table_function(spark, reference.name[0], reference.arguments)
-            changes.append((reference, _show(spark, frame, repr((reference.name, reference.arguments)))))
+            view = _view_name(spark, repr((reference.name, reference.arguments)))
+            shown[view] = FunctionSource(reference.name[0], reference.arguments)
+            _refresh(spark, view, shown[view])
+            changes.append((reference, _global(spark, view)))
             concerned = True
             continue
         known = _known_view(spark, reference.name) if namespace is None else None
         if known is not None:
-            for view, shown in known.items():
-                _refresh(spark, view, shown)
-            tables |= known
+            for view, one in known.items():
+                _refresh(spark, view, one)
+            shown |= known
             concerned = True
             continue
         name = reference.name if namespace is None or len(reference.name) > 1 else (*namespace, *reference.name)
@@ -98,25 +130,23 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
             place = f" {prunes} {number}" if source.predicate is not None else ""
             view = _view_name(spark, f"{found.location} {given}{place}")
             reads[reference.start] = TableRead(_refresh(spark, view, source), reference.predicate)
-            tables[view] = sources[reference.start] = source
+            shown[view] = sources[reference.start] = source
             changes.append((reference, _global(spark, view)))
             concerned = True
         elif isinstance(found, CatalogView):
             place = f"{prunes} {number} {name}" if prunes else ""
             inner = prepare(spark, found.query, found.namespace, prunes=place)
             if inner.concerned:
-                frame = spark_sql(spark, inner.text)
-                if found.query_columns:
-                    frame = frame.select(*(quoted([name]) for name in found.query_columns))
-                frame = frame.toDF(*found.columns)
-                changes.append((reference, _show(spark, frame, f"view {name}")))
-                tables |= inner.tables
+                view = _view_name(spark, f"view {name}")
+                shown |= {**inner.sources, view: QuerySource(inner.text, found)}
+                _refresh(spark, view, shown[view])
+                changes.append((reference, _global(spark, view)))
                 concerned = True
         elif name != reference.name and reference.as_of is None and reference.version is None:
             changes.append((reference, quoted(name)))
     if prunes and len(reads) > 1:
         changes = [(one, _joined_view(spark, one, prunes, sources, reads) or view) for one, view in changes]
-    return RewrittenQuery(replaced(query, changes, lambda part: quoted([part])), tables, concerned)
+    return RewrittenQuery(replaced(query, changes, lambda part: quoted([part])), shown, concerned)
 
 
 def _quotes_names_by_double_quotes(spark: SparkSession) -> bool:
@@ -145,14 +175,23 @@ def _joined_view(
     return _global(spark, view)
 
 
-def remember_view(spark: SparkSession, name: str, prepared: RewrittenQuery) -> None:
+def remember_view(spark: SparkSession, name: Name, prepared: RewrittenQuery) -> None:
     """Note on which tables a temporary view of the session depends, to show them as they are whenever it is used."""
-    _views(spark)[name.lower()] = dict(prepared.tables)
+    _views(spark)[_folded(name)] = dict(prepared.sources)
 
 
-def forget_view(spark: SparkSession, name: str) -> None:
+def forget_view(spark: SparkSession, name: Name) -> None:
     """A temporary view of that name is another one now."""
-    _views(spark).pop(name.lower(), None)
+    _views(spark).pop(_folded(name), None)
+
+
+def global_name(spark: SparkSession, name: str) -> Name:
+    """Return the full name of a global temporary view."""
+    return (spark.conf.get("spark.sql.globalTempDatabase", "global_temp") or "global_temp", name)
+
+
+def _folded(name: Name) -> Name:
+    return tuple(part.lower() for part in name)
 
 
 def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:
@@ -165,13 +204,13 @@ def _read_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
     return {**table.options, **session_options(spark)} if table.properties else session_options(spark)
 
 
-def _views(spark: SparkSession) -> dict[str, dict[str, ViewSource]]:
+def _views(spark: SparkSession) -> dict[Name, dict[str, Source]]:
     return spark.__dict__.setdefault(_VIEWS, {})  # type: ignore[no-any-return]
 
 
-def _known_view(spark: SparkSession, name: Name) -> dict[str, ViewSource] | None:
-    """The tables of a temporary view that `remember_view` has noted, if it is there still."""
-    known = _views(spark).get(name[0].lower()) if len(name) == 1 else None
+def _known_view(spark: SparkSession, name: Name) -> dict[str, Source] | None:
+    """What a temporary view that `remember_view` has noted depends on, if it is there still."""
+    known = _views(spark).get(_folded(name))
     if known is None:
         return None
     try:
@@ -179,7 +218,7 @@ def _known_view(spark: SparkSession, name: Name) -> dict[str, ViewSource] | None
             return known
     except AnalysisException:  # it was dropped
         pass
-    forget_view(spark, name[0])
+    forget_view(spark, name)
     return None
 
 
@@ -206,11 +245,21 @@ def _view_name(spark: SparkSession, what: str) -> str:
     return "_pyhudi_" + hashlib.sha1(f"{_session_id(spark)} {what}".encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-def _refresh(spark: SparkSession, view: str, source: ViewSource) -> DataFrame:
-    """Have a view show a table as it is now; returns the rows."""
-    given = dict(source.given)
-    rows = load_table(spark, source.location, given, predicate=source.predicate)
-    _ordered(rows, source.location, given).createOrReplaceGlobalTempView(view)
+def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
+    """Have a view show a source as it is now; returns the rows."""
+    match source:
+        case ViewSource(location, given, predicate):
+            rows = load_table(spark, location, dict(given), predicate=predicate)
+            _ordered(rows, location, dict(given)).createOrReplaceGlobalTempView(view)
+            return rows
+        case FunctionSource(function, arguments):
+            rows = run_table_function(spark, function, arguments)
+        case QuerySource(text, stored):
+            rows = spark_sql(spark, text)
+            if stored.query_columns:
+                rows = rows.select(*(quoted([name]) for name in stored.query_columns))
+            rows = rows.toDF(*stored.columns)
+    rows.createOrReplaceGlobalTempView(view)
     return rows
 
 
@@ -222,12 +271,5 @@ def _ordered(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFr
     return rows if names == rows.columns else rows.select(*(quoted([name]) for name in names))
 
 
-def _show(spark: SparkSession, frame: DataFrame, what: str) -> str:
-    view = _view_name(spark, what)
-    frame.createOrReplaceGlobalTempView(view)
-    return _global(spark, view)
-
-
 def _global(spark: SparkSession, view: str) -> str:
-    database = spark.conf.get("spark.sql.globalTempDatabase", "global_temp") or "global_temp"
-    return quoted([database, view])
+    return quoted(global_name(spark, view))
