@@ -93,7 +93,9 @@ def test_the_life_of_a_table(spark, kind):
     assert rows(spark, f"SELECT max(o.id) FROM rides VERSION AS OF {instants[-2]} o JOIN rides r USING (id)") == [(4,)]
     # overwriting
     spark.sql("INSERT OVERWRITE rides PARTITION (city = 'Oslo') SELECT 11, 'o', 1")
+    spark.sql("SET hoodie.datasource.overwrite.mode = dynamic")
     spark.sql("INSERT OVERWRITE TABLE rides PARTITION (city) SELECT 12, 'm', 1, 'Moss'")
+    spark.sql("RESET hoodie.datasource.overwrite.mode")
     assert rows(spark, ALL) == [(9, "new", 90, "Bodø"), (11, "o", 1, "Oslo"), (12, "m", 1, "Moss")]
     assert rows(spark, "SHOW PARTITIONS rides")[-1] == ("city=Oslo",)
     spark.sql("ALTER TABLE rides DROP PARTITION (city = 'Oslo')")
@@ -596,15 +598,25 @@ def test_queries_as_spark_reads_them(spark):
         spark.sql("DROP DATABASE hudi CASCADE")
 
 
-def test_partitions_that_are_overwritten_in_dynamic_mode(spark):
-    spark.sql(RIDES.format("cow"))
-    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (3, 'c', 30, 'Bergen')")
+def test_partitions_that_are_overwritten(spark):
+    """In static mode those that match the values of the statement, in dynamic mode those that rows are for."""
+    spark.sql(
+        "CREATE TABLE rides (id INT, city STRING, day STRING) USING hudi TBLPROPERTIES (primaryKey = 'id') "
+        "PARTITIONED BY (city, day)"
+    )
+    everything = "SELECT id, city, day FROM rides"
+    spark.sql("INSERT INTO rides VALUES (1, 'Oslo', '1'), (2, 'Oslo', '2'), (3, 'Bergen', '1')")
+    spark.sql("INSERT OVERWRITE rides PARTITION (city = 'Oslo', day) SELECT 4, '1'")
+    assert rows(spark, everything) == [(3, "Bergen", "1"), (4, "Oslo", "1")]
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     try:
-        spark.sql("INSERT OVERWRITE rides VALUES (2, 'b', 20, 'Oslo')")
+        spark.sql("INSERT OVERWRITE rides VALUES (5, 'Bergen', '7'), (6, 'Bergen', '1')")
+        spark.sql("INSERT OVERWRITE rides PARTITION (city = 'Oslo', day) SELECT 7, '2'")
     finally:
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
-    assert rows(spark, ALL) == [(2, "b", 20, "Oslo"), (3, "c", 30, "Bergen")]
+    assert rows(spark, everything) == [(4, "Oslo", "1"), (5, "Bergen", "7"), (6, "Bergen", "1"), (7, "Oslo", "2")]
+    spark.sql("INSERT OVERWRITE rides PARTITION (city, day) SELECT 8, 'Moss', '1'")
+    assert rows(spark, everything) == [(8, "Moss", "1")]
 
 
 def test_temporary_views_show_the_latest_commit(spark):

@@ -21,7 +21,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.commands.static_partitions import cast_text, partition_values
+from pyhudi.spark.sql.commands.static_partitions import cast_text, matching_partitions, partition_values
 from pyhudi.spark.sql.passthrough_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import prepare
 from pyhudi.spark.sql.session_config import session_options
@@ -117,25 +117,29 @@ def insert_rows(
     static = {name: value for name, value in partition.items() if value is not None}
     if static:
         partition_values(spark, static, schema)
-    mode = opts.get_typed(options.OVERWRITE_MODE) or str(spark.conf.get(_OVERWRITE_MODE, "static"))
-    given |= _operation(opts, client, overwrite=overwrite, partition=partition, mode=mode)
-    whole = overwrite and set(static) == {field.name for field in client.config.partition_fields}
-    replaced = [_path(spark, client, opts, schema, static)] if whole and static else []
-    write(aligned, table.location, given, "append", partitions=replaced)
-
-
-def _operation(
-    opts: Options, client: TableMetaClient, *, overwrite: bool, partition: PartitionSpec, mode: str
-) -> dict[str, str]:
-    """What an insert does, as Apache Hudi decides it. ``mode``: whether an overwrite without partitions replaces those
-    that rows are for (dynamic), or the table."""
-    operation = options.OPERATION.key
     if not overwrite:
-        return _insert_into(opts, client.config)
-    dynamic = mode.upper() == "DYNAMIC" or opts.text(options.OPERATION) == "insert_overwrite"
-    if not client.config.partition_fields or not (partition or dynamic):
-        return {operation: "insert_overwrite_table"}
-    return {operation: "insert_overwrite"}
+        write(aligned, table.location, given | _insert_into(opts, client.config), "append")
+        return
+    operation = _overwrite(spark, opts, client.config, static)
+    replaced: list[str] = []
+    if static and set(static) == {field.name for field in client.config.partition_fields}:
+        replaced = [_path(spark, client, opts, schema, static)]
+    elif static and not _is_dynamic(spark, opts):
+        replaced = matching_partitions(spark, table, static)
+    write(aligned, table.location, {**given, options.OPERATION.key: operation}, "append", partitions=replaced)
+
+
+def _overwrite(spark: SparkSession, opts: Options, config: TableConfig, static: PartitionSpec) -> str:
+    """Return the operation of INSERT OVERWRITE, as Apache Hudi decides it: the partitions that match the static values
+    are replaced, without such values the whole table, or in dynamic mode the partitions that rows are for."""
+    if config.partition_fields and (static or _is_dynamic(spark, opts)):
+        return "insert_overwrite"
+    return "insert_overwrite_table"
+
+
+def _is_dynamic(spark: SparkSession, opts: Options) -> bool:
+    mode = opts.get_typed(options.OVERWRITE_MODE) or str(spark.conf.get(_OVERWRITE_MODE, "static"))
+    return mode.upper() == "DYNAMIC" or opts.text(options.OPERATION) == "insert_overwrite"
 
 
 def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
