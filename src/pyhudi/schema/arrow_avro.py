@@ -82,10 +82,12 @@ def _field(field: pa.Field, namespace: str) -> dict[str, Any]:
         avro["doc"] = metadata[COMMENT].decode()
     elif is_meta_column(field.name):
         avro["doc"] = ""
-    if isinstance(avro["type"], list):
-        avro["default"] = None
-    elif DEFAULT in metadata:
+    if DEFAULT in metadata:
         avro["default"] = json.loads(metadata[DEFAULT])
+        if isinstance(avro["type"], list):
+            avro["type"].reverse()  # a default is a value of the first branch
+    elif isinstance(avro["type"], list):
+        avro["default"] = None
     return avro
 
 

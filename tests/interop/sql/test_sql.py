@@ -43,7 +43,10 @@ KEYED = [
 MERGED_AWAY = (
     "MERGE INTO {t} t USING (SELECT 8 id, 'x' name, 21L ts, 'Bergen' city) s ON t.id = s.id WHEN MATCHED THEN DELETE"
 )
-LAST = ["INSERT OVERWRITE {t} SELECT 9, 'z', 30L, 'Bodo'"]
+LAST = [
+    "INSERT OVERWRITE {t} PARTITION (city) SELECT 40, 'y', 30L, 'Oslo'",
+    "INSERT OVERWRITE {t} SELECT 9, 'z', 30L, 'Bodo'",
+]
 ROWS = "SELECT id, name, ts, city FROM {t}"
 COMPARED = [
     "hoodie.table.name",

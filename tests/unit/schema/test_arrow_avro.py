@@ -21,7 +21,7 @@ from pyhudi.format.base_file import parquet
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.arrow_avro import decimal_size, default_value, from_avro, record_name, to_avro
 from pyhudi.schema.spark_json import from_spark_json, to_spark_json
-from pyhudi.schema.table_types import as_nullable, table_schema
+from pyhudi.schema.table_types import DEFAULT, as_nullable, table_schema
 from tests.unit.format import golden
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "data" / "schemas-1.2.0.jsonl").open(encoding="utf-8")]
@@ -293,3 +293,24 @@ def test_decimals_that_arrow_has_not_are_refused() -> None:
     kind = {"type": "bytes", "logicalType": "decimal", "precision": 80, "scale": 2}
     with pytest.raises(SchemaError):
         from_avro(json.dumps({"type": "record", "name": "r", "fields": [{"name": "d", "type": kind}]}))
+
+
+def test_defaults_of_nullable_columns_are_kept() -> None:
+    """Partial updates go by them: a commit must not change what a missing value is."""
+    fields = [
+        {"name": "id", "type": "string"},
+        {"name": "y", "type": ["string", "null"], "default": "u"},
+        {
+            "name": "s",
+            "type": {"type": "record", "name": "s", "fields": [{"name": "n", "type": ["int", "null"], "default": 7}]},
+        },
+    ]
+    schema = from_avro(json.dumps({"type": "record", "name": "r", "fields": fields}))
+    again = from_avro(to_avro(schema, "t"))
+    assert again.equals(schema, check_metadata=True)
+    assert default_value(again.field("y")).as_py() == "u"
+    rules = MergeRules(partial=PartialUpdateMode.IGNORE_DEFAULTS)
+    assert rules.given(pa.array(["u", "v", None]), again.field("y")).tolist() == [False, True, True]
+    # a column that may be null since rows came in which it is
+    widened = pa.schema([pa.field("x", pa.int32(), nullable=True, metadata={DEFAULT: b"7"})])
+    assert json.loads(to_avro(widened, "t"))["fields"] == [{"name": "x", "type": ["int", "null"], "default": 7}]
