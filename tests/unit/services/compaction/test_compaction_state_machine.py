@@ -191,7 +191,7 @@ class Life(RuleBasedStateMachine):
         client, opts = self.mor.client, Options.parse(self.mor.options)
         self.undo = None
         self.mor.table.services.schedule_log_compaction()
-        run_pending(client, opts, run_in_threads, is_log=True)
+        run_pending(client, opts, run_in_threads, action=Action.LOG_COMPACTION)
 
     @rule(retained=st.integers(1, 3))
     def clean_and_archive(self, retained: int) -> None:
