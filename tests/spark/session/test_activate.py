@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 import pyhudi
+import pyhudi.spark
 from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, QueryError, UnknownOptionWarning
 from pyhudi.spark.activate_sql import can_parse
 from tests.tables import HandMadeTable, at
@@ -30,6 +34,9 @@ def table(tmp_path) -> HandMadeTable:
 @pytest.fixture
 def written(monkeypatch) -> list[tuple]:
     """What the writer is called with, instead of writing."""
+    # modules that are imported while the writer is replaced would keep the replacement
+    for module in pkgutil.walk_packages(pyhudi.spark.__path__, "pyhudi.spark."):
+        importlib.import_module(module.name)
     calls: list[tuple] = []
     monkeypatch.setattr(
         "pyhudi.spark.write.dataframe_writer.write",
