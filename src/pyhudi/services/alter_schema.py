@@ -19,7 +19,6 @@ from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
 from pyhudi.schema.arrow_avro import from_avro, to_avro
 from pyhudi.schema.internal_schema import InternalSchema, with_version
 from pyhudi.schema.meta_columns import add_meta_columns
-from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -123,12 +122,10 @@ def _state(client: TableMetaClient, active: ActiveTimeline) -> tuple[str | None,
 
 def _check_kept_columns(config: TableConfig, opts: Options, before: InternalSchema, after: InternalSchema) -> None:
     """Refuse to drop, rename or change columns that are part of keys or partition paths, or by which records merge."""
-    merging = with_delete_marker(config.merging, opts).deciding_columns
     roles = {
         "record key": config.record_keys,
         "partition path": tuple(field.name for field in config.partition_fields),
-        **merging,
-        "ordering": (*config.ordering_fields, *merging["ordering"]),
+        **config.deciding_columns(opts),
     }
     for role, names in roles.items():
         for name in names:

@@ -28,7 +28,7 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_history
-from pyhudi.timeline.commit_metadata import decode_commit
+from pyhudi.timeline.commit_metadata import REWRITING_OPERATIONS, decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
 
 SERVICE = "restore"
-_REWRITES = ("COMPACT", "LOG_COMPACT", "CLUSTER")
-"""Operations that do not change rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
     writes = active.timeline.writes()
     pending = [i for i in reversed(writes.pending().instants) if i.requested > to]
     done = [i for i in reversed(writes.completed().by_completion()) if i.order_time > wanted.order_time]
-    done = [i for i in done if i.requested > to or active.commit_metadata(i).operation not in _REWRITES]
+    done = [i for i in done if i.requested > to or active.commit_metadata(i).operation not in REWRITING_OPERATIONS]
     for target in (*pending, *done):
         refuse_savepoint(active, target)
     return RestorePlan(to, tuple((i.requested, i.action) for i in (*pending, *done)))
@@ -127,7 +125,9 @@ def _archived_rewrites(active: ActiveTimeline, instants: list[str]) -> set[str]:
     history = history.filter(pc.is_in(history["requested"], value_set=pa.array(instants)))
     contents = dict(zip(history["requested"].to_pylist(), history["metadata"].to_pylist(), strict=True))
     return {
-        instant for instant, content in contents.items() if content and decode_commit(content).operation in _REWRITES
+        instant
+        for instant, content in contents.items()
+        if content and decode_commit(content).operation in REWRITING_OPERATIONS
     }
 
 

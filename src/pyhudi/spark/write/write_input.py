@@ -28,7 +28,6 @@ from pyhudi.schema.table_types import as_nullable, table_schema, table_type
 from pyhudi.spark.keys.key_generator import key_failure
 from pyhudi.spark.keys.key_text import quoted, resolve, value_text
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.location_columns import HELPER_COLUMNS
 from pyhudi.write.write_operations import DELETING
@@ -147,8 +146,7 @@ def _converted(parts: list[str], mine: DataType, wide: DataType) -> Column:
 def _keep_deciding_columns(now: pa.Schema, then: pa.Schema, config: TableConfig, opts: Options) -> None:
     """Reject dropping a column by which versions of a record are merged."""
     before, after = ({path for path, _ in _leaves(pa.struct(list(schema)), inner=True)} for schema in (now, then))
-    deciding = with_delete_marker(config.merging, opts).deciding_columns
-    for role, names in {**deciding, "ordering": (*config.ordering_fields, *deciding["ordering"])}.items():
+    for role, names in config.deciding_columns(opts).items():
         dropped = [name for name in names if name in before and name not in after]
         if dropped:
             raise SchemaMismatchError(

@@ -208,6 +208,12 @@ class TableConfig:
         ordering = self.ordering_fields or (write_ordering if self.version < 8 else ())
         return merging.of_table(self.properties, self.version, ordering, write_payload)
 
+    def deciding_columns(self, opts: Options) -> dict[str, tuple[str, ...]]:
+        """Return the columns that decide between versions of a record, by their role; the delete marker may be that of
+        a write's options."""
+        columns = merging.with_delete_marker(self.merging, opts).deciding_columns
+        return {**columns, "ordering": (*self.ordering_fields, *columns["ordering"])}
+
     @property
     def merge_mode(self) -> MergeMode:
         return self.merging.mode

@@ -170,7 +170,7 @@ def _in_folders(
         )
     if not can_be_mounted(root, list(values)):
         return []
-    usable = pc.and_(_free(partitions), _can_be_told(values))
+    usable = pc.and_(_free(partitions), _can_be_folder_names(values))
     levels = tuple(level(name, each.filter(usable)) for name, each in values.items())
     return _some(PartitionColumns(partitions.filter(usable), mounted(root), from_path, levels, numbered))
 
@@ -195,13 +195,13 @@ def _decodable(partitions: pa.Array, fields: list[str], *, encoded: bool) -> pa.
 def _has_scales(partitions: pa.Array, values: dict[str, pa.Array], fields: list[str]) -> pa.BooleanArray:
     """Return a mask of the Hive-style folders whose decimal numbers have as many digits as their type: Spark reads 0.15
     as 1.5 where the type has two digits after the point."""
-    from_path = pa.repeat(pa.scalar(True), len(partitions))
+    fits = pa.repeat(pa.scalar(True), len(partitions))
     for i, name in enumerate(fields):
         if pa.types.is_decimal(values[name].type):
             typed = pc.binary_join_element_wise(name, pc.cast(values[name], pa.string()), "=")
             at = pc.list_element(pc.split_pattern(partitions, "/"), i)
-            from_path = pc.and_(from_path, pc.fill_null(pc.equal(at, typed), True))
-    return from_path
+            fits = pc.and_(fits, pc.fill_null(pc.equal(at, typed), True))
+    return fits
 
 
 def _free(partitions: pa.Array) -> pa.BooleanArray:
@@ -209,11 +209,11 @@ def _free(partitions: pa.Array) -> pa.BooleanArray:
     return pc.invert(pc.match_substring_regex(partitions, f"[=:{_LINE_ENDS}]"))
 
 
-def _can_be_told(values: dict[str, pa.Array]) -> pa.BooleanArray:
+def _can_be_folder_names(values: dict[str, pa.Array]) -> pa.BooleanArray:
     """Return a mask of the values that folder names can represent: no floating-point numbers, no empty texts."""
     columns = list(values.values())
-    from_path = pa.repeat(pa.scalar(not any(pa.types.is_floating(column.type) for column in columns)), len(columns[0]))
+    fits = pa.repeat(pa.scalar(not any(pa.types.is_floating(column.type) for column in columns)), len(columns[0]))
     for column in columns:
         if pa.types.is_string(column.type):
-            from_path = pc.and_not(from_path, pc.fill_null(pc.equal(column, ""), False))
-    return from_path
+            fits = pc.and_not(fits, pc.fill_null(pc.equal(column, ""), False))
+    return fits
