@@ -27,6 +27,7 @@ from pyhudi.schema.internal_schema import (
     primitive_text,
     primitive_to_arrow,
 )
+from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import nullable_type, table_type
 
@@ -232,9 +233,9 @@ def _joined(parent: str, name: str) -> str:
 
 
 def _refuse_taken(fields: tuple[Field, ...], name: str, parent: str) -> None:
-    taken = next((field.name for field in fields if field.name.casefold() == name.casefold()), None)
-    if taken is not None:
-        raise SchemaMismatchError(f"column {_joined(parent, taken)!r} exists; choose another name")
+    taken = matches_ignoring_case(name, [field.name for field in fields])
+    if taken:
+        raise SchemaMismatchError(f"column {_joined(parent, taken[0])!r} exists; choose another name")
 
 
 def _find(fields: tuple[Field, ...], name: str, parent: str) -> Field:

@@ -73,9 +73,9 @@ class _Merge:
     def _check_case(
         self, table: list[pa.Field], by_name: dict[str, pa.Field], added: list[pa.Field], path: str
     ) -> None:
-        folded = {old.name.casefold(): old.name for old in table}
+        folded = {old.name.lower(): old.name for old in table}
         for new in added:
-            old = folded.get(new.name.casefold())
+            old = folded.get(new.name.lower())
             if old is not None:
                 twice = " and exists as well" if old in by_name else ""
                 self.problems.append(

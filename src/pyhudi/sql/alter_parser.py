@@ -130,6 +130,6 @@ def _change_column(cursor: Cursor) -> tuple[ColumnChange, ...]:
     if cursor.take("AFTER"):
         place = ChangeColumn(path, after=cursor.identifier())
     changes: list[ColumnChange] = [change] if place is None else [change, place]
-    if to.casefold() != path[-1].casefold():
+    if to.lower() != path[-1].lower():
         changes.append(RenameColumn(path, to))
     return tuple(changes)

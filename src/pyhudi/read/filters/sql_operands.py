@@ -14,6 +14,7 @@ from pyhudi.errors import ConfigError, QueryError
 from pyhudi.metadata.indexes.expression_index_definition import FUNCTIONS, Expression
 from pyhudi.read.filters.sql_tokenizer import Kind, Token
 from pyhudi.read.filters.terms import literal
+from pyhudi.schema.name_resolution import matches_ignoring_case
 
 _MOST_EXACT = 1 << 53
 
@@ -84,7 +85,7 @@ def _literal(taken: list[Token]) -> Literal | None:
 
 
 def _column(taken: list[Token], schema: pa.Schema) -> Column | None:
-    """Return the column of a dotted name, whose parts are matched exactly or else ignoring case."""
+    """Return the column of a dotted name in any case; None if a part may be either of two columns."""
     parts, dots = taken[::2], taken[1::2]
     if any(part.kind not in (Kind.WORD, Kind.NAME) for part in parts) or any(dot.text != "." for dot in dots):
         return None
@@ -95,8 +96,7 @@ def _column(taken: list[Token], schema: pa.Schema) -> Column | None:
     for part in parts:
         if not isinstance(inside, pa.Schema) and not pa.types.is_struct(inside):
             return None
-        known = [field.name for field in inside]
-        mine = [name for name in known if name.lower() == part.text.lower()]
+        mine = matches_ignoring_case(part.text, [field.name for field in inside])
         if len(mine) != 1 or "." in mine[0]:
             return None
         names.append(mine[0])

@@ -7,26 +7,19 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import QueryError
+from pyhudi.schema.name_resolution import resolve_path
 
 
 def resolve_column(column: str, schema: pa.Schema) -> list[str]:
-    """Return the path of a column: its name, or the steps of a dotted path.
+    """Return the path of a column: its name, or the steps of a dotted path, in the case of the schema.
 
     Raises:
         QueryError: The schema has no such column.
     """
-    if column in schema.names:
-        return [column]
-    steps = column.split(".")
-    kind: Any = schema
-    for step in steps:
-        names = (
-            kind.names if isinstance(kind, pa.Schema) else [f.name for f in kind] if pa.types.is_struct(kind) else []
-        )
-        if step not in names:
-            raise QueryError(f"no column {column!r}; the table has {', '.join(schema.names)}")
-        kind = kind.field(step).type
-    return steps
+    path = resolve_path(column, schema, case_sensitive=True)
+    if path is None:
+        raise QueryError(f"no column {column!r}; the table has {', '.join(schema.names)}")
+    return path
 
 
 def type_of(path: list[str], schema: pa.Schema) -> pa.DataType:

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import LayoutStrategy
 from pyhudi.errors import ConfigError
+from pyhudi.read.schema.column_paths import type_of
+from pyhudi.schema.name_resolution import resolve_path
 from pyhudi.services.clustering.space_filling_curves import bits_per_column, bounds, places
 
 _PIECE_ROWS = 131_072
@@ -97,40 +99,24 @@ class RowOrder:
 
 
 def _resolved(schema: pa.Schema, name: str) -> str:
-    """Return the column of a name, which may be in another case, as in Spark, if that is unambiguous.
+    """Return the column, or dotted path, of a name in any case.
 
     Raises:
         ConfigError: There is no such column, or it has no order.
     """
-    found: list[str] = []
-    fields = pa.struct(list(schema))
-    field: pa.Field | None = None
-    for part in [name] if _position(fields, name) is not None else name.split("."):
-        at = _position(fields if field is None else field.type, part)
-        if at is None:
-            raise ConfigError(
-                f"the sort column {name!r} does not exist ({options.CLUSTERING_SORT_COLUMNS.key}); the columns "
-                f"are: {', '.join(schema.names)}"
-            )
-        field = (fields if field is None else field.type).field(at)
-        found.append(field.name)
-    assert field is not None
-    if pa.types.is_nested(field.type):
+    path = resolve_path(name, schema)
+    if path is None:
         raise ConfigError(
-            f"the sort column {name!r} ({options.CLUSTERING_SORT_COLUMNS.key}) has type {field.type}, which has "
+            f"the sort column {name!r} does not exist ({options.CLUSTERING_SORT_COLUMNS.key}); the columns "
+            f"are: {', '.join(schema.names)}"
+        )
+    kind = type_of(path, schema)
+    if pa.types.is_nested(kind):
+        raise ConfigError(
+            f"the sort column {name!r} ({options.CLUSTERING_SORT_COLUMNS.key}) has type {kind}, which has "
             "no order; use a nested field"
         )
-    return ".".join(found)
-
-
-def _position(fields: pa.DataType, name: str) -> int | None:
-    if not pa.types.is_struct(fields):
-        return None
-    names = [field.name for field in fields]
-    if name in names:
-        return names.index(name)
-    near = [at for at, other in enumerate(names) if other.lower() == name.lower()]
-    return near[0] if len(near) == 1 else None
+    return ".".join(path)
 
 
 def _value(rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.ChunkedArray:

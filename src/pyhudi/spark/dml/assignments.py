@@ -30,6 +30,7 @@ from pyspark.sql.types import (
 )
 
 from pyhudi.errors import QueryError, SchemaMismatchError
+from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name
 from pyhudi.spark.keys.key_text import quoted
 
 _BITS = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
@@ -49,11 +50,10 @@ def column_of(name: str, schema: StructType, case_sensitive: bool) -> str:
     Raises:
         SchemaMismatchError: there is none.
     """
-    if name in schema.names:
-        return name
-    near: list[str] = [column for column in schema.names if column.lower() == name.lower()]
-    if len(near) == 1 and not case_sensitive:
-        return near[0]
+    column = resolve_name(name, schema.names, case_sensitive=case_sensitive)
+    if column is not None:
+        return column
+    near = matches_ignoring_case(name, schema.names)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise SchemaMismatchError(f"the table has no column {name!r}; its columns are {', '.join(schema.names)}{hint}")
 

@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 
 from pyhudi.errors import HudiError, RecordKeyError
 from pyhudi.keygen.key_spec import ENCODED_CHARS
+from pyhudi.schema.name_resolution import matches_ignoring_case
 
 # BigDecimal.toString uses exponents below this; a scale of up to 6 never gets there
 _SMALLEST_PLAIN = "0.000001"
@@ -46,7 +47,7 @@ def resolve(
 
 
 def _missing(schema: StructType, name: str, role: str) -> str:
-    near = [column for column in schema.names if column.lower() == name.lower()]
+    near = matches_ignoring_case(name, schema.names)
     hint = f"; did you mean {near[0]!r} (names are case-sensitive)?" if near else ""
     return f"there is no column {name!r} for the {role}; the columns are: {', '.join(schema.names)}{hint}"
 

@@ -13,6 +13,7 @@ from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema import schema_changes
 from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.schema.schema_changes import Position
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.services.alter_schema import alter_schema
@@ -111,8 +112,6 @@ def _position(schema: InternalSchema, parent: str, first: bool, after: str | Non
 
 
 def known_path(schema: InternalSchema, parts: tuple[str, ...]) -> str:
-    """Return the path as the table spells it, whatever the case of its letters, or as it stands if there is none."""
+    """Return the path as the table spells it, in any case, or as it stands if there is none."""
     wanted = ".".join(parts)
-    if wanted in schema.paths():
-        return wanted
-    return next((path for path in schema.paths() if path.casefold() == wanted.casefold()), wanted)
+    return resolve_name(wanted, schema.paths()) or wanted

@@ -1,0 +1,53 @@
+"""Resolution of column names.
+
+Spark compares names by their lower-case forms, unless ``spark.sql.caseSensitive`` is set, and so does pyhudi. Unicode's
+case folding is another relation: it equates ``ß`` and ``ss``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+
+def matches_ignoring_case(name: str, names: Iterable[str]) -> list[str]:
+    """Return those of the names that differ from a name at most in case."""
+    lower = name.lower()
+    return [other for other in names if other.lower() == lower]
+
+
+def resolve_name(name: str, names: Iterable[str], *, case_sensitive: bool = False) -> str | None:
+    """Return the one of the names that a name stands for: the same, or else the only one that differs in case alone.
+
+    Returns:
+        None if there is none, or if several differ in case alone.
+    """
+    known = list(names)
+    if name in known:
+        return name
+    near = [] if case_sensitive else matches_ignoring_case(name, known)
+    return near[0] if len(near) == 1 else None
+
+
+def resolve_path(name: str, schema: pa.Schema, *, case_sensitive: bool = False) -> list[str] | None:
+    """Return the path to a column: its name, which may have dots, or the steps of a dotted path into structs.
+
+    Returns:
+        None if the schema has no such column.
+    """
+    column = resolve_name(name, schema.names, case_sensitive=case_sensitive)
+    if column is not None:
+        return [column]
+    path: list[str] = []
+    kind: Any = pa.struct(list(schema))
+    for step in name.split("."):
+        if not pa.types.is_struct(kind):
+            return None
+        found = resolve_name(step, [field.name for field in kind], case_sensitive=case_sensitive)
+        if found is None:
+            return None
+        path.append(found)
+        kind = kind.field(found).type
+    return path
