@@ -32,7 +32,7 @@ def sql(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str
     text = given.pop("sqlQuery", None)
     if not isinstance(text, str):
         return original(session, *args, **kwargs)
-    return run_sql(session, text, given.pop("args", None), **given)
+    return run_sql(session, text, given.pop("args", None), given)
 
 
 def table(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

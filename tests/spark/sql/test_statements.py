@@ -636,3 +636,32 @@ def test_temporary_views_show_the_latest_commit(spark):
     for name in views:
         assert rows(spark, f"SELECT id FROM {name}") == [(1,), (2,)], name
     spark.catalog.dropGlobalTempView("over_a_table")
+
+
+def test_dataframes_and_values_in_the_text_of_a_statement(spark):
+    """``{fields}``: of queries, of inserts into other tables, and of changes of Hudi tables."""
+    spark.sql(RIDES.format("mor"))
+    more = spark.createDataFrame([(1, 100), (7, 700)], "id INT, price BIGINT")
+    joined = (
+        "SELECT r.id, m.price, '{{}}' FROM rides r JOIN {more} m USING (id) WHERE r.city = {city} AND {more.price} > ?"
+    )
+    assert spark.sql(joined, args=[1], more=more, city="Oslo").collect() == []
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
+    found = spark.sql(joined, args=[1], more=more, city="Oslo").collect()
+    assert [tuple(row) for row in found] == [(1, 100, "{}")]
+    assert spark.sql("SELECT id FROM rides WHERE id IN {ids}", ids=(1, 2)).count() == 1
+    spark.sql(
+        """MERGE INTO rides t USING {more} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.fare = s.price
+        WHEN NOT MATCHED THEN INSERT (id, name, fare, city) VALUES (s.id, {text}, s.price, 'Bodø')""",
+        more=more,
+        text="it's",
+    )
+    assert rows(spark, ALL) == [(1, "a", 100, "Oslo"), (7, "it's", 700, "Bodø")]
+    spark.sql("INSERT INTO rides SELECT {more.id} + 1, {text}, 1, 'Moss' FROM {more}", more=more, text="x")
+    spark.sql("CREATE TABLE other USING parquet AS SELECT id, fare FROM rides ANTI JOIN {more} USING (id)", more=more)
+    assert rows(spark, "SELECT * FROM other") == [(2, 1), (8, 1)]
+    spark.sql("CREATE TABLE copy USING hudi AS SELECT * FROM {more}", more=more)
+    assert rows(spark, "SELECT id, price FROM copy") == [(1, 100), (7, 700)]
+    with pytest.raises(QueryError, match=r"\{sum\} is Column"):
+        spark.sql("INSERT INTO rides SELECT {sum}, 'x', 1, 'Moss' FROM {more}", sum=more.id + 1, more=more)
+    assert not [table.name for table in spark.catalog.listTables() if table.isTemporary]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -16,6 +16,7 @@ from pyhudi.spark.sql.commands import alter_columns, ddl, dml, index_ddl, show
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries.query_rewriting import forget_view, global_name, prepare, remember_view
+from pyhudi.spark.sql.statement_values import StatementValues
 from pyhudi.sql import statements as s
 from pyhudi.sql.statement_parser import parse
 
@@ -38,19 +39,22 @@ _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | Non
 _ONLY_OURS = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
 
 
-def run_sql(spark: SparkSession, text: str, args: Any = None, **kwargs: Any) -> DataFrame:
+def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[str, Any] | None = None) -> DataFrame:
     """Run a statement.
 
     Args:
         spark: The session.
         text: The statement.
         args: Values of its parameters; only queries may have such where Hudi tables are concerned.
-        kwargs: What stands for ``{names}`` in the text; such statements go to Spark as they are.
+        fields: What stands for ``{names}`` in the text.
+
+    Raises:
+        QueryError: A statement that changes a Hudi table has parameters, or a field that is a computed Column.
     """
-    through = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **kwargs)
-    if kwargs or not isinstance(text, str):
-        return through()
-    statement = parse(text)
+    fields = fields or {}
+    through = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
+    values = StatementValues(text, args, fields)
+    statement = parse(values.text)
     if not isinstance(statement, _READS_ONLY):
         others.forget()
     match statement:
@@ -60,20 +64,22 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, **kwargs: Any) -> 
             prepared = prepare(spark, statement.query, prunes=_prunes(spark, statement))
             if not prepared.concerned:
                 return through()
-            return _spark_sql(spark, f"{statement.head} {prepared.text}", args)
+            return values.run(spark, f"{statement.head} {prepared.text}")
         case s.CreateView():
-            return _create_view(spark, statement, through)
+            return _create_view(spark, statement, values, through)
         case s.Call():
             return call(spark, statement)
         case s.CreateTable():
             _no_parameters(args)
-            ddl.create_table(spark, statement)
+            with values.frames_as_views(spark):
+                ddl.create_table(spark, statement)
             return empty_result(spark)
     table = find_table(spark, statement.name)
     if table is None:
-        return _not_ours(spark, statement, args, through)
+        return _not_ours(spark, statement, values, through)
     _no_parameters(args)
-    return _run_on(spark, table, statement)
+    with values.frames_as_views(spark):
+        return _run_on(spark, table, statement)
 
 
 def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFrame:
@@ -98,18 +104,22 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
     return empty_result(spark)
 
 
-def _not_ours(spark: SparkSession, statement: Any, args: Any, through: Callable[[], DataFrame]) -> DataFrame:
+def _not_ours(
+    spark: SparkSession, statement: Any, values: StatementValues, through: Callable[[], DataFrame]
+) -> DataFrame:
     """A statement on a table that is none of Hudi's, or that is not there."""
     if isinstance(statement, _ONLY_OURS):
         raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
     if isinstance(statement, s.Insert):
         prepared = prepare(spark, statement.query)
         if prepared.concerned:
-            return _spark_sql(spark, f"{statement.head} {prepared.text}", args)
+            return values.run(spark, f"{statement.head} {prepared.text}")
     return through()
 
 
-def _create_view(spark: SparkSession, statement: s.CreateView, through: Callable[[], DataFrame]) -> DataFrame:
+def _create_view(
+    spark: SparkSession, statement: s.CreateView, values: StatementValues, through: Callable[[], DataFrame]
+) -> DataFrame:
     if not statement.temporary:
         return through()  # its query is looked at whenever it is used
     name = statement.name[-1:]
@@ -120,13 +130,9 @@ def _create_view(spark: SparkSession, statement: s.CreateView, through: Callable
         found = through()
         forget_view(spark, name)
         return found
-    found = spark_sql(spark, f"{statement.head} {prepared.text}")
+    found = values.run(spark, f"{statement.head} {prepared.text}")
     remember_view(spark, name, prepared)
     return found
-
-
-def _spark_sql(spark: SparkSession, text: str, args: Any) -> DataFrame:
-    return spark_sql(spark, text) if args is None else spark_sql(spark, text, args=args)
 
 
 def _prunes(spark: SparkSession, statement: s.SelectStatement) -> str:

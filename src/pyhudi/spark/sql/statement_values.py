@@ -1,0 +1,93 @@
+"""``StatementValues``: what the caller of ``spark.sql`` gives with the text of a statement."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from pyhudi.errors import QueryError
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.sql.passthrough_statements import spark_sql, text_literal
+
+_PLAIN_COLUMN = re.compile(r"Column<'([^\W\d]\w*(?:\.[^\W\d]\w*)*)'>")
+
+
+class StatementValues:
+    """Values of the parameters of a statement, and of the ``{fields}`` in its text.
+
+    Spark replaces fields before it parses a statement: DataFrames by names of temporary views, Columns by their names,
+    texts by literals. Here, `text` has names of its own for DataFrames and Columns. In statements that Spark executes,
+    `run` puts the fields back; for others, `frames_as_views` creates the views.
+
+    Args:
+        text: The statement.
+        args: Values of parameters (``?`` and ``:name``).
+        fields: Values of fields by name.
+    """
+
+    def __init__(self, text: str, args: Any = None, fields: Mapping[str, Any] | None = None) -> None:
+        self.args = args
+        self._fields = dict(fields or {})
+        self._formatter = _Formatter()
+        self.text = self._formatter.vformat(text, (), self._fields) if self._fields else text
+        """The statement without fields."""
+
+    def run(self, spark: SparkSession, text: str) -> DataFrame:
+        """Have Spark execute a text that is `text`, or was made of it."""
+        given = {} if self.args is None else {"args": self.args}
+        kept = self._formatter.names
+        if not kept:
+            return spark_sql(spark, text, **given)
+        text = text.replace("{", "{{").replace("}", "}}")
+        for name, (field, _) in kept.items():
+            text = text.replace(name, f"{{{field}}}")
+        return spark_sql(spark, text, **given, **self._fields)
+
+    @contextmanager
+    def frames_as_views(self, spark: SparkSession) -> Iterator[None]:
+        """Return a context manager in which `text` can be executed in parts: its DataFrames are temporary views.
+
+        Raises:
+            QueryError: The text has a Column.
+        """
+        shown: list[str] = []
+        try:
+            for name, (field, value) in self._formatter.names.items():
+                if not isinstance(value, DataFrame):
+                    raise QueryError(f"{{{field}}} is {value}: write the name of the column into the statement instead")
+                value.createOrReplaceTempView(name)
+                shown.append(name)
+            yield
+        finally:
+            for name in shown:
+                spark.catalog.dropTempView(name)
+
+
+class _Formatter(string.Formatter):
+    """Replaces fields as Spark does, but DataFrames, and Columns that are no plain names, by new names."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, tuple[str, DataFrame | Column]] = {}
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        value, first = super().get_field(field_name, args, kwargs)
+        return self._as_sql(value, field_name), first
+
+    def _as_sql(self, value: Any, field: str) -> Any:
+        if isinstance(value, str):
+            return text_literal(value)
+        if not isinstance(value, DataFrame | Column):
+            return value
+        plain = _PLAIN_COLUMN.fullmatch(str(value)) if isinstance(value, Column) else None
+        if plain is not None:
+            return quoted(plain[1].split("."))
+        known = (name for name, (_, shown) in self.names.items() if shown is value)
+        name = next(known, f"_pyhudi_frame_{uuid4().hex}")
+        self.names[name] = (field, value)
+        return name
