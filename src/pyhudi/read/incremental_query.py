@@ -27,15 +27,13 @@ from pyhudi.read.written_files import Write, lost_files, written_files
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 from pyhudi.timeline.archive.archived_timeline import read_history
-from pyhudi.timeline.commit_metadata import REWRITING_OPERATIONS, CommitMetadata, decode_commit
+from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
+from pyhudi.timeline.operation_types import COMPACT, REWRITING_OPERATIONS
 
 if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.timeline.active_timeline import ActiveTimeline
-
-COMPACT = "COMPACT"
-"""Operation type of compactions in their metadata."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.latest_schema import newest_columns
+from pyhudi.timeline.operation_types import ALTER_SCHEMA
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.schema_versions import ALTER_SCHEMA
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_operations import action_of
 

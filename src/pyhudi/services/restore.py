@@ -28,9 +28,10 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_history
-from pyhudi.timeline.commit_metadata import REWRITING_OPERATIONS, decode_commit
+from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider

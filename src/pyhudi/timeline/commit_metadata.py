@@ -25,8 +25,6 @@ from pyhudi.timeline.instant import Action, completed_action
 
 NEW_FILE_GROUP = "null"
 """``prevCommit`` of the first file of a new file group: the text "null", not a null."""
-REWRITING_OPERATIONS = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
-"""Operation types that rewrite rows, which keep their commit times."""
 
 _RUNTIME = pa.struct([("totalScanTime", pa.int64()), ("totalUpsertTime", pa.int64()), ("totalCreateTime", pa.int64())])
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from pyhudi.timeline.commit_metadata import CommitMetadata
     from pyhudi.timeline.instant import Instant
 
-ALTER_SCHEMA = "ALTER_SCHEMA"
-"""Operation of a commit that changes columns and writes no rows."""
-
 
 @dataclass(frozen=True, slots=True)
 class RecordedSchema:

@@ -36,6 +36,7 @@ from pyhudi.table.compaction_record import plan_record
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.operation_types import COMPACT
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
@@ -181,7 +182,7 @@ def complete(
         return MetadataServiceResult(reason="the partitions were dropped or rebuilt in the meantime")
     _delete_others(storage, config, job, kept)
     done = metadata_context.completed_at(job.version)
-    publish(active, entry, kept, job.version, done, operation="COMPACT", compacted=True)
+    publish(active, entry, kept, job.version, done, operation=COMPACT, compacted=True)
     forget_attempts(storage)
     try:
         clean(storage, config, active, metadata_context.completion)

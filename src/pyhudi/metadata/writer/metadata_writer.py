@@ -40,6 +40,7 @@ from pyhudi.schema.internal_schema import InternalSchema
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.latest_schema import newest_columns
+from pyhudi.timeline.operation_types import COMPACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,9 +53,6 @@ if TYPE_CHECKING:
 
 MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
 """Partitions that every write maintains, in build order."""
-
-_LEAVING_KEYS = ("COMPACT", "LOG_COMPACT")
-"""Operations after which every key is in the same file group as before."""
 
 _log = logging.getLogger(__name__)
 
@@ -111,7 +109,7 @@ def _record(
     if not metadata.stats.num_rows and not metadata.replaced:
         # such as a change of the schema, which writes no file: all indexes stay as they are
         index = replace(index, partitions=index.partitions | {*config.metadata_partitions_kept})
-    if metadata.operation in _LEAVING_KEYS:
+    if metadata.operation in COMPACTIONS:
         left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config, kept=True))}
         index = replace(index, partitions=index.partitions | left)
     index = of_indexes_in_use(storage, config, index)

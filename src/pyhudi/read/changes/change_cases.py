@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from pyhudi.arrow_arrays import contiguous
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import split_paths
-from pyhudi.timeline.commit_metadata import REWRITING_OPERATIONS, CommitMetadata
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.operation_types import ALTER_SCHEMA, INDEX, REWRITING_OPERATIONS
 
-NO_DATA = REWRITING_OPERATIONS | {"INDEX", "ALTER_SCHEMA"}
+NO_DATA = REWRITING_OPERATIONS | {INDEX, ALTER_SCHEMA}
 """Operation types that change no records."""
 
 CHANGED_FILES = pa.schema(

@@ -38,6 +38,7 @@ from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.tasks.file_stitching import stitch_files
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.table.schema_history import ColumnNamesByInstant
 
-OPERATION = "CLUSTER"
-"""Operation of clusterings in commit metadata."""
 _ENDLESS = 1 << 62
 
 
@@ -180,7 +179,7 @@ class ClusteringJob:
         """Return the commit metadata."""
         names = self.work.context.names_at
         extra = {"schema": self.schema_text, **({} if names is None else names.recorded())}
-        return CommitMetadata(OPERATION, stats, extra, replaced=self.replaced)
+        return CommitMetadata(CLUSTER, stats, extra, replaced=self.replaced)
 
 
 def _check_columns_kept(instant: str, names: ColumnNamesByInstant | None) -> None:

@@ -13,6 +13,7 @@ from pyhudi.errors import FormatError
 from pyhudi.storage import join_path
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.operation_types import CLUSTER
 
 INPUT_SCHEMA = pa.schema(
     [
@@ -97,7 +98,7 @@ class ClusteringPlan:
         }
         if version >= 8:
             plan["missingSchedulePartitions"] = []
-        record = {"operationType": "CLUSTER", "clusteringPlan": plan, "extraMetadata": {}, "version": 1}
+        record = {"operationType": CLUSTER, "clusteringPlan": plan, "extraMetadata": {}, "version": 1}
         return encode_record(Action.CLUSTERING, State.REQUESTED, record, version)
 
     @classmethod

@@ -17,11 +17,12 @@ from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
-from pyhudi.services.clustering.clustering_job import OPERATION, ClusteringJob, check_clusterable
+from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clusterable
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_schedule import pending_plans, reschedule, schedule
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
+from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.write.settings.write_context import TaskId
@@ -163,7 +164,7 @@ def run_plan(
     job = ClusteringJob.of(pinned, plan, opts)
     runner.check(client.config, job)
     taken = PlannedTransaction.take_up(
-        *(client, plan.action, plan.instant, OPERATION, opts, job.work.context.attempt, runner.stats_reader),
+        *(client, plan.action, plan.instant, CLUSTER, opts, job.work.context.attempt, runner.stats_reader),
         asked_for=asked_for,
     )
     if taken is None:

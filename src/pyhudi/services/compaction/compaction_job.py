@@ -26,6 +26,7 @@ from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.operation_types import COMPACT, LOG_COMPACT
 from pyhudi.write.handles.compaction_handle import compact_slice
 from pyhudi.write.handles.log_compaction_handle import compact_logs
 from pyhudi.write.settings.log_settings import LogSettings
@@ -113,7 +114,7 @@ def check_runnable(table: PinnedTable, opts: Options, *, action: str) -> None:
 
 def operation_type(action: str) -> str:
     """Return the operation of compactions or log compactions in commit metadata."""
-    return "LOG_COMPACT" if action == Action.LOG_COMPACTION else "COMPACT"
+    return LOG_COMPACT if action == Action.LOG_COMPACTION else COMPACT
 
 
 def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tuple[pa.Schema, pa.Schema]:

@@ -13,14 +13,13 @@ from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, FILES, RECORD_INDEX
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.operation_types import COMPACTIONS
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.commit_metadata import CommitMetadata
     from pyhudi.timeline.instant import Instant
     from pyhudi.timeline.timeline import Timeline
-
-_LEAVING_KEYS = ("COMPACT", "LOG_COMPACT")
 
 
 class MissedUpdateDetector:
@@ -65,7 +64,7 @@ def _concerned(partitions: Collection[str], metadata: CommitMetadata) -> set[str
     affected = set()
     for partition in partitions:
         if partition == RECORD_INDEX or is_secondary(partition):
-            concerned = metadata.operation not in _LEAVING_KEYS
+            concerned = metadata.operation not in COMPACTIONS
         elif is_expression(partition):
             concerned = bool(len(names))
         else:

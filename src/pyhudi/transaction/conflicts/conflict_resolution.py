@@ -18,6 +18,7 @@ from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from pyhudi.timeline.operation_types import COMPACT, COMPACTIONS, LOG_COMPACT
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
 
@@ -85,12 +86,12 @@ def find_conflict(
     for other in others:
         theirs = active.commit_metadata(other)
         planned_before = other.requested < requested if version >= 8 else other.requested in begun
-        if theirs.operation == "COMPACT" and planned_before:
+        if theirs.operation == COMPACT and planned_before:
             continue  # So the write ran concurrently with it.
-        if theirs.operation == "LOG_COMPACT":
+        if theirs.operation == LOG_COMPACT:
             continue  # The records are unchanged.
         # From version 8 on a log file belongs to the slice that was the latest when its write completed.
-        is_independent = theirs.operation == "COMPACT" and version >= 8
+        is_independent = theirs.operation == COMPACT and version >= 8
         both = common_group(_rewritten(metadata) if is_independent else mine, touched_groups(theirs))
         if both is None and opened.num_rows and not is_independent:
             both = common_group(opened, _buckets(touched_groups(theirs)))
@@ -144,7 +145,7 @@ def _first_change(
         if other.requested == requested:
             continue
         theirs = active.commit_metadata(other)
-        if theirs.operation in ("COMPACT", "LOG_COMPACT"):
+        if theirs.operation in COMPACTIONS:
             continue
         both = common_group(groups, touched_groups(theirs))
         if both is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
+from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.transaction.commit_outcome import Conflicted
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.instant import Instant
     from pyhudi.timeline.timeline import Timeline
-
-_LEAVING_KEYS = ("COMPACT", "LOG_COMPACT", "CLUSTER")
 
 
 def find_key_conflict(
@@ -45,6 +44,6 @@ def _completed_since(begun: Timeline, active: ActiveTimeline, requested: str) ->
 
 def _adds(active: ActiveTimeline, instant: Instant) -> bool:
     metadata = active.commit_metadata(instant)
-    if metadata.operation in _LEAVING_KEYS:
+    if metadata.operation in REWRITING_OPERATIONS:
         return False
     return bool(pc.any(pc.greater(pc.fill_null(metadata.stats["numInserts"], 1), 0)).as_py())

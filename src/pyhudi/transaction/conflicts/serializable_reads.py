@@ -9,12 +9,10 @@ import pyarrow as pa
 
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.operation_types import COMPACTIONS
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.conflict_resolution import common_group, touched_groups
-
-_SAME_ROWS = frozenset({"COMPACT", "LOG_COMPACT"})
-"""Operations that do not change the records of a file group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class ReadSet:
             if not other.is_write:
                 continue
             theirs = active.commit_metadata(other)
-            if theirs.operation in _SAME_ROWS:
+            if theirs.operation in COMPACTIONS:
                 continue
             touched = touched_groups(theirs)
             both = common_group(self.groups, touched)

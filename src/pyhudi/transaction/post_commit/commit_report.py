@@ -13,6 +13,7 @@ from pyhudi.metrics.action_report import ActionReport
 from pyhudi.metrics.publish import publish
 from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, CommitMetadata, total
 from pyhudi.timeline.instant import Action, Instant, millis_of_instant
+from pyhudi.timeline.operation_types import CLUSTER, COMPACT, LOG_COMPACT
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -25,7 +26,7 @@ PHASES = ("write", "commit", "metadata_services")
 """Phases of a write with durations in results: until the commit, including planning; publication, including the wait
 for the lock; compaction of the metadata table."""
 
-_SERVICES = {"COMPACT": Action.COMPACTION, "LOG_COMPACT": Action.LOG_COMPACTION, "CLUSTER": "clustering"}
+_SERVICES = {COMPACT: Action.COMPACTION, LOG_COMPACT: Action.LOG_COMPACTION, CLUSTER: Action.CLUSTERING}
 """Operations of table services, whose commits have the actions of writes."""
 
 

@@ -12,6 +12,7 @@ from pyhudi.metrics.action_report import ActionReport
 from pyhudi.metrics.publish import publish
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.operation_types import COMPACT
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.rollback.rollback_failed import newest
 
@@ -110,7 +111,7 @@ def _report(storage: Storage, opts: Options, config: TableConfig, result: compac
         storage.uri(),
         config.name,
         (result.instant,) if result.instant else (),
-        "COMPACT",
+        COMPACT,
         counts,
         result.bytes_written,
         dict(result.millis),

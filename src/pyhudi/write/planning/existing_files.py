@@ -21,6 +21,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.archive.archived_timeline import archived_completions, read_history
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.operation_types import LOG_COMPACT
 from pyhudi.write.rows.base_file_batches import open_base, read_footer
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class LogContents:
             stats = metadata.stats.filter(pc.is_valid(metadata.stats["logFiles"]))
             deletes = deletes or _any_above_zero(stats["numDeletes"])
             new_keys = new_keys or _any_above_zero(stats["numInserts"])
-            if not by_write and metadata.operation != "LOG_COMPACT":
+            if not by_write and metadata.operation != LOG_COMPACT:
                 new_keys = new_keys or _of_an_earlier_base(stats, slices)
         return cls(new_keys, deletes)
 

@@ -1,0 +1,14 @@
+"""Operation types of table services in commit metadata (Apache Hudi's ``WriteOperationType``)."""
+
+from __future__ import annotations
+
+CLUSTER = "CLUSTER"
+COMPACT = "COMPACT"
+LOG_COMPACT = "LOG_COMPACT"
+INDEX = "INDEX"
+ALTER_SCHEMA = "ALTER_SCHEMA"
+
+COMPACTIONS = frozenset({COMPACT, LOG_COMPACT})
+"""Operations that change neither the records of a file group nor the file groups of keys."""
+REWRITING_OPERATIONS = COMPACTIONS | {CLUSTER}
+"""Operations that rewrite rows, which keep their commit times."""
