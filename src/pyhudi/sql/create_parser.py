@@ -61,7 +61,7 @@ def _table(cursor: Cursor, *, replace: bool) -> Statement | None:
             location = cursor.string()
         elif cursor.take("COMMENT"):
             comment = cursor.string()
-        elif cursor.take("AS") or cursor.word() in ("SELECT", "WITH", "FROM", "VALUES", "("):
+        elif cursor.take("AS") or cursor.word() in ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "("):
             start_of_query = cursor.at
             break
         elif provider in PROVIDERS:

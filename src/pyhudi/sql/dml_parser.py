@@ -9,6 +9,7 @@ from pyhudi.sql.token_cursor import Cursor
 
 def parse_insert(cursor: Cursor) -> Statement | None:
     """Parse INSERT; None if it does not insert into a table."""
+    start = cursor.at
     cursor.expect("INSERT")
     overwrite = cursor.take("OVERWRITE")
     if not overwrite and not cursor.take("INTO"):
@@ -27,7 +28,7 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     by_name = cursor.take("BY", "NAME")
     if cursor.sees("(") and cursor.word(1) not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
         columns = tuple(_names(cursor))
-    head = cursor.slice(0, cursor.at)
+    head = cursor.slice(start, cursor.at)
     query = cursor.rest()
     if not query:
         cursor.fail("a query or VALUES")

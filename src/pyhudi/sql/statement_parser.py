@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.create_parser import parse_create, parse_replace
 from pyhudi.sql.ddl_parser import (
     parse_alter,
@@ -15,7 +17,7 @@ from pyhudi.sql.ddl_parser import (
     parse_truncate,
 )
 from pyhudi.sql.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
-from pyhudi.sql.statements import SelectStatement, Statement
+from pyhudi.sql.statements import Insert, SelectStatement, Statement
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "EXPLAIN", "MAP", "REDUCE"})
@@ -57,10 +59,51 @@ def parse(text: str) -> Statement | None:
     return None if parser is None else parser(cursor)
 
 
-def _query(cursor: Cursor) -> SelectStatement:
+def _query(cursor: Cursor) -> Statement | None:
     start = cursor.at
+    if cursor.sees("WITH"):
+        found = _with_before_insert(cursor)
+        if found is not None:
+            return found
+        cursor.at = start
     if cursor.take("EXPLAIN"):
         for mode in ("EXTENDED", "CODEGEN", "COST", "FORMATTED"):
             cursor.take(mode)
     head = cursor.slice(start, cursor.at)
     return SelectStatement(cursor.rest(), head)
+
+
+def _with_before_insert(cursor: Cursor) -> Insert | None:
+    """Parse ``WITH … INSERT INTO …``: an INSERT whose query begins with the definitions; None for anything else."""
+    try:
+        _definitions(cursor)
+    except SqlSyntaxError:
+        return None
+    definitions = cursor.slice(0, cursor.at)
+    if not cursor.sees("INSERT"):
+        return None
+    found = parse_insert(cursor)
+    if not isinstance(found, Insert):
+        return None
+    has_own = found.query.lstrip("( \t\r\n").upper().startswith("WITH")
+    query = f"SELECT * FROM ({found.query})" if has_own else found.query
+    return replace(found, query=f"{definitions} {query}")
+
+
+def _definitions(cursor: Cursor) -> None:
+    """Consume WITH and what it defines."""
+    cursor.expect("WITH")
+    cursor.take("RECURSIVE")
+    while True:
+        cursor.identifier()
+        if cursor.sees("("):
+            content = cursor.at
+            cursor.parenthesized()
+            if cursor.done or cursor.word() in (",", "INSERT"):
+                cursor.at = content  # AS was left out: these are no names of columns
+        if cursor.take("MAX", "RECURSION", "LEVEL"):
+            cursor.at += 1
+        cursor.take("AS")
+        cursor.parenthesized()
+        if not cursor.take(","):
+            return

@@ -665,3 +665,27 @@ def test_dataframes_and_values_in_the_text_of_a_statement(spark):
     with pytest.raises(QueryError, match=r"\{sum\} is Column"):
         spark.sql("INSERT INTO rides SELECT {sum}, 'x', 1, 'Moss' FROM {more}", sum=more.id + 1, more=more)
     assert not [table.name for table in spark.catalog.listTables() if table.isTemporary]
+
+
+def test_definitions_before_insert_and_queries_in_the_short_form(spark):
+    """``WITH … INSERT`` and ``TABLE name``, with the tables as they are now."""
+    spark.sql(RIDES.format("cow"))
+    spark.sql("CREATE TABLE plain (id INT, name STRING, fare BIGINT, city STRING) USING parquet")
+    assert rows(spark, "TABLE rides") == []
+    spark.sql(
+        "WITH two AS (SELECT * FROM VALUES (1), (2) AS v(id)) INSERT INTO rides SELECT id, 'a', 1, 'Oslo' FROM two"
+    )
+    assert rows(spark, ALL) == [(1, "a", 1, "Oslo"), (2, "a", 1, "Oslo")]
+    spark.sql(f"WITH r AS ({ALL} WHERE id = 1), s (a) AS (TABLE r) INSERT INTO plain SELECT * FROM r")
+    spark.sql(
+        f"""WITH r AS ({ALL}) INSERT OVERWRITE rides PARTITION (city = 'Bergen')
+        WITH r AS (SELECT id + 10 AS id, name, fare FROM r) TABLE r"""
+    )
+    assert rows(spark, ALL)[2:] == [(11, "a", 1, "Bergen"), (12, "a", 1, "Bergen")]
+    assert rows(spark, "TABLE plain") == [(1, "a", 1, "Oslo")]
+    spark.sql("INSERT INTO plain TABLE plain")
+    spark.sql("CREATE TABLE more USING hudi TBLPROPERTIES (primaryKey = 'id') AS TABLE rides")
+    spark.sql("INSERT INTO rides TABLE more")
+    spark.sql("UPDATE rides SET fare = 7 WHERE id IN (SELECT max(id) FROM (TABLE rides))")
+    assert spark.sql("TABLE rides ORDER BY fare DESC LIMIT 1").first()["id"] == 12
+    assert spark.sql("SELECT id FROM plain UNION ALL SELECT id FROM (TABLE more)").count() == 6

@@ -91,6 +91,16 @@ STATEMENTS = {
         if_not_exists=True,
     ),
     "insert into t (select 1)": Insert(("t",), "(select 1)", "insert into t"),
+    "with a (n) as (select 1), b as (table a) insert into t (c) table b": Insert(
+        ("t",), "with a (n) as (select 1), b as (table a) table b", "insert into t (c)", columns=("c",)
+    ),
+    "with a (select 1) insert into t with b as (table a) table b": Insert(
+        ("t",), "with a (select 1) SELECT * FROM (with b as (table a) table b)", "insert into t"
+    ),
+    "with a as (select 1) from a insert into t select *": SelectStatement(
+        "with a as (select 1) from a insert into t select *"
+    ),
+    "create table p using parquet table t": SelectStatement("table t", "create table p using parquet"),
     "update db.t as x set a = case when b = 1 then 2 else 3 end, s.b = concat('where', c) where d in (select e from f)": (  # noqa: E501
         Update(
             ("db", "t"),

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.table_references import find_references, replaced
 
 
@@ -64,3 +65,26 @@ def test_times_and_arguments():
 
 def test_what_is_not_understood_is_left_to_spark():
     assert find_references("select from where") is None
+
+
+@pytest.mark.parametrize(
+    ("query", "long"),
+    [
+        ("TABLE rides", "SELECT * FROM rides"),
+        ("table shop.`a b` ORDER BY id", "SELECT * FROM shop.`a b` ORDER BY id"),
+        ("TABLE a UNION ALL TABLE b", "SELECT * FROM a UNION ALL SELECT * FROM b"),
+        ("WITH a AS (TABLE b) TABLE a", "WITH a AS (SELECT * FROM b) SELECT * FROM a"),
+        ("SELECT * FROM f(TABLE a PARTITION BY b)", "SELECT * FROM f(TABLE(SELECT * FROM a) PARTITION BY b)"),
+        ("SELECT * FROM f(x => TABLE a, y => TABLE(b))", "SELECT * FROM f(x => TABLE(SELECT * FROM a), y => TABLE(b))"),
+        (
+            "SELECT ' (TABLE x)' FROM /* (TABLE z) */ (TABLE b)",
+            "SELECT ' (TABLE x)' FROM /* (TABLE z) */ (SELECT * FROM b)",
+        ),
+        *(
+            (query, query)
+            for query in ("TABLE", "TABLE 'x", "SELECT table b, (table IS NULL), (table AND c) FROM table")
+        ),
+    ],
+)
+def test_the_short_form_of_queries(query, long):
+    assert in_long_form(query) == long

@@ -21,6 +21,7 @@ from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predica
 from pyhudi.spark.sql.queries.table_functions import run_table_function
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import Reference, find_references, replaced
 
@@ -96,6 +97,7 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
         prunes: Files are left out by what the query says in WHERE, and this text tells its views from those of views in
             it; empty: they are not, because the views will be looked at again, by other queries.
     """
+    query = in_long_form(query)
     references = find_references(query)
     if not references:
         return RewrittenQuery(query)

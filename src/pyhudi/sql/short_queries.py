@@ -1,0 +1,60 @@
+"""Queries in the short form: ``TABLE name`` is ``SELECT * FROM name``, which sqlglot does not know."""
+
+from __future__ import annotations
+
+from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
+
+_SETS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})
+_AFTER = (
+    frozenset({")", ",", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "PARTITION", "LIMIT", "OFFSET", "WINDOW"}) | _SETS
+)
+_NAMES = frozenset({"VAR", "IDENTIFIER"})
+
+
+def in_long_form(query: str) -> str:
+    """Return a query with SELECT in place of each ``TABLE name``; as it is if it cannot be split into tokens.
+
+    As the argument of a function, ``TABLE name`` becomes ``TABLE(SELECT * FROM name)``.
+    """
+    if "table" not in query.lower():
+        return query
+    try:
+        cursor = Cursor(query)
+    except NotUnderstoodError:
+        return query
+    text, copied = "", 0
+    for at, token in enumerate(cursor.tokens):
+        cursor.at = at
+        if cursor.word() != "TABLE":
+            continue
+        argument = _is_argument(cursor)
+        if not argument and not _begins_query(cursor):
+            continue
+        cursor.at = at + 1
+        try:
+            cursor.name()
+        except SqlSyntaxError:
+            continue
+        if not cursor.done and cursor.word() not in _AFTER:
+            continue  # TABLE is the name of something here
+        long = f"SELECT * FROM {cursor.slice(at + 1, cursor.at)}"
+        text += query[copied : token.start] + (f"TABLE({long})" if argument else long)
+        copied = cursor.tokens[cursor.at - 1].end + 1
+    return text + query[copied:]
+
+
+def _begins_query(cursor: Cursor) -> bool:
+    """Return True if a query can begin here."""
+    before = cursor.word(-1) if cursor.at else "("
+    if before in ("ALL", "DISTINCT"):
+        return cursor.at > 1 and cursor.word(-2) in _SETS
+    return before in ("(", ")") or before in _SETS
+
+
+def _is_argument(cursor: Cursor) -> bool:
+    """Return True if the first or a named argument of a function begins here."""
+    if not cursor.at:
+        return False
+    in_call = cursor.at > 1 and cursor.tokens[cursor.at - 2].kind in _NAMES
+    return cursor.word(-1) == "=>" or (cursor.word(-1) == "(" and in_call)
