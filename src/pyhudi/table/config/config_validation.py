@@ -8,7 +8,7 @@ error, whereas Apache Hudi ignores it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhudi.config import Option, Options, options
 from pyhudi.config.enums import MergeMode, TableType
@@ -16,14 +16,12 @@ from pyhudi.errors import OptionWithoutEffectWarning, TableConfigConflictError, 
 from pyhudi.table.config.key_generator_type import KeyGenType, class_name, parse_keygen, parse_partition_fields
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, PAYLOADS
 from pyhudi.table.config.new_table_properties import TIMEBASED_PREFIX
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.typed_properties import TableProperties
 
 _UNPARTITIONED = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
 
 
-def validated(config: TableConfig, opts: Options) -> Options:
+def validated(config: TableProperties, opts: Options) -> Options:
     """Return the options with all values that the table determines.
 
     Warns OptionWithoutEffectWarning for ordering columns that the table lacks, from version 8 on.
@@ -38,7 +36,7 @@ def validated(config: TableConfig, opts: Options) -> Options:
     return opts.merged(_filled(config, opts))
 
 
-def _check_identity(config: TableConfig, opts: Options) -> None:
+def _check_identity(config: TableProperties, opts: Options) -> None:
     # A merge-on-read table keeps its type silently, because jobs without this option mean the default.
     if opts.is_set(options.TABLE_TYPE) and config.table_type is TableType.COPY_ON_WRITE:
         _compare(opts, options.TABLE_TYPE, config.table_type)
@@ -56,7 +54,7 @@ def _check_identity(config: TableConfig, opts: Options) -> None:
     _compare(opts, options.PARTITION_METAFILE_BASE_FORMAT, config.partition_metafile_base_format)
 
 
-def _check_keys(config: TableConfig, opts: Options) -> None:
+def _check_keys(config: TableProperties, opts: Options) -> None:
     given = opts.get_typed(options.RECORDKEY_FIELD)
     if given and given != config.record_keys:
         raise _conflict(
@@ -77,7 +75,7 @@ def _check_keys(config: TableConfig, opts: Options) -> None:
             raise _conflict_of(key, stored, value)
 
 
-def _check_partitions(config: TableConfig, opts: Options) -> None:
+def _check_partitions(config: TableProperties, opts: Options) -> None:
     _compare(opts, options.HIVE_STYLE_PARTITIONING, config.hive_style)
     _compare(opts, options.URL_ENCODE_PARTITIONING, config.url_encode)
     _compare(opts, options.DROP_PARTITION_COLUMNS, config.drop_partition_columns)
@@ -100,7 +98,7 @@ def _check_partitions(config: TableConfig, opts: Options) -> None:
         )
 
 
-def _check_merging(config: TableConfig, opts: Options) -> None:
+def _check_merging(config: TableProperties, opts: Options) -> None:
     ordering = opts.get_typed(options.ORDERING_FIELDS)
     if ordering and config.ordering_fields and ordering != config.ordering_fields:
         raise _conflict(opts, options.ORDERING_FIELDS, ",".join(config.ordering_fields), ",".join(ordering))
@@ -130,14 +128,14 @@ def _check_merging(config: TableConfig, opts: Options) -> None:
             raise _conflict_of(key, kept, opts[key])
 
 
-def _decided_by_payload(config: TableConfig, opts: Options) -> bool:
+def _decided_by_payload(config: TableProperties, opts: Options) -> bool:
     """Whether CUSTOM is given beside the payload class that the table was made with, which decides alone."""
     payload = opts.get_typed(options.PAYLOAD_CLASS)
     custom = opts.is_set(options.MERGE_MODE) and opts.get_typed(options.MERGE_MODE) is MergeMode.CUSTOM
     return custom and payload is not None and payload == config.properties.get("hoodie.table.legacy.payload.class")
 
 
-def _filled(config: TableConfig, opts: Options) -> dict[str, str]:
+def _filled(config: TableProperties, opts: Options) -> dict[str, str]:
     filled: dict[str, Any] = {
         options.TABLE_NAME.key: config.name,
         options.TABLE_TYPE.key: config.table_type,
@@ -177,7 +175,7 @@ def _filled(config: TableConfig, opts: Options) -> dict[str, str]:
     return filled
 
 
-def _partition_spec(config: TableConfig, opts: Options) -> str:
+def _partition_spec(config: TableProperties, opts: Options) -> str:
     given = opts.text(options.PARTITIONPATH_FIELD) or ""
     typed_by_options = config.keygen is KeyGenType.CUSTOM and ":" in given and ":" not in config.partition_spec
     return given if typed_by_options else config.partition_spec

@@ -1,46 +1,21 @@
-"""Typed configuration of a table, from its properties."""
+"""Configuration of a table: its typed properties, loaded, validated and updated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property
 from types import MappingProxyType
-from typing import TypeVar
 
 from pyhudi.config import Options
-from pyhudi.config.enums import CdcMode, FileFormat, MergeMode, PartialUpdateMode, TableType, TimelineTimezone
-from pyhudi.config.option import split_names
-from pyhudi.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
 from pyhudi.storage.storage_protocol import Storage
-from pyhudi.table.config import merge_settings as merging
 from pyhudi.table.config import version_support
 from pyhudi.table.config.config_validation import validated
-from pyhudi.table.config.key_generator_type import (
-    KeyGenType,
-    PartitionField,
-    PartitionKind,
-    infer_keygen,
-    parse_keygen,
-    parse_partition_fields,
-)
-from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.new_table_properties import new_table_properties
 from pyhudi.table.config.properties_file import load_properties, update_properties
-from pyhudi.timeline.timeline_layout import Layout
-
-E = TypeVar("E", bound=StrEnum)
+from pyhudi.table.config.typed_properties import TableProperties
 
 
-@dataclass(frozen=True, eq=True)
-class TableConfig:
-    """Content of ``hoodie.properties``. Immutable; :meth:`updated` writes a change and returns the new configuration.
-
-    Absent keys have the defaults of Apache Hudi.
-    """
-
-    properties: Mapping[str, str]
+class TableConfig(TableProperties):
+    """Configuration of a table. Immutable; :meth:`updated` writes a change and returns the new configuration."""
 
     @classmethod
     def load(cls, storage: Storage) -> TableConfig:
@@ -72,197 +47,6 @@ class TableConfig:
         contradictions."""
         return validated(self, options)
 
-    # --- identity --------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def name(self) -> str:
-        return self.properties["hoodie.table.name"]
-
-    @cached_property
-    def database(self) -> str:
-        """Database; ``""`` if the table belongs to none."""
-        return self.properties.get("hoodie.database.name", "")
-
-    @cached_property
-    def table_type(self) -> TableType:
-        return self._choice("hoodie.table.type", TableType.COPY_ON_WRITE)
-
-    @cached_property
-    def version(self) -> int:
-        """Table version; a table without one is older than the oldest supported version."""
-        return self.integer("hoodie.table.version", 0)
-
-    @cached_property
-    def layout(self) -> Layout:
-        """Location of the timeline and naming of its files."""
-        return Layout.of(self.properties)
-
-    @cached_property
-    def timezone(self) -> TimelineTimezone:
-        return self._choice("hoodie.table.timeline.timezone", TimelineTimezone.LOCAL)
-
-    @cached_property
-    def base_file_format(self) -> FileFormat:
-        return self._choice("hoodie.table.base.file.format", FileFormat.PARQUET)
-
-    @cached_property
-    def is_metadata_table(self) -> bool:
-        """True for a metadata table (``.hoodie/metadata`` of a table)."""
-        return self.keygen is KeyGenType.HOODIE_TABLE_METADATA or (
-            self.base_file_format is FileFormat.HFILE and self.name.endswith("_metadata")
-        )
-
-    # --- keys and partitions ---------------------------------------------------------------------------------------
-
-    @cached_property
-    def record_keys(self) -> tuple[str, ...]:
-        """Columns of the record key; empty if keys are generated."""
-        return split_names(self.properties.get("hoodie.table.recordkey.fields", ""))
-
-    @cached_property
-    def partition_spec(self) -> str:
-        """Partition columns as stored in the property, including types."""
-        return self.properties.get("hoodie.table.partition.fields", "")
-
-    @cached_property
-    def partition_fields(self) -> tuple[PartitionField, ...]:
-        """Partition columns with their kind. The column of the timestamp generator is a timestamp. The custom generator
-        of version 6 does not store kinds: they are taken from the options of the writer (simple here)."""
-        try:
-            fields = parse_partition_fields(self.partition_spec)
-        except InvalidOptionError as e:
-            raise UnsupportedTableError(
-                f"hoodie.properties contains hoodie.table.partition.fields={self.partition_spec}; allowed: {e.allowed}"
-            ) from None
-        if self.keygen is KeyGenType.TIMESTAMP:
-            return tuple(PartitionField(field.name, PartitionKind.TIMESTAMP) for field in fields)
-        return fields
-
-    @cached_property
-    def is_partitioned(self) -> bool:
-        return bool(self.partition_fields)
-
-    @cached_property
-    def keygen(self) -> KeyGenType:
-        """Key generator: by type, else by class, else by the key and partition columns."""
-        for key in ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"):
-            named = self.properties.get(key)
-            if named:
-                try:
-                    return parse_keygen(named)
-                except InvalidOptionError as e:
-                    raise UnsupportedTableError(
-                        f"hoodie.properties contains {key}={named}; allowed: {e.allowed}"
-                    ) from None
-        return infer_keygen(self.record_keys, self.partition_spec)
-
-    @cached_property
-    def keygen_class(self) -> str | None:
-        """Java class of the key generator, if recorded; never loaded."""
-        return self.properties.get("hoodie.table.keygenerator.class") or None
-
-    @cached_property
-    def hive_style(self) -> bool:
-        return self.flag("hoodie.datasource.write.hive_style_partitioning")
-
-    @cached_property
-    def url_encode(self) -> bool:
-        return self.flag("hoodie.datasource.write.partitionpath.urlencode")
-
-    @cached_property
-    def slash_dates(self) -> bool:
-        return self.flag("hoodie.datasource.write.slash.separated.date.partitioning")
-
-    @cached_property
-    def drop_partition_columns(self) -> bool:
-        """True if partition columns are omitted from the files."""
-        return self.flag("hoodie.datasource.write.drop.partition.columns")
-
-    @cached_property
-    def populate_meta_fields(self) -> bool:
-        """True if files hold the five meta columns; false: virtual keys."""
-        return self.flag("hoodie.populate.meta.fields", True)
-
-    @cached_property
-    def partition_metafile_base_format(self) -> bool:
-        return self.flag("hoodie.partition.metafile.use.base.format")
-
-    # --- merging ---------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def ordering_fields(self) -> tuple[str, ...]:
-        """Ordering columns in order of precedence."""
-        text = self.properties.get("hoodie.table.ordering.fields") or self.properties.get(
-            "hoodie.table.precombine.field"
-        )
-        return split_names(text or "")
-
-    @cached_property
-    def merging(self) -> MergeSettings:
-        """Merge settings, in the terms of version 9."""
-        return self.merging_for(None)
-
-    def merging_for(self, write_payload: str | None, write_ordering: tuple[str, ...] = ()) -> MergeSettings:
-        """Return the merge settings with the payload class and the ordering columns of a write, because tables of
-        version 6 need not store theirs."""
-        ordering = self.ordering_fields or (write_ordering if self.version < 8 else ())
-        return merging.of_table(self.properties, self.version, ordering, write_payload)
-
-    def deciding_columns(self, opts: Options) -> dict[str, tuple[str, ...]]:
-        """Return the columns that decide between versions of a record, by their role; the delete marker may be that of
-        a write's options."""
-        columns = merging.with_delete_marker(self.merging, opts).deciding_columns
-        return {**columns, "ordering": (*self.ordering_fields, *columns["ordering"])}
-
-    @property
-    def merge_mode(self) -> MergeMode:
-        return self.merging.mode
-
-    @property
-    def payload_class(self) -> str | None:
-        """Name of the payload class that determines merging, or did before it was translated."""
-        return self.merging.payload_class or self.merging.legacy_payload
-
-    @property
-    def partial_update_mode(self) -> PartialUpdateMode | None:
-        return self.merging.partial_update_mode
-
-    # --- other properties ------------------------------------------------------------------------------------------
-
-    @cached_property
-    def metadata_partitions(self) -> tuple[str, ...]:
-        """Complete partitions of the metadata table; if empty, there is no metadata table to read."""
-        return split_names(self.properties.get("hoodie.table.metadata.partitions", ""))
-
-    @cached_property
-    def metadata_partitions_inflight(self) -> tuple[str, ...]:
-        return split_names(self.properties.get("hoodie.table.metadata.partitions.inflight", ""))
-
-    @property
-    def metadata_partitions_kept(self) -> tuple[str, ...]:
-        """Partitions of the metadata table that writes update: complete ones, and those being built."""
-        return tuple(dict.fromkeys((*self.metadata_partitions, *self.metadata_partitions_inflight)))
-
-    @cached_property
-    def index_defs_path(self) -> str | None:
-        """Path of the index definitions relative to the table's root."""
-        return self.properties.get("hoodie.table.index.defs.path") or None
-
-    @cached_property
-    def cdc_enabled(self) -> bool:
-        return self.flag("hoodie.table.cdc.enabled")
-
-    @cached_property
-    def cdc_mode(self) -> CdcMode:
-        return self._choice("hoodie.table.cdc.supplemental.logging.mode", CdcMode.DATA_BEFORE_AFTER)
-
-    @cached_property
-    def create_schema(self) -> str | None:
-        """Avro schema with which SQL created the table, without meta columns."""
-        return self.properties.get("hoodie.table.create.schema") or None
-
-    # --- support in this release ------------------------------------------------------------------------------------
-
     def check_readable(self) -> None:
         """Check that this release can read the table.
 
@@ -276,41 +60,8 @@ class TableConfig:
         """Raise UnsupportedTableError for a table that can be read but not written."""
         version_support.check_writable(self)
 
-    # --- helpers ------------------------------------------------------------------------------------------------------
-
-    def _choice(self, key: str, default: E) -> E:
-        text = self.properties.get(key)
-        if not text:
-            return default
-        kind = type(default)
-        try:
-            return kind(text.upper())
-        except ValueError:
-            allowed = ", ".join(kind)
-            raise UnsupportedTableError(
-                f"hoodie.properties contains {key}={text}; this release supports {allowed}"
-            ) from None
-
-    def integer(self, key: str, default: int) -> int:
-        """Return a property as an integer. Raises CorruptTableError for other values."""
-        text = self.properties.get(key, str(default))
-        try:
-            return int(text)
-        except ValueError:
-            raise CorruptTableError(f"hoodie.properties contains {key}={text!r}, which is not an integer") from None
-
-    def flag(self, key: str, default: bool = False) -> bool:
-        """Return a property as a boolean; every value except "true" is false, as in Java."""
-        return self.properties.get(key, str(default)).strip().lower() == "true"
-
     def __reduce__(self) -> tuple[Callable[[dict[str, str]], TableConfig], tuple[dict[str, str]]]:
         return (_of, (dict(self.properties),))
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self.properties.items()))
-
-    def __repr__(self) -> str:
-        return f"TableConfig({self.name!r}, version {self.version}, {self.table_type})"
 
 
 def _of(properties: dict[str, str]) -> TableConfig:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.table.config.key_generator_type import KeyGenType
-
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.typed_properties import TableProperties
 
 READABLE_VERSIONS = (5, 6, 8, 9)
 WRITABLE_VERSIONS = (6, 8, 9)
 
 
-def check_readable(config: TableConfig) -> None:
+def check_readable(config: TableProperties) -> None:
     """Check that this release can read the table.
 
     Raises:
@@ -28,7 +24,7 @@ def check_readable(config: TableConfig) -> None:
     _ = (config.table_type, config.timezone, config.keygen, config.partition_fields, config.merging, config.cdc_mode)
 
 
-def check_writable(config: TableConfig) -> None:
+def check_writable(config: TableProperties) -> None:
     """Raise UnsupportedTableError for a table that can be read but not written."""
     if config.version not in WRITABLE_VERSIONS:
         raise UnsupportedTableError(
@@ -41,7 +37,7 @@ def check_writable(config: TableConfig) -> None:
         )
 
 
-def _check_version(config: TableConfig) -> None:
+def _check_version(config: TableProperties) -> None:
     version = config.version
     if version not in READABLE_VERSIONS:
         if version > max(READABLE_VERSIONS):
@@ -65,7 +61,7 @@ def _check_version(config: TableConfig) -> None:
         )
 
 
-def _check_features(config: TableConfig) -> None:
+def _check_features(config: TableProperties) -> None:
     table_format = config.properties.get("hoodie.table.format") or "native"
     if table_format != "native":
         raise UnsupportedTableError(
