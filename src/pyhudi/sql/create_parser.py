@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.statements import CreateIndex, CreateTable, CreateView, SelectStatement, Statement
 from pyhudi.sql.token_cursor import Cursor
 
 PROVIDERS = frozenset({"HUDI", "ORG.APACHE.HUDI", "PYHUDI"})
+_QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "("})
 
 
 def parse_replace(cursor: Cursor) -> Statement | None:
@@ -43,6 +45,24 @@ def _table(cursor: Cursor, *, replace: bool) -> Statement | None:
     name = cursor.name()
     if cursor.take("LIKE"):
         return _like(cursor, name, if_not_exists)
+    try:
+        return _definition(cursor, name, if_not_exists=if_not_exists, replace=replace)
+    except SqlSyntaxError:
+        if _is_of_hudi(cursor):
+            raise
+        return None  # Spark knows more of other providers' clauses.
+
+
+def _is_of_hudi(cursor: Cursor) -> bool:
+    cursor.at = 0
+    while not cursor.done:
+        if cursor.take("USING"):
+            return ".".join(cursor.name()).upper() in PROVIDERS
+        cursor.at += 1
+    return False
+
+
+def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, replace: bool) -> Statement | None:
     columns = cursor.parenthesized() if cursor.sees("(") else ""
     provider, location, comment = "", None, None
     partitions: tuple[str, ...] = ()
@@ -61,7 +81,9 @@ def _table(cursor: Cursor, *, replace: bool) -> Statement | None:
             location = cursor.string()
         elif cursor.take("COMMENT"):
             comment = cursor.string()
-        elif cursor.take("AS") or cursor.word() in ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "("):
+        elif provider not in PROVIDERS and cursor.sees("(") and cursor.word(1) not in _QUERIES:
+            cursor.parenthesized()  # columns of a clause that Hudi does not have
+        elif cursor.take("AS") or cursor.word() in _QUERIES:
             start_of_query = cursor.at
             break
         elif provider in PROVIDERS:

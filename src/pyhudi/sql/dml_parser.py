@@ -107,7 +107,10 @@ def parse_delete(cursor: Cursor) -> Delete:
 
 def parse_merge(cursor: Cursor) -> Merge:
     """Parse MERGE."""
-    cursor.expect("MERGE", "INTO")
+    cursor.expect("MERGE")
+    if cursor.take("WITH", "SCHEMA", "EVOLUTION"):
+        raise SqlSyntaxError("MERGE WITH SCHEMA EVOLUTION is not supported: add the columns by ALTER TABLE first")
+    cursor.expect("INTO")
     name = cursor.name()
     alias = _alias(cursor, "USING")
     cursor.expect("USING")

@@ -17,7 +17,7 @@ from pyhudi.sql.ddl_parser import (
     parse_truncate,
 )
 from pyhudi.sql.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
-from pyhudi.sql.statements import Insert, SelectStatement, Statement
+from pyhudi.sql.statements import Insert, Name, SelectStatement, Statement
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "EXPLAIN", "MAP", "REDUCE"})
@@ -39,6 +39,26 @@ _PARSERS: dict[str, Callable[[Cursor], Statement | None]] = {
 }
 
 
+_HEADS = (
+    "ALTER TABLE",
+    "MERGE WITH SCHEMA EVOLUTION INTO",
+    "MERGE INTO",
+    "INSERT INTO TABLE",
+    "INSERT INTO",
+    "INSERT OVERWRITE TABLE",
+    "INSERT OVERWRITE",
+    "UPDATE",
+    "DELETE FROM",
+    "TRUNCATE TABLE",
+    "DROP TABLE IF EXISTS",
+    "DROP TABLE",
+    "SHOW PARTITIONS",
+    "SHOW CREATE TABLE",
+    "SHOW TBLPROPERTIES",
+)
+"""Words before the name of a table."""
+
+
 def parse(text: str) -> Statement | None:
     """Parse a statement.
 
@@ -46,7 +66,8 @@ def parse(text: str) -> Statement | None:
         The statement; None if it does not concern Hudi tables, or is not supported, so that Spark executes it.
 
     Raises:
-        SqlSyntaxError: The statement starts like one that only Hudi has (CALL, MERGE, CREATE INDEX, …) and is invalid.
+        SqlSyntaxError: A statement that may concern a Hudi table (`table_of`), or that only Hudi has (CALL, CREATE
+            INDEX, …), is invalid.
     """
     try:
         cursor = Cursor(text)
@@ -57,6 +78,18 @@ def parse(text: str) -> Statement | None:
         return _query(cursor)
     parser = _PARSERS.get(first)
     return None if parser is None else parser(cursor)
+
+
+def table_of(text: str) -> Name | None:
+    """Return the table that a statement is about, also if `parse` does not support the rest of it; None if it is
+    unknown, or if the statement is one that only Hudi has."""
+    cursor = Cursor(text)
+    if cursor.sees("WITH"):
+        _definitions(cursor)
+    try:
+        return cursor.name() if any(cursor.take(*words.split()) for words in _HEADS) else None
+    except SqlSyntaxError:
+        return None
 
 
 def _query(cursor: Cursor) -> Statement | None:

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from pyspark.errors import ParseException
 
 import pyhudi
 from pyhudi import HudiTable
@@ -689,3 +690,19 @@ def test_definitions_before_insert_and_queries_in_the_short_form(spark):
     spark.sql("UPDATE rides SET fare = 7 WHERE id IN (SELECT max(id) FROM (TABLE rides))")
     assert spark.sql("TABLE rides ORDER BY fare DESC LIMIT 1").first()["id"] == 12
     assert spark.sql("SELECT id FROM plain UNION ALL SELECT id FROM (TABLE more)").count() == 6
+
+
+def test_syntax_that_hudi_tables_do_not_have_passes_to_spark(spark):
+    """Of tables of other formats; of Hudi tables it is refused."""
+    spark.sql(RIDES.format("cow"))
+    spark.sql("CREATE TABLE plain (id INT) USING parquet")
+    spark.sql("INSERT INTO plain VALUES (1)")
+    change = "ALTER TABLE {} ADD COLUMN x INT DEFAULT 3"
+    spark.sql(change.format("plain"))
+    assert rows(spark, "SELECT * FROM plain") == [(1, 3)]
+    merge = "MERGE INTO {} USING plain AS s ON s.id = 0 WHEN MATCHED THEN DO NOTHING"
+    with pytest.raises(ParseException, match="DO"):
+        spark.sql(merge.format("plain"))
+    for statement in (change, merge, "DELETE FROM {} USING plain"):
+        with pytest.raises(SqlSyntaxError, match="rides"):
+            spark.sql(statement.format("rides"))

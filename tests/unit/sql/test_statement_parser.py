@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.statement_parser import parse
+from pyhudi.sql.statement_parser import parse, table_of
 from pyhudi.sql.statements import (
     AddColumn,
     AddColumns,
@@ -66,6 +66,10 @@ STATEMENTS = {
         "select * from h", "create table p using parquet as"
     ),
     "create table p (a int) using parquet": None,
+    "create table p using parquet clustered by (a) into 4 buckets as select * from h": SelectStatement(
+        "select * from h", "create table p using parquet clustered by (a) into 4 buckets as"
+    ),
+    "create table p (a int) using other partitioned by (1) tblproperties ('a' + 1)": None,
     "create table a like b using hudi": CreateTable(("a",), like=("b",)),
     "create or replace temp view v as select * from t": CreateView(
         ("v",), "create or replace temp view v as", "select * from t", temporary=True
@@ -224,6 +228,29 @@ def test_merge_with_every_clause():
 def test_refused_with_the_statement_in_the_message(text):
     with pytest.raises(SqlSyntaxError):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "alter table db.t add column x int default 3",
+        "alter table db.t alter column a type int, b type long",
+        "merge into db.t using s on a = b when matched then do nothing",
+        "merge with schema evolution into db.t using s on a = b when matched then update set *",
+        "with s as (select 1) insert into table db.t partition (a > 1) select 1",
+        "delete from db.t using s",
+        "drop table if exists db.t cascade",
+    ],
+)
+def test_the_table_of_a_statement_that_is_not_supported(text):
+    with pytest.raises(SqlSyntaxError):
+        parse(text)
+    assert table_of(text) == ("db", "t")
+
+
+@pytest.mark.parametrize("text", ["call p(", "create index on t", "alter table 'x'"])
+def test_statements_without_a_table_that_others_could_have(text):
+    assert table_of(text) is None
 
 
 def test_a_statement_costs_little():

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.errors import NotAHudiTableError, QueryError, UnsupportedTableError
+from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql.catalog import CatalogTable, find_table, others
 from pyhudi.spark.sql.commands import alter_columns, ddl, dml, index_ddl, show
@@ -18,7 +18,7 @@ from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries.query_rewriting import forget_view, global_name, prepare, remember_view
 from pyhudi.spark.sql.statement_values import StatementValues
 from pyhudi.sql import statements as s
-from pyhudi.sql.statement_parser import parse
+from pyhudi.sql.statement_parser import parse, table_of
 
 _READS_ONLY = (s.SelectStatement, s.Show, s.Describe)
 _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | None]] = {
@@ -49,12 +49,20 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
         fields: What stands for ``{names}`` in the text.
 
     Raises:
+        SqlSyntaxError: A statement on a Hudi table, or one that only Hudi has, is invalid.
         QueryError: A statement that changes a Hudi table has parameters, or a field that is a computed Column.
     """
     fields = fields or {}
     through = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
     values = StatementValues(text, args, fields)
-    statement = parse(values.text)
+    try:
+        statement = parse(values.text)
+    except SqlSyntaxError:
+        name = table_of(values.text)
+        if name is None or find_table(spark, name) is not None:
+            raise
+        others.forget()
+        return through()  # syntax of another format's tables
     if not isinstance(statement, _READS_ONLY):
         others.forget()
     match statement:
