@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -247,11 +248,31 @@ def test_a_table_is_created_in_an_empty_place_only(spark, tmp_path):
     mine.unlink()
     with pytest.raises(Exception, match="broken"):
         spark.sql(f"{create} {broken}")
-    assert not [path for path in place.rglob("*") if path.is_file()]
+    # tasks that outlive the failed job may leave markers, and metadata files of partitions
+    assert not [path for path in place.rglob("*") if path.suffix in (".parquet", ".properties")]
     spark.sql(f"{create} AS SELECT 1 AS id, 'a' AS day")
     assert rows(spark, "SELECT id, day FROM t") == [(1, "a")]
     with pytest.raises(TableExistsError, match="inside the Hudi table"):
         spark.sql(f"CREATE TABLE u (id INT) USING hudi LOCATION '{place}/day=a'")
+
+
+def test_a_table_is_created_where_a_first_write_has_failed(spark, tmp_path):
+    """What its tasks leave behind when they outlive it is no table, and has no rows. A timeline would have some."""
+    place = tmp_path / "place"
+    create = f"CREATE TABLE t USING hudi PARTITIONED BY (day) LOCATION '{place}' AS SELECT 1 AS id, 'a' AS day"
+    late = "20260101000000000"
+    left = [f".hoodie/.temp/{late}/day=b/x.parquet.marker.CREATE", "day=b/.hoodie_partition_metadata", ".hoodie/lock"]
+    lost = f".hoodie/timeline/{late}.commit.requested"
+    for path in (*left, lost):
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).touch()
+    with pytest.raises(TableExistsError, match=re.escape(lost)):
+        spark.sql(create)
+    assert not spark.catalog.tableExists("t")
+    (place / lost).unlink()
+    spark.sql(create)
+    assert rows(spark, "SELECT id, day FROM t") == [(1, "a")]
+    assert rows(spark, "SHOW PARTITIONS t") == [("day=a",)]
 
 
 def test_a_table_is_replaced_if_the_new_one_is_possible(spark):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
@@ -48,12 +49,16 @@ from pyhudi.sql.statements import (
 )
 from pyhudi.sql.table_properties import registered_properties, table_options
 from pyhudi.storage import Storage, open_sibling, open_storage
-from pyhudi.table.config.properties_file import META_FOLDER, PATH, update_properties
+from pyhudi.table.config.properties_file import PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure, remove_table
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key
+_LEFT_BEHIND = (
+    r"^\.hoodie/(\.temp/|\.aux/\.writing/|\.locks/|lock$)|(^|/)\.hoodie_partition_metadata(\.parquet|\.orc)?$"
+)
+"""Files of a location without a table that are of failed writes and have no rows."""
 
 
 # --- create ----------------------------------------------------------------------------------------------------------
@@ -152,17 +157,20 @@ def _is_at(replaced: CatalogTable | None, storage: Storage) -> bool:
 
 
 def _refuse_files(storage: Storage) -> None:
-    """Refuse a location with files, because a table treats every file below its root as its own.
+    """Refuse a location with files, because a table treats every file below its root as its own, and one with the
+    timeline of a table that has lost its properties, which would be that of the new table. What a failed first write
+    leaves behind is allowed: a task that outlives the write may create the folders of its markers, and the metadata
+    file of its partition, again.
 
     Raises:
         TableExistsError: The message has one of the files.
     """
-    folders = (name for name in storage.list_dirs() if name != META_FOLDER)
-    for folder in ("", *folders):
-        files = storage.list(folder, recursive=bool(folder))
-        if files.num_rows:
+    for folder in ("", *storage.list_dirs()):
+        paths = storage.list(folder, recursive=bool(folder))["path"]
+        files = paths.filter(pc.invert(pc.match_substring_regex(paths, _LEFT_BEHIND)))
+        if len(files):
             raise TableExistsError(
-                f"cannot create a table at {storage.uri()!r}, which has files: {files['path'][0].as_py()!r}; choose an "
+                f"cannot create a table at {storage.uri()!r}, which has files: {files[0].as_py()!r}; choose an "
                 "empty location, or delete the files. CALL run_bootstrap creates a table over existing files"
             )
 
