@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.errors import ConfigError
-from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.metadata.indexes.index_definitions import index_definition, is_supported_version, load_definitions
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.metadata.records.stats_values import is_supported
 
@@ -177,7 +177,7 @@ def expression_of(partition: str, definition: Mapping[str, Any], version: int) -
     """Return the expression index of a definition; None if its form is not supported."""
     columns, options = definition.get("sourceFields") or [], definition.get("indexOptions") or {}
     kind = definition.get("indexType")
-    if kind not in KINDS or len(columns) != 1 or definition.get("version") not in _VERSIONS.get(version, ()):
+    if kind not in KINDS or len(columns) != 1 or not is_supported_version(definition, version):
         return None
     if str(definition.get("indexFunction")).lower() != str(options.get(EXPR)).lower():
         return None
@@ -187,19 +187,10 @@ def expression_of(partition: str, definition: Mapping[str, Any], version: int) -
         return None
 
 
-_VERSIONS = {8: (None, "V1"), 9: ("V2",)}
-
-
 def expression_definition(index: ExpressionIndex, options: Mapping[str, str], version: int) -> dict[str, Any]:
     """Return the definition of an expression index with its original options."""
-    definition: dict[str, Any] = {
-        "indexName": index.partition,
-        "indexType": index.kind,
-        "indexFunction": index.expression.function,
-        "sourceFields": [index.expression.column],
-        "indexOptions": dict(options),
-    }
-    return definition | ({"version": "V2"} if version >= 9 else {})
+    expression = index.expression
+    return index_definition(index.partition, index.kind, expression.function, [expression.column], options, version)
 
 
 def can_be_indexed(index: ExpressionIndex, column: pa.DataType | None, version: int) -> bool:

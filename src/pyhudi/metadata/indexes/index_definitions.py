@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PATH_KEY = "hoodie.table.index.defs.path"
 DEFAULT_PATH = ".hoodie/.index_defs/index.json"
 _ALL = "indexDefinitions"
+_INDEX_VERSIONS: Mapping[int, tuple[str | None, ...]] = {8: (None, "V1"), 9: ("V2",)}
 
 Definitions = Mapping[str, Mapping[str, Any]]
 """Definitions by partition of the metadata table, with the keys of the file."""
@@ -50,16 +51,28 @@ def store_definitions(storage: Storage, config: TableConfig, definitions: Defini
     storage.write(config.index_defs_path or DEFAULT_PATH, text.encode())
 
 
-def column_stats_definition(columns: Sequence[str], version: int) -> dict[str, Any]:
-    """Return the definition of the column statistics of these columns."""
+def index_definition(
+    name: str, kind: str, function: str, columns: Sequence[str], options: Mapping[str, str], version: int
+) -> dict[str, Any]:
+    """Return the definition of an index in the form of a table version, with the keys of the file."""
     definition: dict[str, Any] = {
-        "indexName": COLUMN_STATS,
-        "indexType": COLUMN_STATS,
-        "indexFunction": COLUMN_STATS,
+        "indexName": name,
+        "indexType": kind,
+        "indexFunction": function,
         "sourceFields": list(columns),
-        "indexOptions": {},
+        "indexOptions": dict(options),
     }
     return definition | ({"version": "V2"} if version >= 9 else {})
+
+
+def is_supported_version(definition: Mapping[str, Any], version: int) -> bool:
+    """Return True if pyhudi supports the index version of a definition in a table of that version."""
+    return definition.get("version") in _INDEX_VERSIONS.get(version, ())
+
+
+def column_stats_definition(columns: Sequence[str], version: int) -> dict[str, Any]:
+    """Return the definition of the column statistics of these columns."""
+    return index_definition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, columns, {}, version)
 
 
 def drop_definitions(storage: Storage, config: TableConfig, names: Collection[str]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.metadata.indexes.index_definitions import index_definition, is_supported_version, load_definitions
 from pyhudi.metadata.records.metadata_keys import secondary_key
 from pyhudi.metadata.records.metadata_record import RecordType, encode
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 SECONDARY = "secondary_index"
 """Type of the index, and prefix of the names of its partitions."""
 _IDENTITY = "identity"
-_VERSIONS: Mapping[int, tuple[str | None, ...]] = {8: (None, "V1"), 9: ("V2",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +57,13 @@ def secondary_indexes(storage: Storage, config: TableConfig, *, kept: bool = Fal
 def secondary_of(partition: str, definition: Mapping[str, Any], version: int) -> SecondaryIndex | None:
     """Return the secondary index of a definition; None if its form is not supported."""
     columns = definition.get("sourceFields") or []
-    known = definition.get("indexType") == SECONDARY and definition.get("version") in _VERSIONS.get(version, ())
+    known = definition.get("indexType") == SECONDARY and is_supported_version(definition, version)
     return SecondaryIndex(partition, columns[0]) if known and len(columns) == 1 else None
 
 
 def secondary_definition(partition: str, column: str, version: int) -> dict[str, Any]:
     """Return the definition of a secondary index of a column."""
-    definition: dict[str, Any] = {
-        "indexName": partition,
-        "indexType": SECONDARY,
-        "indexFunction": _IDENTITY,
-        "sourceFields": [column],
-        "indexOptions": {},
-    }
-    return definition | ({"version": "V2"} if version >= 9 else {})
+    return index_definition(partition, SECONDARY, _IDENTITY, [column], {}, version)
 
 
 def can_be_indexed(kind: pa.DataType) -> bool:

@@ -19,6 +19,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.metadata.indexes import expression_index_definition
 from pyhudi.metadata.indexes.expression_index_definition import EXPR, KINDS, ExpressionIndex, expression_definition
 from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.indexes.secondary_index_definition import (
     SECONDARY,
     SecondaryIndex,
@@ -137,8 +138,7 @@ class IndexRequest:
                 "a secondary index returns record keys, and requires the record index to find them: build that first, "
                 f"by build_index('record_index') or CREATE INDEX record_index ON … ({', '.join(config.record_keys)})"
             )
-        definition = load_definitions(storage, config).get(RECORD_INDEX, {})
-        if str((definition.get("indexOptions") or {}).get("isPartitioned", "false")).lower() == "true":
+        if has_partitioned_record_index(storage, config):
             raise UnsupportedTableError(
                 "a secondary index requires a global record index, but the one of this table is partitioned"
             )

@@ -10,6 +10,7 @@ from pyhudi.config.enums import TableType
 from pyhudi.errors import ConfigError, TransactionError, UnsupportedTableError
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.metadata.indexes.record_index_definition import is_partitioned
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from pyhudi.services.upgrade.table_properties import VERSIONS
@@ -132,8 +133,7 @@ def dropped_partitions(storage: Storage, config: TableConfig, to: int) -> list[s
     if config.version >= 9 > to:
         definitions = load_definitions(storage, config)
         partitions = {p for p in used if (definitions.get(p, {}).get("version") or "V1") != "V1"}
-        options = definitions.get(RECORD_INDEX, {}).get("indexOptions") or {}
-        if str(options.get("isPartitioned", "false")).lower() == "true":
+        if is_partitioned(definitions):
             partitions.add(RECORD_INDEX)
         if COLUMN_STATS in partitions:
             partitions.add(PARTITION_STATS)

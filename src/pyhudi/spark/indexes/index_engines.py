@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config import options
 from pyhudi.metadata.file_groups.delta_files import GroupFiles
 from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex
+from pyhudi.metadata.indexes.record_index_definition import record_index_definition
 from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY
 from pyhudi.metadata.metadata_layout import file_group_ids
 from pyhudi.metadata.writer.file_stats_reader import InitialFileGroups
@@ -21,11 +22,7 @@ from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.spark.indexes.expression_index import build_expression_index, first_records
 from pyhudi.spark.indexes.expression_values import check_expression
 from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys
-from pyhudi.spark.indexes.record_index.record_index_build import (
-    build_record_index,
-    record_index_definition,
-    refuse_duplicate_keys,
-)
+from pyhudi.spark.indexes.record_index.record_index_build import build_record_index, refuse_duplicate_keys
 from pyhudi.spark.indexes.secondary_index import InitialEntries, build_secondary_index
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.write.write_checks import check_record_index

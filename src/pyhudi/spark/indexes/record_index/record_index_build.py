@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options, options
 from pyhudi.errors import HudiError
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
+from pyhudi.metadata.indexes.record_index_definition import record_index_definition
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.writer.initialize_partitions import build_partition
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys, refuse_clashes
-from pyhudi.spark.indexes.record_index.record_index_reader import PARTITIONED
 from pyhudi.spark.indexes.record_index.record_index_verify import count_duplicate_keys
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
 from pyhudi.table.meta_client import TableMetaClient
@@ -92,15 +92,3 @@ def wants_record_index(opts: Options, config: TableConfig) -> bool:
     wanted = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
     known = (*config.metadata_partitions, *config.metadata_partitions_inflight)
     return wanted and FILES in config.metadata_partitions and PARTITION not in known
-
-
-def record_index_definition(*, partitioned: bool) -> dict[str, Any]:
-    """The definition of a record index, which tables have from version 9 on."""
-    return {
-        "indexName": PARTITION,
-        "indexType": PARTITION,
-        "indexFunction": "",
-        "sourceFields": [],
-        "indexOptions": {PARTITIONED: str(partitioned).lower()},
-        "version": "V1",
-    }

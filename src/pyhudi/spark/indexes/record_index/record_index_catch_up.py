@@ -19,11 +19,11 @@ from pyhudi.merge.file_group_reader import SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.record_index.record_index_keys import slice_keys, task_count
-from pyhudi.spark.indexes.record_index.record_index_reader import is_partitioned
 from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered, with_new_groups
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.spark.indexes.secondary_index import slice_changes
@@ -69,7 +69,7 @@ def catch_up_delta(
     )
     files = numbered(places, ids, paths, millis)
     own = metadata_timeline(storage, version).timeline
-    partitioned = is_partitioned(storage, config)
+    partitioned = has_partitioned_record_index(storage, config)
     known = [group.file_id for group in group_slices(storage, own, PARTITION, version)]
     groups = RecordGroups.of(known, partitioned=partitioned)
     groups = with_new_groups(storage, config, opts, instant, groups, sorted({one.partition for one in after}))

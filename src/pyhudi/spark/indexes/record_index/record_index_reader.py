@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyhudi.errors import MetadataTableError
 from pyhudi.index.record_index_groups import RecordGroups
-from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
 from pyhudi.table.meta_client import TableMetaClient
 
-if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-
-PARTITIONED = "isPartitioned"
-"""In the options of the definition of a record index."""
 _log = logging.getLogger(__name__)
 
 
@@ -46,7 +39,7 @@ class RecordIndex:
         config = client.config
         if PARTITION not in config.metadata_partitions or not config.populate_meta_fields:
             return None
-        if is_partitioned(client.storage, config) != partitioned:
+        if has_partitioned_record_index(client.storage, config) != partitioned:
             return None
         try:
             table = MetadataTable.open_now(client.storage, config)
@@ -55,9 +48,3 @@ class RecordIndex:
             _log.warning("the record index is not used, keys are looked for in the files: %s", reason)
             return None
         return cls(table, RecordGroups.of(ids, partitioned=partitioned))
-
-
-def is_partitioned(storage: Storage, config: TableConfig) -> bool:
-    """Return True if the table's record index knows keys by partition."""
-    definition = load_definitions(storage, config).get(PARTITION, {})
-    return str((definition.get("indexOptions") or {}).get(PARTITIONED, "false")).lower() == "true"

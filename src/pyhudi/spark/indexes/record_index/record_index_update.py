@@ -18,11 +18,11 @@ from pyhudi.index.record_index_groups import RecordGroups, new_group_ids
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.indexes.record_index.record_index_keys import file_keys, removed_from, removed_keys, task_count
-from pyhudi.spark.indexes.record_index.record_index_reader import is_partitioned
 from pyhudi.spark.indexes.record_index.record_index_writer import (
     PARTITION,
     KeyLocations,
@@ -94,7 +94,7 @@ def index_delta(
     try:
         current = MetadataTable.open_now(storage, config)
         groups = RecordGroups.of(
-            current.groups(PARTITION)["file_id"].to_pylist(), partitioned=is_partitioned(storage, config)
+            current.groups(PARTITION)["file_id"].to_pylist(), partitioned=has_partitioned_record_index(storage, config)
         )
     except MetadataTableError as reason:
         _log.warning("the record index of %s is taken out of use: %s", storage.root, reason)
