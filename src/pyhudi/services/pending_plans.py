@@ -1,14 +1,80 @@
-"""Pending plans of table services in the timeline."""
+"""Plans of table services on the timeline: adding a plan, reading the pending ones, and executing them in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
+from pyhudi.config import Options
+from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
+from pyhudi.timeline.instant_generator import InstantGenerator, Slot
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_provider import LockProvider
+from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
+
+if TYPE_CHECKING:
+    from pyhudi.table.meta_client import TableMetaClient
+
+_log = logging.getLogger(__name__)
+
+
+class ScheduledPlan(Protocol):
+    """A plan; ``instant`` is None until it is on the timeline."""
+
+    @property
+    def instant(self) -> str | None: ...
+
+
+class CombinedResult(Protocol):
+    """Result of the execution of several plans."""
+
+    def and_(self, other: Self) -> Self:
+        """Return the combination of both results."""
+        ...
+
 
 Plan = TypeVar("Plan")
+Scheduled = TypeVar("Scheduled", bound=ScheduledPlan)
+Result = TypeVar("Result", bound=CombinedResult)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedTimeline:
+    """The active timeline under the lock of the table."""
+
+    active: ActiveTimeline
+    _slot: Slot
+    _lock: LockProvider
+
+    def request(self, action: str, content: bytes) -> Instant:
+        """Add a plan with a new instant time.
+
+        Raises:
+            LockError: The lock was lost.
+        """
+        instant = self._slot.take(newest(self.active))
+        self._lock.ensure_held()
+        return self.active.create_requested(action, instant, content)
+
+
+@contextmanager
+def lock_timeline(client: TableMetaClient, opts: Options) -> Iterator[LockedTimeline]:
+    """Hold the lock of the table to add a plan to its timeline.
+
+    Raises:
+        LockError: The lock could not be acquired.
+        TransactionError: A restore is pending.
+    """
+    lock = make_lock_provider(client.storage, opts)
+    with InstantGenerator(client.storage, opts, client.config.timezone, lock=lock).reserve() as slot:
+        active = client.active_timeline()
+        refuse_pending_restore(active)
+        yield LockedTimeline(active, slot, lock)
 
 
 def read_plans(
@@ -31,3 +97,41 @@ def read_plans(
         with active.parsing(active.in_state(instant, State.REQUESTED) or instant):
             plans.append(decode(instant.action, instant.requested, instant.state, data))
     return plans
+
+
+def run_plans(
+    plans: Sequence[Scheduled],
+    run: Callable[[Scheduled], Result],
+    nothing: Result,
+    *,
+    instant: str | None,
+    missing: str,
+    leave_others: bool,
+) -> Result:
+    """Execute pending plans in their order.
+
+    Args:
+        plans: The pending plans.
+        run: Executes a plan.
+        nothing: The result without plans.
+        instant: If given, only its plan is executed.
+        missing: Message of the error if no plan has that instant.
+        leave_others: If true, plans that another process is executing or has executed are skipped.
+
+    Raises:
+        InstantNotFoundError: No plan has that instant.
+        BusyError: Another process is executing a plan.
+    """
+    if instant is not None:
+        plans = [plan for plan in plans if plan.instant == instant]
+        if not plans and not leave_others:
+            raise InstantNotFoundError(missing)
+    result = nothing
+    for plan in plans:
+        try:
+            result = result.and_(run(plan))
+        except BusyError as busy:
+            if not leave_others:
+                raise
+            _log.warning("a plan remains pending: %s", busy)
+    return result

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from pyhudi.config import Options
-from pyhudi.errors import BusyError, InstantNotFoundError, SetupError
+from pyhudi.errors import SetupError
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
-from pyhudi.metrics.progress import Progress, report_progress
+from pyhudi.metrics.progress import Progress
 from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clusterable
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_schedule import pending_plans, reschedule, schedule
+from pyhudi.services.pending_plans import run_plans
+from pyhudi.services.thread_tasks import run_tasks
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.write.settings.write_context import TaskId
-from pyhudi.write.write_status import decode_stats, encode_stats
+from pyhudi.write.write_status import encode_stats
 from pyhudi.write.written_files import WrittenFiles
 
 if TYPE_CHECKING:
@@ -117,20 +118,14 @@ def run_pending(
         TransactionError: A restore is pending, or files of a plan no longer exist.
         SetupError: Spark is required.
     """
-    plans = pending_plans(client.active_timeline())
-    if instant is not None:
-        plans = [plan for plan in plans if plan.instant == instant]
-        if not plans and not leave_others:
-            raise InstantNotFoundError(f"no clustering {instant!r} is pending in the table at {client.storage.root}")
-    result = ClusteringResult()
-    for plan in plans:
-        try:
-            result = result.and_(run_plan(client, plan, opts, runner, asked_for=asked_for))
-        except BusyError as busy:
-            if not leave_others:
-                raise
-            _log.warning("a plan remains pending: %s", busy)
-    return result
+    return run_plans(
+        pending_plans(client.active_timeline()),
+        lambda plan: run_plan(client, plan, opts, runner, asked_for=asked_for),
+        ClusteringResult(),
+        instant=instant,
+        missing=f"no clustering {instant!r} is pending in the table at {client.storage.root}",
+        leave_others=leave_others,
+    )
 
 
 def run_all(
@@ -240,24 +235,8 @@ class ThreadClusteringRunner:
 
     def run(self, job: ClusteringJob) -> pa.Table:
         """Rewrite all units. Return the write stats."""
-        failed = threading.Event()
-
-        def work(number: int) -> bytes:
-            if failed.is_set():
-                return encode_stats([])
-            try:
-                return cluster_one(job, number, TaskId(number, 0, number))
-            except BaseException:
-                failed.set()
-                raise
-
-        threads, total = 1 if job.work.order else os.cpu_count() or 1, len(job.units)
-        stats = []
-        with ThreadPoolExecutor(threads) as pool:
-            for stat in pool.map(work, range(total)):
-                stats.append(stat)
-                report_progress(self.progress, PROGRESS, len(stats), total)
-        return decode_stats(stats)
+        threads = 1 if job.work.order else os.cpu_count() or 1
+        return run_tasks(partial(cluster_one, job), len(job.units), threads, self.progress, PROGRESS)
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
         """Return None, because no indexes are maintained."""

@@ -16,17 +16,14 @@ from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA, ClusteringP
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, inputs_of
 from pyhudi.services.compaction.compaction_schedule import pending_plans as pending_compactions
 from pyhudi.services.compaction.compaction_triggers import Due
-from pyhudi.services.pending_plans import read_plans
+from pyhudi.services.pending_plans import LockedTimeline, lock_timeline, read_plans
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
-from pyhudi.timeline.instant_generator import InstantGenerator, Slot
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
 from pyhudi.write.settings.write_settings import max_file_size
 
 if TYPE_CHECKING:
@@ -67,16 +64,9 @@ def schedule(client: TableMetaClient, opts: Options, *, only_if_due: bool = Fals
     client = client.reload()
     client.config.check_writable()
     planner = _planner(client, opts, only_if_due=only_if_due)
-    generator = InstantGenerator(
-        client.storage, opts, client.config.timezone, lock=make_lock_provider(client.storage, opts)
-    )
-    with generator.reserve() as slot:
-        active = client.active_timeline()
-        refuse_pending_restore(active)
-        plan = planner(active)
-        if not len(plan):
-            return plan
-        return _requested(client, active, slot, plan)
+    with lock_timeline(client, opts) as locked:
+        plan = planner(locked.active)
+        return _requested(client, locked, plan) if len(plan) else plan
 
 
 def reschedule(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> ClusteringPlan | None:
@@ -92,12 +82,8 @@ def reschedule(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> 
     """
     assert plan.instant is not None
     client = client.reload()
-    generator = InstantGenerator(
-        client.storage, opts, client.config.timezone, lock=make_lock_provider(client.storage, opts)
-    )
-    with generator.reserve() as slot:
-        active = client.active_timeline()
-        refuse_pending_restore(active)
+    with lock_timeline(client, opts) as locked:
+        active = locked.active
         entry = active.timeline.find(plan.instant, plan.action)
         if entry is None or entry.state is not State.REQUESTED:
             return None
@@ -107,7 +93,7 @@ def reschedule(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> 
         # Removed first, because two plans must not have the same file groups. If the process is killed in between, the
         # file groups are free, and a later plan includes them.
         active.delete_pending(plan.instant, plan.action)
-        return _requested(client, active, slot, renewed) if len(renewed) else None
+        return _requested(client, locked, renewed) if len(renewed) else None
 
 
 def _renewed(plan: ClusteringPlan, slices: pa.Table, new_file_size: int) -> ClusteringPlan:
@@ -124,12 +110,10 @@ def _renewed(plan: ClusteringPlan, slices: pa.Table, new_file_size: int) -> Clus
     return replace(plan, inputs=pa.concat_tables(parts), outputs=outputs, extra=extra)
 
 
-def _requested(client: TableMetaClient, active: ActiveTimeline, slot: Slot, plan: ClusteringPlan) -> ClusteringPlan:
+def _requested(client: TableMetaClient, locked: LockedTimeline, plan: ClusteringPlan) -> ClusteringPlan:
     """Add a plan to the timeline."""
-    instant = slot.take(newest(active))
-    content = plan.encode(client.config.version, client.storage.uri)
-    made = active.create_requested(Action.CLUSTERING, instant, content)
-    return plan.scheduled(made.action, instant)
+    made = locked.request(Action.CLUSTERING, plan.encode(client.config.version, client.storage.uri))
+    return plan.scheduled(made.action, made.requested)
 
 
 def commits_since_clustering(timeline: Timeline) -> int:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from pyhudi.config import Options
-from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
-from pyhudi.metrics.progress import Progress, report_progress
+from pyhudi.metrics.progress import Progress
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
 from pyhudi.services.compaction.compaction_plan import CompactionPlan, kind_of
 from pyhudi.services.compaction.compaction_schedule import check_compactable, pending_plans
+from pyhudi.services.pending_plans import run_plans
+from pyhudi.services.thread_tasks import run_tasks
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.write.settings.write_context import TaskId
-from pyhudi.write.write_status import decode_stats, encode_stats
+from pyhudi.write.write_status import encode_stats
 from pyhudi.write.written_files import WrittenFiles
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.timeline.commit_metadata import CommitMetadata
-
-_log = logging.getLogger(__name__)
 
 PROGRESS = "compact file slices"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
@@ -122,20 +119,14 @@ def run_pending(
         TransactionError: A restore is pending.
     """
     check_compactable(client.config)
-    plans = pending_plans(client.active_timeline(), action)
-    if instant is not None:
-        plans = [plan for plan in plans if plan.instant == instant]
-        if not plans and not leave_others:
-            raise InstantNotFoundError(f"no {action} {instant!r} is pending in the table at {client.storage.root}")
-    result = CompactionResult(action=action)
-    for plan in plans:
-        try:
-            result = result.and_(run_plan(client, plan, opts, runner, asked_for=asked_for))
-        except BusyError as busy:
-            if not leave_others:
-                raise
-            _log.warning("a plan remains pending: %s", busy)
-    return result
+    return run_plans(
+        pending_plans(client.active_timeline(), action),
+        lambda plan: run_plan(client, plan, opts, runner, asked_for=asked_for),
+        CompactionResult(action=action),
+        instant=instant,
+        missing=f"no {action} {instant!r} is pending in the table at {client.storage.root}",
+        leave_others=leave_others,
+    )
 
 
 def run_plan(
@@ -186,21 +177,4 @@ def compact_one(job: CompactionJob, number: int, task: TaskId) -> bytes:
 
 def run_in_threads(job: CompactionJob, *, progress: Progress | None = None) -> pa.Table:
     """Execute a job on threads of this process. Return the write stats."""
-    failed = threading.Event()
-    total = len(job.slices)
-
-    def work(number: int) -> bytes:
-        if failed.is_set():
-            return encode_stats([])
-        try:
-            return compact_one(job, number, TaskId(number, 0, number))
-        except BaseException:
-            failed.set()
-            raise
-
-    stats = []
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for stat in pool.map(work, range(total)):
-            stats.append(stat)
-            report_progress(progress, PROGRESS, len(stats), total)
-    return decode_stats(stats)
+    return run_tasks(partial(compact_one, job), len(job.slices), os.cpu_count() or 1, progress, PROGRESS)

@@ -17,15 +17,13 @@ from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.services.compaction.compaction_strategies import Limits, choose, named_strategies
 from pyhudi.services.compaction.compaction_triggers import Due, compaction_due, log_compaction_due
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
-from pyhudi.services.pending_plans import read_plans
+from pyhudi.services.pending_plans import lock_timeline, read_plans
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, instant_of_millis
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, pending_clustering_groups
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy, newest, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy, newest
 from pyhudi.write.settings.write_settings import max_file_size
 
 if TYPE_CHECKING:
@@ -83,22 +81,16 @@ def schedule(
     client = client.reload()
     client.config.check_writable()
     planner = _planner(client, opts, action=action, only_if_due=only_if_due)
-    lock = make_lock_provider(client.storage, opts)
-    generator = InstantGenerator(client.storage, opts, client.config.timezone, lock=lock)
-    with generator.reserve() as slot:
-        active = client.active_timeline()
-        refuse_pending_restore(active)
-        last = newest(active)
+    with lock_timeline(client, opts) as locked:
+        active = locked.active
         now = instant_of_millis(int(datetime.now().timestamp() * 1000), client.config.timezone)
-        plan = planner(active, max(now, last or ""))
+        plan = planner(active, max(now, newest(active) or ""))
         if not len(plan):
             return plan
         if to_run:
             check_runnable(PinnedTable(client.storage, client.config, active), opts, action=action)
-        instant = slot.take(last)
-        lock.ensure_held()
-        active.create_requested(plan.action, instant, plan.encode(client.config.version))
-        return plan.scheduled(instant)
+        made = locked.request(plan.action, plan.encode(client.config.version))
+        return plan.scheduled(made.requested)
 
 
 def check_compactable(config: TableConfig) -> None:
