@@ -57,7 +57,7 @@ class FilePruner:
     given: InitVar[RowFilter | None]
     opts: Options
     overridden_functions: Collection[str] = ()
-    report: list[str] = field(default_factory=list)
+    report: list[str] = field(default_factory=list, init=False)
     known_partitions: int = field(default=0, init=False)
     rows: RowFilter | None = None
     """Condition implied by the filter that is ``given`` for every matching row."""
@@ -68,9 +68,7 @@ class FilePruner:
     def __post_init__(self, given: RowFilter | None) -> None:
         self.text = given
         self.rows = None if given is None else given.for_pruning(self.schema) or given
-        self.keys = RecordLocations(
-            self.table, self.files, self.query, self.conditions, self.rows, self.opts, self.report
-        )
+        self.keys = RecordLocations(self.table, self.files, self.query, self.conditions, self.rows, self.opts)
 
     @property
     def schema(self) -> pa.Schema:
@@ -86,9 +84,9 @@ class FilePruner:
         metadata = self._usable()
         if metadata is None or not kept or not self.table.config.is_partitioned:
             return kept
-        places = self.keys.places(metadata, kept)
-        if places is not None:
-            mine = set(pc.unique(places["partition"]).to_pylist())
+        locations = self._locations(metadata, kept)
+        if locations is not None:
+            mine = set(pc.unique(locations["partition"]).to_pylist())
             self.report.append(f"{RECORD_INDEX}: {len(kept) - len(mine & set(kept))} of {len(kept)} partitions out")
             return [path for path in kept if path in mine]
         kept = self._by_expressions_of_partitions(metadata, self._by_partition_stats(metadata, kept))
@@ -175,9 +173,9 @@ class FilePruner:
             return slices
 
     def _by_keys(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
-        places = self.keys.places(metadata)
-        if places is not None:
-            kept = slices.filter(pc.is_in(groups_of(slices), value_set=groups_of(places)))
+        locations = self._locations(metadata)
+        if locations is not None:
+            kept = slices.filter(pc.is_in(groups_of(slices), value_set=groups_of(locations)))
             self.report.append(f"{RECORD_INDEX}: {slices.num_rows - kept.num_rows} of {slices.num_rows} slices out")
             return kept
         keys = self.keys.named()
@@ -190,6 +188,12 @@ class FilePruner:
             )
             return slices.filter(pa.array(~out))
         return slices
+
+    def _locations(self, metadata: MetadataTable, partitions: list[str] | None = None) -> pa.Table | None:
+        """Return the locations of the records that the filter selects, if it restricts keys."""
+        locations, report = self.keys.look_up(metadata, partitions)
+        self.report += report
+        return locations
 
     def _by_statistics(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
         if not slices.num_rows:

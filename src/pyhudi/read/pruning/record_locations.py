@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RecordLocations:
-    """Record index lookup of one query, executed once; ``found`` is the result (`LOCATION_SCHEMA`). Lines are appended
-    to ``report``."""
+    """Record index lookup of one query, executed once; ``found`` is the result (`LOCATION_SCHEMA`)."""
 
     table: PinnedTable
     files: TableFiles
@@ -35,7 +34,6 @@ class RecordLocations:
     conditions: Conditions
     rows: RowFilter | None
     opts: Options
-    report: list[str]
     found: pa.Table | None = None
     useless: bool = False
 
@@ -46,38 +44,41 @@ class RecordLocations:
             return None
         return keys_of(self.rows, self.conditions.schema, self.table.config, self.opts)
 
-    def places(self, metadata: MetadataTable, partitions: list[str] | None = None) -> pa.Table | None:
-        """Return the locations of the records that the filter selects, in these partitions; None if it does not
-        restrict keys, or no index has them."""
+    def look_up(
+        self, metadata: MetadataTable, partitions: list[str] | None = None
+    ) -> tuple[pa.Table | None, list[str]]:
+        """Return the locations of the records that the filter selects, in these partitions, and the lines of the
+        report; None if the filter does not restrict keys, or no index has them."""
         if RECORD_INDEX not in metadata.partitions or self.query.as_of is not None or self.useless:
-            return None
+            return None, []
+        report: list[str] = []
         if self.found is None:
             try:
                 keys = self.named()
                 if keys is None:
-                    keys = self._by_secondary(metadata)
-                if keys is not None and self._knows_all_keys():
+                    keys, report = self._by_secondary(metadata)
+                why = None if keys is None else self._why_keys_are_missing()
+                if why is not None:
+                    report.append(f"{RECORD_INDEX}: not used: {why}")
+                elif keys is not None:
                     self.found = record_index_locations(metadata, keys, partitions)
             except HudiError as e:
                 self.files.disable_indexes(e)
-                self.report.append(f"{RECORD_INDEX}: not used: {e}")
+                report.append(f"{RECORD_INDEX}: not used: {e}")
             self.useless = self.found is None
-        return self.found
+        return self.found, report
 
-    def _knows_all_keys(self) -> bool:
-        """Return True if the record index has every key. With a bucket index, keys are also added in log files, which
-        Apache Hudi does not index, and cannot be identified later."""
+    def _why_keys_are_missing(self) -> str | None:
+        """Return the reason why the record index may lack keys; None if it has all. With a bucket index, keys are also
+        added in log files, which Apache Hudi does not index, and cannot be identified later."""
         if self.table.config.table_type is not TableType.MERGE_ON_READ:
-            return True
+            return None
         bucketed = detect_bucket_index(self.table)
-        if bucketed is not None:
-            self.report.append(f"{RECORD_INDEX}: not used: it may lack keys of log files, as {bucketed}")
-        return bucketed is None
+        return None if bucketed is None else f"it may lack keys of log files, as {bucketed}"
 
-    def _by_secondary(self, metadata: MetadataTable) -> pa.StringArray | None:
-        """Return the record keys of the rows that the filter selects by the values of indexed columns."""
+    def _by_secondary(self, metadata: MetadataTable) -> tuple[pa.StringArray | None, list[str]]:
+        """Return the record keys of the rows that the filter selects by the values of indexed columns, and the lines of
+        the report."""
         assert self.rows is not None
         by_values = keys_by_secondary(metadata, self.query, self.rows, self.conditions.schema, self.conditions.hidden)
-        if by_values is not None:
-            self.report.append(by_values[1])
-        return None if by_values is None else by_values[0]
+        return (None, []) if by_values is None else (by_values[0], [by_values[1]])
