@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,11 @@ BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
 _OUT_OF_ORDER = r"[\x{E000}-\x{10FFFF}]"
+_OUT_OF_ORDER_BYTES = re.compile(rb"[\xEE-\xF4]")
+_PRIVATE, _MOVED = b"\xee\xef", b"\xf8\xf9"
+"""First bytes of U+E000 to U+FFFF in UTF-8, and bytes that UTF-8 does not have. These are greater than the first bytes
+of characters outside the basic plane, whose UTF-16 units are less than U+E000."""
+_BACK = bytes.maketrans(_MOVED, _PRIVATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +86,52 @@ class KeyRecorder:
             return
         if not (old and self._resumed):
             self._builder.add(keys)
-        span = pc.min_max(keys.cast(pa.binary()))
-        low, high = span["min"].as_py(), span["max"].as_py()
+        low, high = _span(keys.cast(pa.binary()))
         self._min = low if self._min is None else min(self._min, low)
         self._max = high if self._max is None else max(self._max, high)
 
     @property
     def min_key(self) -> str | None:
-        """Minimum key so far."""
-        return None if self._min is None else self._min.decode()
+        """Minimum key so far, in the order of UTF-16."""
+        return None if self._min is None else _restored(self._min)
 
     @property
     def max_key(self) -> str | None:
-        """Maximum key so far."""
-        return None if self._max is None else self._max.decode()
+        """Maximum key so far, in the order of UTF-16."""
+        return None if self._max is None else _restored(self._max)
 
     def footer(self) -> dict[str, str]:
         """Return the footer entries. A file without rows has no key range, as in Apache Hudi."""
         entries = {BLOOM_KEY: self._builder.finish().serialize(), BLOOM_TYPE_KEY: self._kind}
-        if self._min is not None and self._max is not None:
-            entries |= {MIN_KEY: self._min.decode(), MAX_KEY: self._max.decode()}
+        if self.min_key is not None and self.max_key is not None:
+            entries |= {MIN_KEY: self.min_key, MAX_KEY: self.max_key}
         return entries
+
+
+def _span(keys: pa.Array | pa.ChunkedArray) -> tuple[bytes, bytes]:
+    """Return the least and the greatest of binary keys as Java compares texts, by UTF-16 units, with bytes that compare
+    in this order (`_restored`).
+
+    Two texts are ordered otherwise by bytes only if both have a character from U+E000 on, so the least key by bytes is
+    the least one unless it has such a character; likewise the greatest.
+    """
+    found = pc.min_max(keys)
+    span: list[bytes] = [found["min"].as_py(), found["max"].as_py()]
+    if any(_OUT_OF_ORDER_BYTES.search(key) for key in span):
+        for byte, moved in zip(_PRIVATE, _MOVED, strict=True):
+            keys = pc.replace_substring(keys, bytes([byte]), bytes([moved]))
+        found = pc.min_max(keys)
+        span = [found["min"].as_py(), found["max"].as_py()]
+    return span[0], span[1]
+
+
+def _restored(key: bytes) -> str:
+    return key.translate(_BACK).decode()
+
+
+def is_in_one_order(key: str) -> bool:
+    """Return True if a bound of record keys holds by the order of bytes and by that of UTF-16 (`in_one_order`)."""
+    return _OUT_OF_ORDER_BYTES.search(key.encode()) is None
 
 
 def in_one_order(texts: pa.Array) -> pa.Array:

@@ -46,6 +46,8 @@ class FooterUnion:
         ranged = low is not None and high is not None
         if num_rows and self._has_range not in (None, ranged):
             return "only some files have the range of their record keys"
+        if not all(base_file_footer.is_in_one_order(key) for key in (low, high) if key is not None):
+            return "its range of record keys may be in another order than those of others"  # that of bytes or of UTF-16
         reason = self._add_bloom(entries)
         if reason is not None:
             return reason
@@ -53,7 +55,7 @@ class FooterUnion:
             self._has_range = ranged
         if low is not None and high is not None:
             known = self._range or (low, high)
-            self._range = min(low, known[0], key=str.encode), max(high, known[1], key=str.encode)
+            self._range = min(low, known[0]), max(high, known[1])
         other = {key: text for key, text in entries.items() if key.decode("utf-8", "replace") not in _JOINED}
         self._other = other if self._other is None else dict(self._other.items() & other.items())
         nan = entries.get(NAN_KEY.encode())

@@ -10,16 +10,19 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pyhudi.errors import ConfigError, FormatError, RecordKeyError
 from pyhudi.format.base_file import parquet
-from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.base_file_footer import BloomOptions, KeyRecorder
 from pyhudi.format.base_file.parquet import BaseFileWriter, ParquetOptions
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import META_COLUMNS, RECORD_KEY
 from pyhudi.schema.schema_evolution import conform
 from pyhudi.schema.table_types import as_nullable, table_schema
+from tests.properties import examples
 from tests.unit.format import golden
 
 CONSTANTS = {
@@ -81,10 +84,24 @@ def test_footer_and_summary() -> None:
     assert bloom.might_contain(pa.array(["k0", "k9", "zz"])).to_pylist() == [True, True, False]
 
 
-def test_keys_are_ordered_by_bytes() -> None:
+def test_keys_are_ordered_as_java_compares_texts() -> None:
+    """By UTF-16 units: characters outside the basic plane come before U+E000."""
     batch = rows(3).set_column(1, RECORD_KEY, pa.array(["ｚ", "😀", "Z"]))
     footer = parquet.read_footer(pa.BufferReader(write(batch)))
-    assert (footer.min_key, footer.max_key) == ("Z", "😀")
+    assert (footer.min_key, footer.max_key) == ("Z", "ｚ")
+
+
+KEYS = st.lists(st.text("aé\ud7ff\ue000\uffee\U00010000\U0010ffff", min_size=1, max_size=3), min_size=1, max_size=5)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(KEYS, min_size=1, max_size=3))
+def test_key_ranges_of_any_texts(batches: list[list[str]]) -> None:
+    recorder = KeyRecorder(BloomOptions(num_entries=20, dynamic_max=20))
+    for keys in batches:
+        recorder.add(pa.array(keys))
+    ordered = sorted((key for keys in batches for key in keys), key=lambda key: key.encode("utf-16-be"))
+    assert (recorder.min_key, recorder.max_key) == (ordered[0], ordered[-1])
 
 
 def test_physical_types() -> None:

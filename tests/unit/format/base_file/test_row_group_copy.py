@@ -115,6 +115,7 @@ def test_indexes_lead_to_pages():
         (_file(_rows(0, 1).drop(["f"])), "its schema differs"),
         (_file(_rows(0, 1).set_column(2, "n", pa.array([1], pa.int32()))), "its schema differs"),
         (_file(_rows(0, 1), None), "only some files have the range of their record keys"),
+        (_file(_rows(0, 1).set_column(0, KEY, [["\U0001f600"]])), "its range of record keys may be in another order"),
         (_file(_rows(0, 0), None), "its bloom filter has type None, those of others have DYNAMIC_V0"),
         (_file(_rows(0, 1), BloomOptions(kind=SIMPLE)), "its bloom filter has type SIMPLE"),
         (_file(_rows(0, 1), BloomOptions(num_entries=7)), "its bloom filter has a different size"),
