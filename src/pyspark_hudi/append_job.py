@@ -25,7 +25,7 @@ from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.services.inline_services import after_commit, services_beside
-from pyhudi.services.upgrade.auto_upgrade import version_wanted
+from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.spark.write.dataframe_writer import key_spec
 from pyhudi.spark.write.write_input import own_schema, write_schema
 from pyhudi.storage import Storage, open_storage
@@ -269,8 +269,8 @@ def _check_options(config: TableConfig, opts: Options) -> None:
         wanted.append(f"{options.BULKINSERT_SORT_MODE.key}={opts.get_typed(options.BULKINSERT_SORT_MODE)}")
     if opts.get_typed(options.BULKINSERT_SORT_COLUMNS):
         wanted.append(options.BULKINSERT_SORT_COLUMNS.key)
-    if version_wanted(config, opts) is not None:
-        wanted.append(f"an upgrade to version {version_wanted(config, opts)}")
+    if required_version(config, opts) is not None:
+        wanted.append(f"an upgrade to version {required_version(config, opts)}")
     if wanted:
         raise UnsupportedTableError(
             f"{wanted[0]} requires Spark jobs, which a Python data source cannot run; leave it out, or {ACTIVATE}"

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.read.execute.local_reader import works_of
+from pyhudi.read.execute.local_reader import slice_readers
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
@@ -110,7 +110,7 @@ class HudiDataSourceReader(DataSourceReader):  # type: ignore[misc,unused-ignore
         """Read a part."""
         if not isinstance(partition, SlicesPartition):
             return  # For a query without file slices Spark reads a part of its own.
-        for work in works_of(partition.plan, partition.storage):
+        for work in slice_readers(partition.plan, partition.storage):
             yield from work()
 
 

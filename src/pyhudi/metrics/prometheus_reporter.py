@@ -69,7 +69,7 @@ def metric_name(name: str) -> str:
     return f"_{fit}" if fit[:1].isdigit() else fit
 
 
-def serve(values: Mapping[str, float], opts: Options) -> None:
+def expose_gauges(values: Mapping[str, float], opts: Options) -> None:
     """Set gauges that Prometheus scrapes from this process, or reads from a text file."""
     from prometheus_client import start_http_server, write_to_textfile
 

@@ -11,7 +11,7 @@ from pyhudi.metrics.action_report import ActionReport
 from pyhudi.metrics.hudi_metric_names import named_gauges
 from pyhudi.metrics.listeners import notify
 from pyhudi.metrics.memory_reporter import keep_in_memory
-from pyhudi.metrics.prometheus_reporter import check_prometheus, push, serve
+from pyhudi.metrics.prometheus_reporter import check_prometheus, expose_gauges, push
 
 _PROMETHEUS = (MetricsReporter.PROMETHEUS, MetricsReporter.PROMETHEUS_PUSHGATEWAY)
 _SERVED = (MetricsReporter.INMEMORY, MetricsReporter.CONSOLE, MetricsReporter.SLF4J, *_PROMETHEUS)
@@ -66,7 +66,7 @@ def _send(report: ActionReport, opts: Options) -> None:
             for name, value in values.items():
                 _metrics_log.info("type=GAUGE, name=%s, value=%g", name, value)
         case MetricsReporter.PROMETHEUS:
-            serve(values, opts)
+            expose_gauges(values, opts)
         case MetricsReporter.PROMETHEUS_PUSHGATEWAY:
             push(values, opts, report.table_name)
         case reporter:

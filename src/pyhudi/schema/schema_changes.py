@@ -161,7 +161,7 @@ def rename_column(schema: InternalSchema, path: str, name: str) -> InternalSchem
 def change_type(schema: InternalSchema, path: str, kind: pa.DataType) -> InternalSchema:
     """Return the schema with a wider type for a column or field, or for its elements or values."""
     new = _primitive(kind, path)
-    record = _with_type(Record(schema.fields), path.split("."), lambda old: wider(old, new, path), path)
+    record = _with_type(Record(schema.fields), path.split("."), lambda old: widened_type(old, new, path), path)
     assert isinstance(record, Record)
     return replace(schema, fields=record.fields)
 
@@ -182,7 +182,7 @@ def make_nullable(schema: InternalSchema, path: str) -> InternalSchema:
     return _changed(schema, path, lambda target, _, __: replace(target, optional=True))
 
 
-def wider(old: Type, new: str, path: str) -> str:
+def widened_type(old: Type, new: str, path: str) -> str:
     """Return the new type of a column.
 
     Raises:

@@ -12,7 +12,7 @@ from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import BASE, LOG, parse_names
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import join_path
-from pyhudi.table.clean_policy import files_of, holding
+from pyhudi.table.clean_policy import files_of, slices_with_files
 from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action
@@ -54,7 +54,7 @@ def check_not_cleaned(table: PinnedTable, instant: Instant, what: str) -> None:
     view = FileSystemView.load(table, partitions=pc.unique(gone["partition"]).to_pylist(), lister=lister)
     names = pc.replace_substring_regex(gone["path"], r"^.*/", "").combine_chunks()
     slices = slices_at(view, instant)
-    needed = files_of(slices.filter(pa.array(holding(slices, names))))["name"]
+    needed = files_of(slices.filter(pa.array(slices_with_files(slices, names))))["name"]
     lost = needed.filter(pc.is_in(needed, value_set=names)).to_pylist()
     if lost:
         raise TransactionError(

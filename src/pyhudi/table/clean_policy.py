@@ -158,7 +158,7 @@ def needed_by_plans(slices: pa.Table, needed: pa.Table) -> tuple[NDArray[np.bool
     return numpy_mask(pc.fill_null(mine, False)), numpy_mask(pc.is_valid(at))
 
 
-def holding(slices: pa.Table, names: pa.Array) -> NDArray[np.bool_]:
+def slices_with_files(slices: pa.Table, names: pa.Array) -> NDArray[np.bool_]:
     """Return a mask of the slices (`SLICE_SCHEMA`) with a base or log file of one of these ``names``."""
     if not len(names) or not slices.num_rows:
         return np.zeros(slices.num_rows, dtype=bool)
@@ -218,7 +218,7 @@ def expired_files(
         expired = expired_by_version(slices, retention.versions, kept, planned)
     else:
         expired = expired_by_instant(slices, earliest or "")
-    gone = slices.filter(pa.array(expired & ~kept & ~holding(slices, names)))
-    hidden = replaced.filter(pa.array(~needed_by_plans(replaced, plans)[0] & ~holding(replaced, names)))
+    gone = slices.filter(pa.array(expired & ~kept & ~slices_with_files(slices, names)))
+    hidden = replaced.filter(pa.array(~needed_by_plans(replaced, plans)[0] & ~slices_with_files(replaced, names)))
     both = pa.concat_tables([SLICE_SCHEMA.empty_table(), gone, hidden]).combine_chunks()
     return files_of(both).sort_by("partition")

@@ -142,7 +142,7 @@ class ClusteringServices(ServiceBase):
                 session.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark, progress), instant=instant, asked_for=instant is not None)
+        return run_pending(client, opts, _runner(spark, progress), instant=instant, take_over=instant is not None)
 
     def pending_clusterings(self) -> list[ClusteringPlan]:
         """Return the clustering plans in the timeline that are not completed, oldest first."""

@@ -107,7 +107,7 @@ class CompactionServices(ServiceBase):
             BusyError: Another process executes a plan, or another program may be executing one.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark), instant=instant, asked_for=instant is not None)
+        return run_pending(client, opts, _runner(spark), instant=instant, take_over=instant is not None)
 
     def pending_compactions(self) -> list[CompactionPlan]:
         """Return the compaction plans in the timeline that are not completed, oldest first."""
@@ -168,7 +168,7 @@ class CompactionServices(ServiceBase):
         """
         client, opts = self._open(options)
         return run_pending(
-            client, opts, _runner(spark), action=Action.LOG_COMPACTION, instant=instant, asked_for=instant is not None
+            client, opts, _runner(spark), action=Action.LOG_COMPACTION, instant=instant, take_over=instant is not None
         )
 
     def pending_log_compactions(self) -> list[CompactionPlan]:

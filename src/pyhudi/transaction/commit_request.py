@@ -59,5 +59,5 @@ class CommitRequest:
                 return recorded
         if not self.agree_on_columns:
             return RecordedSchema(self.metadata)
-        agreed = schema_conflicts.agree_on_columns(self.metadata, instant, self.planned_on, latest)
+        agreed = schema_conflicts.resolve_schema_conflict(self.metadata, instant, self.planned_on, latest)
         return agreed if isinstance(agreed, Conflicted) else RecordedSchema(agreed)

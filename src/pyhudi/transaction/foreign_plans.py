@@ -43,11 +43,11 @@ def refuse_while_alive(storage: Storage, entry: Instant, options: Mapping[str, s
         )
 
 
-def refuse_foreign(active: ActiveTimeline, entry: Instant, opts: Options, *, asked_for: bool) -> None:
+def refuse_foreign(active: ActiveTimeline, entry: Instant, opts: Options, *, take_over: bool) -> None:
     """Refuse to take over an inflight instant that another program may be executing. The caller holds the lock of the
     table.
 
-    ``asked_for``: the user has requested it by its instant.
+    ``take_over``: the user has requested it by its instant.
 
     Raises:
         BusyError: It was not started by pyhudi, and was active recently.
@@ -57,7 +57,7 @@ def refuse_foreign(active: ActiveTimeline, entry: Instant, opts: Options, *, ask
     if _has_heartbeat(active, entry):
         refuse_while_alive(active.storage, entry, opts)
         return
-    if asked_for:
+    if take_over:
         return
     silent_ms = time.time_ns() // 1_000_000 - _last_sign_of_life(active, entry)
     limit = opts.get_typed(options.COMPACTION_ABANDONED_MINUTES)

@@ -74,12 +74,12 @@ class PlannedTransaction(Transaction):
         attempt: str,
         stats_reader: FileStatsReader = LOCAL,
         *,
-        asked_for: bool = False,
+        take_over: bool = False,
     ) -> Self | None:
         """Start executing the pending plan ``instant``. Return None if it is no longer to be executed: it was removed
         from the timeline or completed, or is a log compaction that failed before.
 
-        ``attempt`` is a unique text for this attempt at the plan, ``stats_reader`` as in `Transaction`. ``asked_for``:
+        ``attempt`` is a unique text for this attempt at the plan, ``stats_reader`` as in `Transaction`. ``take_over``:
         the user has requested the plan by its instant, knowing that no other process executes it.
 
         Raises:
@@ -108,7 +108,7 @@ class PlannedTransaction(Transaction):
             if several and entry.state is State.INFLIGHT:
                 refuse_while_alive(storage, entry, options)
             if entry.state is State.INFLIGHT:
-                refuse_foreign(active, entry, self.typed_options, asked_for=asked_for)
+                refuse_foreign(active, entry, self.typed_options, take_over=take_over)
             self.config = without_disabled(storage, config, self.typed_options)
             self._rollbacks.clean_up(active, failed, options)
             entry = _pending(active, action, instant)

@@ -237,10 +237,10 @@ class Compaction:
         """Carry out the plan that is there."""
         client = opened(storage)
         for plan in client.active_timeline().timeline.pending().of_actions(Action.COMPACTION):
-            outcome = self._run(client, plan.requested, asked_for=True)
+            outcome = self._run(client, plan.requested, take_over=True)
             assert isinstance(outcome, Committed), outcome
 
-    def _run(self, client: Any, instant: str, *, asked_for: bool = False) -> Any:
+    def _run(self, client: Any, instant: str, *, take_over: bool = False) -> Any:
         storage, now = client.storage, client.active_timeline()
         entry = now.timeline.find(instant, Action.COMPACTION)
         if entry is None or entry.is_completed:
@@ -255,7 +255,7 @@ class Compaction:
         ]
         attempt = uuid.uuid4().hex[:8]
         tx = PlannedTransaction.take_up(
-            client, Action.COMPACTION, instant, "COMPACT", self.options, attempt, asked_for=asked_for
+            client, Action.COMPACTION, instant, "COMPACT", self.options, attempt, take_over=take_over
         )
         if tx is None:
             return None
@@ -356,16 +356,16 @@ class Clustering:
         client = opened(storage)
         if not clustering_plans(client):
             plan_clustering(client, self.options)
-        return self.finish(storage, asked_for=False)
+        return self.finish(storage, take_over=False)
 
-    def finish(self, storage: Any, *, asked_for: bool = True) -> Any:
+    def finish(self, storage: Any, *, take_over: bool = True) -> Any:
         """Carry out the plan that is there."""
         client = opened(storage)
         for plan in clustering_plans(client):
             (group,) = pending_clustering_groups(client.active_timeline()).to_pylist()
             attempt = uuid.uuid4().hex[:8]
             tx = PlannedTransaction.take_up(
-                client, plan.action, plan.requested, "CLUSTER", self.options, attempt, asked_for=asked_for
+                client, plan.action, plan.requested, "CLUSTER", self.options, attempt, take_over=take_over
             )
             if tx is None:
                 return None

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
 from pyhudi.format.avro.buffer_cursors import BufferCursors
-from pyhudi.format.avro.skipper import TEXT, Ints, items_of, pass_over, rows_with, skip
+from pyhudi.format.avro.skipper import TEXT, Ints, items_of, rows_with, skip, skip_some
 from pyhudi.format.avro.type_tree import Array, AvroType, Fixed, Map, Primitive, Record, Union
 from pyhudi.format.decimals import decimals_from_bytes
 
@@ -109,7 +109,7 @@ def _union(avro: Union, places: BufferCursors, wanted: Wanted) -> pa.Array:
         if chosen is not None:
             wanted = None
             if avro.arrow.field(k).name not in chosen:
-                pass_over(inner, places, rows)
+                skip_some(inner, places, rows)
                 continue
         if rows is None:
             members.append(_read(inner, places, wanted))

@@ -40,7 +40,7 @@ def skip(avro: AvroType, places: BufferCursors) -> None:
         case Union():
             branches = places.branches(len(avro.branches))
             for number, inner in avro.values:
-                pass_over(inner, places, rows_with(branches, number, len(places)))
+                skip_some(inner, places, rows_with(branches, number, len(places)))
         case Map():
             items_of((TEXT, avro.values), places)
         case Array():
@@ -49,7 +49,7 @@ def skip(avro: AvroType, places: BufferCursors) -> None:
             raise FormatError(f"Avro values of type {avro.arrow} are not supported by the columnar decoder")
 
 
-def pass_over(avro: AvroType, places: BufferCursors, rows: Ints | None) -> None:
+def skip_some(avro: AvroType, places: BufferCursors, rows: Ints | None) -> None:
     """Skip one value of some rows (None: of all)."""
     if rows is None:
         skip(avro, places)

@@ -17,7 +17,7 @@ _START = "-1,-1,xxh3="
 BLOCK_IDENTIFIER = 6
 
 
-def seal(kind: int, headers: Mapping[int, str], content: Iterable[bytes | memoryview]) -> str:
+def block_identifier(kind: int, headers: Mapping[int, str], content: Iterable[bytes | memoryview]) -> str:
     """Return the value of BLOCK_IDENTIFIER for a block with these other headers and these parts of content."""
     return f"{_START}{hash_headers(kind, headers)},{hash_content(content)}"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyhudi.errors import FormatError
-from pyhudi.format.log.block_checksum import seal
+from pyhudi.format.log.block_checksum import block_identifier
 from pyhudi.format.log.log_block import FORMAT_VERSION, MAGIC, ROLLBACK_COMMAND, BlockType, Header
 
 Buffer: TypeAlias = bytes | memoryview
@@ -32,7 +32,7 @@ def frame(kind: BlockType, headers: Mapping[Header, str], content: Sequence[Buff
         FormatError: The block is too large.
     """
     plain = {int(key): value for key, value in headers.items()}
-    sealed = plain | {Header.BLOCK_IDENTIFIER.value: seal(kind, plain, content)}
+    sealed = plain | {Header.BLOCK_IDENTIFIER.value: block_identifier(kind, plain, content)}
     entries = [(key, value.encode()) for key, value in sealed.items()]
     header = struct.pack(">i", len(entries)) + b"".join(
         struct.pack(">ii", key, len(value)) + value for key, value in entries

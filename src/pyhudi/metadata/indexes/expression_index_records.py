@@ -36,7 +36,7 @@ def expression_records(
             `pyhudi.format.base_file.column_bounds.bounds_type`).
         instant: Instant of the files.
         logs_count: The values in log files are those of merged rows
-            (`pyhudi.metadata.writer.initialize_partitions.logs_stand_alone`).
+            (`pyhudi.metadata.writer.initialize_partitions.log_values_are_final`).
         first: These are all files, so partition statistics are exact.
     """
     files = files.combine_chunks()

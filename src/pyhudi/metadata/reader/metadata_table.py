@@ -23,7 +23,7 @@ from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
 from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_timeline
 from pyhudi.metadata.records import metadata_keys as key_texts
-from pyhudi.metadata.records.combine_records import Version, fold, gone
+from pyhudi.metadata.records.combine_records import Version, fold, is_delete_mask
 from pyhudi.metadata.records.metadata_record import PAYLOADS, decode, decoded_schema, frozen, with_schema
 from pyhudi.timeline.active_timeline import ActiveTimeline
 
@@ -283,7 +283,7 @@ class MetadataTable:
         tables = [self._nothing(payloads)]
         for part in fold(versions, self.config.version):
             table = with_schema(decode(part.values, part.schema, payloads), schema).add_column(0, KEY, part.keys)
-            deleted = gone(table)
+            deleted = is_delete_mask(table)
             tables.append(table.filter(pc.invert(deleted)) if pc.any(deleted).as_py() else table)
         return pa.concat_tables(tables)
 

@@ -70,8 +70,8 @@ class Version:
 def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
     """Combine all versions, given the oldest first, into parts with unique keys and without deletes.
 
-    Records may still have a deletion flag (`gone`), and file lists may contain deleted files. Combined records have the
-    schema of the table version.
+    Records may still have a deletion flag (`is_delete_mask`), and file lists may contain deleted files. Combined
+    records have the schema of the table version.
     """
     standing, older = _apart(versions)
     older = [version.where(_is_folded(version)) for version in older]
@@ -96,14 +96,14 @@ def fold_versions(partition: str, versions: Sequence[Version], table_version: in
     if partition in _UNMARKED or not len(keys):
         return RecordChanges(keys, values)
     table = decode(values, record_schema(table_version), {name: {"isDeleted": None} for name in _MARKED})
-    deleted = gone(table)
+    deleted = is_delete_mask(table)
     if not pc.any(deleted).as_py():
         return RecordChanges(keys, values)
     kept = contiguous(pc.invert(deleted))
     return RecordChanges(keys.filter(kept), values.filter(kept))
 
 
-def gone(table: pa.Table) -> Column:
+def is_delete_mask(table: pa.Table) -> Column:
     """Return a mask of the decoded records that are deletes."""
     deleted: Column = pa.repeat(pa.scalar(False), table.num_rows)
     for name in _MARKED:

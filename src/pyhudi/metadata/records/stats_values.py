@@ -103,7 +103,7 @@ def unwrap(
     return result, known
 
 
-def wanted_members(kind: pa.DataType) -> dict[str, None]:
+def members_of_type(kind: pa.DataType) -> dict[str, None]:
     """Return the names of the members that can hold values of a column type, so that
     `pyhudi.metadata.records.metadata_record.decode` can skip others."""
     for test, places in (

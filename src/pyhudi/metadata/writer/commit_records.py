@@ -20,7 +20,7 @@ from pyhudi.metadata.records.record_factory import (
 )
 from pyhudi.metadata.writer.concurrent_writes import OVERWRITES
 from pyhudi.metadata.writer.file_statistics import BOUNDS, blooms_of_files, bounds_of_files
-from pyhudi.metadata.writer.initialize_partitions import logs_stand_alone
+from pyhudi.metadata.writer.initialize_partitions import log_values_are_final
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -115,7 +115,7 @@ def _bounds_of(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.Stru
 
 
 def _column_stats(files: pa.Table, bounds: pa.StructArray, config: TableConfig) -> RecordChanges:
-    if not logs_stand_alone(config):
+    if not log_values_are_final(config):
         other = pc.not_equal(contiguous(files["kind"]), LOG)
         files, bounds = files.filter(other), bounds.filter(other)
     return column_stats_records(files, bounds, config.version)

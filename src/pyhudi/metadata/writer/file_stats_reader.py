@@ -43,7 +43,7 @@ class FileRecords:
     Args:
         columns: Columns with statistics.
         logs_count: A log file has statistics of its own
-            (`pyhudi.metadata.writer.initialize_partitions.logs_stand_alone`).
+            (`pyhudi.metadata.writer.initialize_partitions.log_values_are_final`).
         newest: Instant that is recorded for bloom filters.
     """
 

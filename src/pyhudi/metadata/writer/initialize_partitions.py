@@ -180,7 +180,7 @@ class InitialBuild:
     ) -> None:
         self._stats_reader, self._contents, self._version = stats_reader, contents, config.version
         newest = pc.max(self._base_files()["instant"]).as_py() or INIT_PREFIX
-        self._records = FileRecords(storage, config.version, columns, logs_stand_alone(config), newest)
+        self._records = FileRecords(storage, config.version, columns, log_values_are_final(config), newest)
         self._bounds: pa.Table | None = None
 
     def write(self, groups: InitialFileGroups) -> list[Stat]:
@@ -216,7 +216,7 @@ class InitialBuild:
         return self._contents.live.filter(pc.equal(self._contents.live["kind"], BASE))
 
 
-def logs_stand_alone(config: TableConfig) -> bool:
+def log_values_are_final(config: TableConfig) -> bool:
     """Return True if the values in log records are those of the merged rows, or base rows are unchanged. If rows
     combine values of both, the bounds of a single file do not apply to the row."""
     merging = config.merging

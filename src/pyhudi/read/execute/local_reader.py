@@ -193,7 +193,7 @@ class TaskReader:
 def scan_table(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> pa.Table:
     """Read all rows of a plan, with files in the order of the tasks."""
     count = threads or _default_threads()
-    works = works_of(plan, storage, threads=count)
+    works = slice_readers(plan, storage, threads=count)
     if len(works) <= 1:
         return pa.Table.from_batches([batch for work in works for batch in work()], schema=plan.output_schema)
     with ThreadPoolExecutor(count) as pool:
@@ -204,7 +204,7 @@ def scan_table(plan: ScanPlan, storage: Storage, *, threads: int | None = None) 
 def scan_batches(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a plan in undefined order, with a bounded number of batches in memory."""
     count = threads or _default_threads()
-    works = works_of(plan, storage, threads=count)
+    works = slice_readers(plan, storage, threads=count)
     count = min(count, len(works))
     ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(max(1, count) * _QUEUED_BATCHES)
     stop = threading.Event()
@@ -258,7 +258,7 @@ Work = Callable[[], Iterator[pa.RecordBatch]]
 """Reads one slice."""
 
 
-def works_of(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list[Work]:
+def slice_readers(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list[Work]:
     """Return a read function for each slice of a plan, in its order. ``threads`` of them share the memory for merging.
 
     Raises:

@@ -16,7 +16,7 @@ from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as keys
 from pyhudi.metadata.records.metadata_record import COLUMN_STATS as PAYLOAD
-from pyhudi.metadata.records.stats_values import unwrap, wanted_members
+from pyhudi.metadata.records.stats_values import members_of_type, unwrap
 from pyhudi.read.pruning.min_max import Bounds, Mask
 from pyhudi.schema.type_conversion import convert
 
@@ -33,7 +33,7 @@ _FEW = 4
 
 def _wanted(kind: pa.DataType) -> dict[str, Wanted]:
     """Return the fields of the statistics to decode for a column of a type."""
-    members = wanted_members(kind)
+    members = members_of_type(kind)
     return {PAYLOAD: {**dict.fromkeys(_FIELDS), "minValue": members, "maxValue": members}}
 
 

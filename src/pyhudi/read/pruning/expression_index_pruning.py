@@ -20,7 +20,7 @@ from pyhudi.metadata.indexes.expression_index_definition import (
 )
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.reader.partition_freshness import statistics_are_current
-from pyhudi.metadata.records.stats_values import wanted_members
+from pyhudi.metadata.records.stats_values import members_of_type
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import Groups, implied_predicate
 from pyhudi.read.filters.terms import Term, literal
@@ -163,7 +163,7 @@ def _known(
 def _is_usable(index: ExpressionIndex, kind: pa.DataType, zones: Zones) -> bool:
     if index.kind == BLOOM_FILTERS:
         return bool(pa.types.is_string(kind)) and zones is Zones.NONE
-    return is_ordered_type(kind) and bool(wanted_members(kind))
+    return is_ordered_type(kind) and bool(members_of_type(kind))
 
 
 def _outside(

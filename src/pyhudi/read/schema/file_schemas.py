@@ -65,7 +65,7 @@ def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[File
     groups: dict[str, _Group] = {}
     for instant, schema in written_schemas(table.active, tasks).items():
         names = plan.renamed.get(instant, {})
-        stored = as_held(plan.schema, schema, names)
+        stored = stored_schema(plan.schema, schema, names)
         group = groups.setdefault(f"{stored} {names}", _Group(stored, names, [], []))
         group.instants.append(instant)
         group.stored.append(frozenset(schema.names))
@@ -123,7 +123,7 @@ def _read_together(groups: list[_Group], columns: list[str], filtered: set[str])
     return True
 
 
-def as_held(table: pa.Schema, written: pa.Schema, names: FileNames) -> pa.Schema:
+def stored_schema(table: pa.Schema, written: pa.Schema, names: FileNames) -> pa.Schema:
     """Return the table's columns with the types that a file of the ``written`` schema has for them."""
     have: dict[str | None, pa.Field] = {field.name: field for field in written}
     pairs = [(field, have.get(names.get(field.name, field.name))) for field in table]

@@ -29,7 +29,7 @@ from pyhudi.services.cleaning.clean_planner import (
 )
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.clean_plan import CleanPlan, clean_metadata
-from pyhudi.table.clean_policy import files_of, holding
+from pyhudi.table.clean_policy import files_of, slices_with_files
 from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -196,7 +196,7 @@ class Cleaner:
         names = plan.files["name"].combine_chunks()
         view = FileSystemView.load(table, partitions=sorted(plan.names_by_partition()))
         latest = view.latest_slices()
-        wanted = files_of(latest.filter(pa.array(holding(latest, names))))["name"]
+        wanted = files_of(latest.filter(pa.array(slices_with_files(latest, names))))["name"]
         if plan.orphans:  # Readers may consider them part of the table, which is the reason to delete them.
             wanted = wanted.slice(0, 0)
         saved = [names.filter(pc.is_in(names, value_set=kept)) for kept in read_savepoints(table.active).values()]

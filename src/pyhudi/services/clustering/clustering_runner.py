@@ -105,10 +105,10 @@ def run_pending(
     *,
     instant: str | None = None,
     leave_others: bool = False,
-    asked_for: bool = False,
+    take_over: bool = False,
 ) -> ClusteringResult:
     """Execute the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: skip plans that
-    another process is executing or has executed. ``asked_for``: the user has requested the instant, knowing that no
+    another process is executing or has executed. ``take_over``: the user has requested the instant, knowing that no
     other program executes it.
 
     Raises:
@@ -120,7 +120,7 @@ def run_pending(
     """
     return run_plans(
         pending_plans(client.active_timeline()),
-        lambda plan: run_plan(client, plan, opts, runner, asked_for=asked_for),
+        lambda plan: run_plan(client, plan, opts, runner, take_over=take_over),
         ClusteringResult(),
         instant=instant,
         missing=f"no clustering {instant!r} is pending in the table at {client.storage.root}",
@@ -148,10 +148,10 @@ def run_all(
 
 
 def run_plan(
-    client: TableMetaClient, plan: ClusteringPlan, opts: Options, runner: ClusteringRunner, *, asked_for: bool = False
+    client: TableMetaClient, plan: ClusteringPlan, opts: Options, runner: ClusteringRunner, *, take_over: bool = False
 ) -> ClusteringResult:
     """Execute one plan of the timeline. The result is empty if another process has executed it. After an error the plan
-    can be retried. A plan whose file groups were written to is replaced by one with a new instant. ``asked_for`` and
+    can be retried. A plan whose file groups were written to is replaced by one with a new instant. ``take_over`` and
     errors as of `run_pending`."""
     assert plan.instant is not None
     pinned = PinnedTable.of(client)
@@ -160,7 +160,7 @@ def run_plan(
     runner.check(client.config, job)
     taken = PlannedTransaction.take_up(
         *(client, plan.action, plan.instant, CLUSTER, opts, job.work.context.attempt, runner.stats_reader),
-        asked_for=asked_for,
+        take_over=take_over,
     )
     if taken is None:
         return ClusteringResult()
@@ -174,7 +174,7 @@ def run_plan(
     if renewed is None:
         return ClusteringResult(reason=f"the file groups of the plan {plan.instant} have been replaced")
     _log.info("clustering %s, whose file groups were written to, becomes %s", plan.instant, renewed.instant)
-    return run_plan(client, renewed, opts, runner, asked_for=asked_for)
+    return run_plan(client, renewed, opts, runner, take_over=take_over)
 
 
 def _run_taken_up(

@@ -106,10 +106,10 @@ def run_pending(
     action: str = Action.COMPACTION,
     instant: str | None = None,
     leave_others: bool = False,
-    asked_for: bool = False,
+    take_over: bool = False,
 ) -> CompactionResult:
     """Execute the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: skip plans that
-    another process is executing or has executed. ``asked_for``: the user has requested the instant, knowing that no
+    another process is executing or has executed. ``take_over``: the user has requested the instant, knowing that no
     other program executes it.
 
     Raises:
@@ -121,7 +121,7 @@ def run_pending(
     check_compactable(client.config)
     return run_plans(
         pending_plans(client.active_timeline(), action),
-        lambda plan: run_plan(client, plan, opts, runner, asked_for=asked_for),
+        lambda plan: run_plan(client, plan, opts, runner, take_over=take_over),
         CompactionResult(action=action),
         instant=instant,
         missing=f"no {action} {instant!r} is pending in the table at {client.storage.root}",
@@ -130,11 +130,11 @@ def run_pending(
 
 
 def run_plan(
-    client: TableMetaClient, plan: CompactionPlan, opts: Options, runner: Runner, *, asked_for: bool = False
+    client: TableMetaClient, plan: CompactionPlan, opts: Options, runner: Runner, *, take_over: bool = False
 ) -> CompactionResult:
     """Execute one plan of the timeline. The result is empty if it is no longer to be executed: another process has
     executed it, or it is a log compaction that failed before or that a later compaction includes. After an error the
-    plan of a compaction can be retried. ``asked_for`` as of `run_pending`.
+    plan of a compaction can be retried. ``take_over`` as of `run_pending`.
 
     Raises:
         ConflictError: Another process considered this attempt dead.
@@ -148,7 +148,7 @@ def run_plan(
     keeper = runner if isinstance(runner, IndexMaintainer) else None
     stats_reader = LOCAL if keeper is None else keeper.stats_reader
     taken = PlannedTransaction.take_up(
-        *(client, plan.action, plan.instant, operation, opts, job.context.attempt, stats_reader), asked_for=asked_for
+        *(client, plan.action, plan.instant, operation, opts, job.context.attempt, stats_reader), take_over=take_over
     )
     if taken is None:
         return nothing

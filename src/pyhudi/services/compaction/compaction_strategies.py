@@ -58,7 +58,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class StrategyResult:
     """Operations in planned order, and the partitions with remaining operations."""
 
     operations: pa.Table
@@ -71,7 +71,7 @@ class Strategy:
 
     name: str
     partitions: Callable[[Sequence[str], Limits], Sequence[str]]
-    choose: Callable[[pa.Table, Limits], Chosen]
+    choose: Callable[[pa.Table, Limits], StrategyResult]
 
 
 def named_strategies(opts: Options) -> tuple[Strategy, ...]:
@@ -92,7 +92,7 @@ def named_strategies(opts: Options) -> tuple[Strategy, ...]:
     return tuple(strategies)
 
 
-def choose(strategies: Sequence[Strategy], operations: pa.Table, limits: Limits) -> Chosen:
+def choose(strategies: Sequence[Strategy], operations: pa.Table, limits: Limits) -> StrategyResult:
     """Apply the strategies one after the other: first to the partitions, which determine the order of the operations,
     then to the operations.
 
@@ -111,7 +111,7 @@ def choose(strategies: Sequence[Strategy], operations: pa.Table, limits: Limits)
         chosen = strategy.choose(operations, limits)
         operations = chosen.operations
         left_out += chosen.left_out
-    return Chosen(operations, tuple(dict.fromkeys(left_out)))
+    return StrategyResult(operations, tuple(dict.fromkeys(left_out)))
 
 
 # --- partitions ------------------------------------------------------------------------------------------------------
@@ -165,41 +165,41 @@ def _check_regex(text: str | None, name: str) -> re.Pattern[str]:
 # --- operations ------------------------------------------------------------------------------------------------------
 
 
-def _everything(operations: pa.Table, _: Limits) -> Chosen:
-    return Chosen(operations)
+def _everything(operations: pa.Table, _: Limits) -> StrategyResult:
+    return StrategyResult(operations)
 
 
-def _within_target(operations: pa.Table, limits: Limits) -> Chosen:
+def _within_target(operations: pa.Table, limits: Limits) -> StrategyResult:
     """Return operations up to the target, including the one that exceeds it."""
     io = pc.add(operations["read_mb"], operations["write_mb"]).to_numpy()
     before = np.cumsum(io) - io
     fits = pa.array(before < limits.target_mb)
     left = operations.filter(pc.invert(fits))
-    return Chosen(operations.filter(fits), tuple(left["partition"].to_pylist()))
+    return StrategyResult(operations.filter(fits), tuple(left["partition"].to_pylist()))
 
 
-def _most_log_bytes(operations: pa.Table, limits: Limits) -> Chosen:
+def _most_log_bytes(operations: pa.Table, limits: Limits) -> StrategyResult:
     return _largest(operations, operations["log_bytes"], limits.log_bytes, limits)
 
 
-def _most_log_files(operations: pa.Table, limits: Limits) -> Chosen:
+def _most_log_files(operations: pa.Table, limits: Limits) -> StrategyResult:
     return _largest(operations, pc.list_value_length(operations["log_files"]), limits.log_files, limits)
 
 
-def _largest(operations: pa.Table, measure: pa.ChunkedArray, threshold: int, limits: Limits) -> Chosen:
+def _largest(operations: pa.Table, measure: pa.ChunkedArray, threshold: int, limits: Limits) -> StrategyResult:
     """Return operations that reach the threshold, the largest first, up to the target."""
     numbers = measure.to_numpy()
     enough = numbers >= threshold
     below = operations.filter(pa.array(~enough))["partition"].to_pylist()
     order = np.argsort(-numbers[enough].astype(np.int64), kind="stable")
     chosen = _within_target(operations.filter(pa.array(enough)).take(pa.array(order)), limits)
-    return Chosen(chosen.operations, (*below, *chosen.left_out))
+    return StrategyResult(chosen.operations, (*below, *chosen.left_out))
 
 
-def _newest_day_first(operations: pa.Table, _: Limits) -> Chosen:
+def _newest_day_first(operations: pa.Table, _: Limits) -> StrategyResult:
     days = {path: _day(path).toordinal() for path in pc.unique(operations["partition"]).to_pylist()}
     order = np.argsort([-days[path] for path in operations["partition"].to_pylist()], kind="stable")
-    return Chosen(operations.take(pa.array(order.astype(np.int64))))
+    return StrategyResult(operations.take(pa.array(order.astype(np.int64))))
 
 
 STRATEGIES = {

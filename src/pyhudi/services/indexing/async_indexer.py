@@ -28,7 +28,7 @@ from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.indexing.catch_up import MissedUpdateDetector, was_written_since
 from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, LockedTable, lock_table
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare
-from pyhudi.services.indexing.index_requests import request_of, wanted_options
+from pyhudi.services.indexing.index_requests import build_options, request_of
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
 from pyhudi.timeline.instant import Action, Instant, State
@@ -129,7 +129,7 @@ class _Attempt:
         self._heartbeat: Heartbeat | None = None
         self._requests = [request_of(client.storage, client.config, name) for name in plan.partitions]
         for request in self._requests:
-            opts = opts.merged(wanted_options(request, opts))
+            opts = opts.merged(build_options(request, opts))
         self._opts = opts
 
     def run(self) -> Sequence[str]:

@@ -24,7 +24,7 @@ from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.schema.table_columns import table_schema
-from pyhudi.services.indexing.index_requests import IndexRequest, indexes_of, partitions_to_drop, wanted_options
+from pyhudi.services.indexing.index_requests import IndexRequest, build_options, indexes_of, partitions_to_drop
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.index_plan import pending_index_plans
@@ -114,7 +114,7 @@ def build_index(
     """
     if not is_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
-    with lock_table(client, opts.merged(wanted_options(request, opts)), stats_reader) as table:
+    with lock_table(client, opts.merged(build_options(request, opts)), stats_reader) as table:
         taken = existing_index(table, request.partition)
         if taken is not None:
             if if_not_exists:

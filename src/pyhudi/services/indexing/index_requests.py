@@ -248,7 +248,7 @@ def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned
     return partitions
 
 
-def wanted_options(request: IndexRequest, opts: Options) -> dict[str, str]:
+def build_options(request: IndexRequest, opts: Options) -> dict[str, str]:
     """Return the options with which a write would build this index, which exists once per table, and no other. A record
     index is global unless ``opts`` request a partitioned one."""
     column, partition = (

@@ -12,7 +12,7 @@ from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
 from pyhudi.services.indexing.index_builder import LockedTable, existing_index, lock_table
-from pyhudi.services.indexing.index_requests import IndexRequest, wanted_options
+from pyhudi.services.indexing.index_requests import IndexRequest, build_options
 from pyhudi.timeline.index_plan import IndexPlan, last_contiguous_write
 from pyhudi.timeline.instant import Action
 
@@ -50,7 +50,7 @@ def schedule_index(
             return IndexPlan(reason="the table has no completed write, so there is nothing to index")
         if dry_run:
             return IndexPlan(_partitions(table, request), upto)
-        table_with_options = replace(table, opts=opts.merged(wanted_options(request, opts)))
+        table_with_options = replace(table, opts=opts.merged(build_options(request, opts)))
         config = build_enabled_partitions(table_with_options.metadata_context(), table.config, only_if_none=True)
         if request.partition in config.metadata_partitions:
             return IndexPlan(reason="the table had no metadata table; it was built now, including this index")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def version_wanted(config: TableConfig, opts: Options) -> int | None:
+def required_version(config: TableConfig, opts: Options) -> int | None:
     """Return the version to which a write must upgrade its table; None if it keeps its version.
 
     A write upgrades with a later version in `hoodie.write.table.version`, or with `hoodie.write.auto.upgrade=true`,

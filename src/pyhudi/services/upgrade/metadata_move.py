@@ -39,7 +39,7 @@ JOURNAL = ".hoodie/.aux/pyhudi_upgrade.json"
 _log = logging.getLogger(__name__)
 
 
-def settle_metadata(context: MetadataWriteContext, config: TableConfig, dropped: Sequence[str]) -> TableConfig:
+def prepare_metadata_table(context: MetadataWriteContext, config: TableConfig, dropped: Sequence[str]) -> TableConfig:
     """Drop partitions of the metadata table, and compact the others. Return the table's configuration.
 
     An invalid metadata table is deleted. The lock is held, and nothing is pending in the table.
@@ -76,7 +76,7 @@ def _unsettled(storage: Storage, config: TableConfig) -> str | None:
     return None
 
 
-def take_out_of_use(storage: Storage, config: TableConfig, active: ActiveTimeline) -> TableConfig:
+def disable_metadata_table(storage: Storage, config: TableConfig, active: ActiveTimeline) -> TableConfig:
     """Disable the metadata table, so that it can be enabled again. Return the table's configuration."""
     journal = {
         "partitions": config.properties.get(PARTITIONS, ""),
@@ -87,7 +87,7 @@ def take_out_of_use(storage: Storage, config: TableConfig, active: ActiveTimelin
     return config.updated(storage, remove=(PARTITIONS, PARTITIONS_INFLIGHT))
 
 
-def put_back(storage: Storage, config: TableConfig, active: ActiveTimeline) -> TableConfig:
+def enable_metadata_table(storage: Storage, config: TableConfig, active: ActiveTimeline) -> TableConfig:
     """Enable a metadata table that was disabled by an interrupted upgrade. Return the table's configuration. If the
     table was written since, or has another version, nothing is enabled."""
     try:

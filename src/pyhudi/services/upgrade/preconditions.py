@@ -78,7 +78,7 @@ def check_no_services(active: ActiveTimeline, root: str, failed: list[str], run:
         )
 
 
-def check_nothing_lost(storage: Storage, config: TableConfig, active: ActiveTimeline, to: int, *, lossy: bool) -> None:
+def check_lossless(storage: Storage, config: TableConfig, active: ActiveTimeline, to: int, *, lossy: bool) -> None:
     """Refuse a downgrade that would lose something that is not rebuilt automatically.
 
     Args:

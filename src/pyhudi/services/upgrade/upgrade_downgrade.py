@@ -28,8 +28,8 @@ from pyhudi.services.rollback import rebuild_metadata
 from pyhudi.services.service_result import Phases
 from pyhudi.services.upgrade import metadata_move
 from pyhudi.services.upgrade.preconditions import (
+    check_lossless,
     check_no_services,
-    check_nothing_lost,
     check_target,
     dropped_partitions,
 )
@@ -153,7 +153,7 @@ class UpgradeDowngrade:
 
     def _check(self, config: TableConfig, active: ActiveTimeline, to: int) -> list[Instant]:
         """Check the preconditions. Return the failed writes that are to be rolled back."""
-        check_nothing_lost(self._storage, config, active, to, lossy=self._lossy)
+        check_lossless(self._storage, config, active, to, lossy=self._lossy)
         # Failed writes of version 5 are left to writers of version 6.
         rollbacks = Rollbacks(self._storage, config.version, self._generator)
         policy = failed_writes_policy(self._opts)
@@ -221,7 +221,7 @@ class UpgradeDowngrade:
     def _finish_earlier(self, config: TableConfig) -> TableConfig:
         """Enable what an interrupted run has disabled, and delete its leftovers."""
         active = ActiveTimeline.load(self._storage, config.layout)
-        config = metadata_move.put_back(self._storage, config, active)
+        config = metadata_move.enable_metadata_table(self._storage, config, active)
         remove_leftovers(self._storage, config.layout)
         return config
 
@@ -248,7 +248,7 @@ class UpgradeDowngrade:
         with self._phases("switch"):
             partitions = config.properties.get(PARTITIONS, "")
             if own is not None:
-                config = metadata_move.take_out_of_use(storage, config, active)
+                config = metadata_move.disable_metadata_table(storage, config, active)
                 metadata_move.set_version(storage, to)
                 if moves and to < 8:
                     self._add_empty_commits(active)
@@ -267,7 +267,7 @@ class UpgradeDowngrade:
             return detach_metadata_table(self._storage, config)
         with self._generator.reserve(locked=True) as slot:
             context = metadata_write_context(self._storage, self._opts, active, slot, self._stats_reader)
-            return metadata_move.settle_metadata(context, config, self._dropped)
+            return metadata_move.prepare_metadata_table(context, config, self._dropped)
 
     def _switch(self, config: TableConfig, to: int, partitions: str) -> TableConfig:
         """Set the version of the table, which activates the other version."""

@@ -3,7 +3,7 @@
 ``ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *`` says what an upsert does, which finds
 the stored records while it writes, file by file. The two differ for source rows of one key, which a MERGE refuses and
 an upsert merges, and for null keys, which equal nothing in SQL. The job that counts the rows of the upsert looks for
-such rows, too (`pyhudi.spark.lookup.exact_keys`).
+such rows, too (`pyhudi.spark.lookup.key_constraint`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyhudi.spark.dml.assignments import check_types
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.lookup.exact_keys import are_exact
+from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text
 from pyhudi.sql.join_conditions import equated_columns
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.merge_settings import DELETE_FIELD, MergeSettings, with_delete_marker
@@ -71,7 +71,7 @@ def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFra
         return False
     kinds = {field.name.lower(): field.dataType for field in source.schema.fields}
     own = {field.name: field.dataType for field in target.schema.fields}
-    return are_exact((own.get(name), kinds.get(name.lower())) for name in names)
+    return are_equal_as_key_text((own.get(name), kinds.get(name.lower())) for name in names)
 
 
 def has_plain_keys(spec: KeySpec) -> bool:

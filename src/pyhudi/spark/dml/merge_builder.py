@@ -12,16 +12,16 @@ from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError
 from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.merge_as_upsert import joins_by_key, key_columns, rows_to_upsert
-from pyhudi.spark.dml.merge_clauses import Clause, Do, When
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, When
 from pyhudi.spark.dml.merge_counts import MergeCounts, count_changes
 from pyhudi.spark.dml.merge_plan import MergePlan
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
-from pyhudi.spark.execution.cached_frames import Cached
-from pyhudi.spark.lookup.exact_keys import ExactKeys, InexactKeysError
+from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.write.write_result import ChangeResult
 
-__all__ = ["Clause", "Do", "MergeBuilder", "When"]
+__all__ = ["Clause", "MergeAction", "MergeBuilder", "When"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +49,21 @@ class MergeBuilder:
         Raises:
             QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
         """
-        return self.with_clause(Clause(When.MATCHED, Do.UPDATE, dict(set), condition))
+        return self.with_clause(Clause(When.MATCHED, MergeAction.UPDATE, dict(set), condition))
 
     def when_matched_update_all(self, condition: str | Column | None = None) -> MergeBuilder:
         """Update all columns of a row that matches, from the source's columns of the same names.
 
         Arguments, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.MATCHED, Do.UPDATE, None, condition))
+        return self.with_clause(Clause(When.MATCHED, MergeAction.UPDATE, None, condition))
 
     def when_matched_delete(self, condition: str | Column | None = None) -> MergeBuilder:
         """Delete a row that matches.
 
         Arguments, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.MATCHED, Do.DELETE, None, condition))
+        return self.with_clause(Clause(When.MATCHED, MergeAction.DELETE, None, condition))
 
     def when_not_matched_insert(
         self, values: Mapping[str, object], condition: str | Column | None = None
@@ -72,14 +72,14 @@ class MergeBuilder:
 
         ``values``: values by column of the table. Condition, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.NOT_MATCHED, Do.INSERT, dict(values), condition))
+        return self.with_clause(Clause(When.NOT_MATCHED, MergeAction.INSERT, dict(values), condition))
 
     def when_not_matched_insert_all(self, condition: str | Column | None = None) -> MergeBuilder:
         """Insert a source row that matches nothing, its columns by name.
 
         Arguments, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.NOT_MATCHED, Do.INSERT, None, condition))
+        return self.with_clause(Clause(When.NOT_MATCHED, MergeAction.INSERT, None, condition))
 
     def when_not_matched_by_source_update(
         self, set: Mapping[str, object], condition: str | Column | None = None
@@ -88,14 +88,14 @@ class MergeBuilder:
 
         Arguments, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.NOT_MATCHED_BY_SOURCE, Do.UPDATE, dict(set), condition))
+        return self.with_clause(Clause(When.NOT_MATCHED_BY_SOURCE, MergeAction.UPDATE, dict(set), condition))
 
     def when_not_matched_by_source_delete(self, condition: str | Column | None = None) -> MergeBuilder:
         """Delete a row of the table that no source row matches.
 
         Arguments, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.NOT_MATCHED_BY_SOURCE, Do.DELETE, None, condition))
+        return self.with_clause(Clause(When.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE, None, condition))
 
     def with_clause(self, clause: Clause) -> MergeBuilder:
         """Add a clause behind the others.
@@ -154,7 +154,7 @@ class MergeBuilder:
         """Run the MERGE as a join of the source with the table."""
         merge = MergePlan(self.clauses, self.alias, self.source, self.on, target)
         merge.check_columns()
-        with Cached() as cached:
+        with CachedFrames() as cached:
             taken = merge.taken(cached)
             # the write counts rows, too
             counts = None if merge.is_certain(taken) else count_changes(taken, self.clauses)
@@ -169,7 +169,7 @@ class MergeBuilder:
         """Run the MERGE as an upsert; None if that is something else."""
         given = {(clause.when, clause.do) for clause in self.clauses}
         whole = all(clause.values is None and clause.condition is None for clause in self.clauses)
-        both = {(When.MATCHED, Do.UPDATE), (When.NOT_MATCHED, Do.INSERT)}
+        both = {(When.MATCHED, MergeAction.UPDATE), (When.NOT_MATCHED, MergeAction.INSERT)}
         if not whole or given != both or not joins_by_key(target, self.on, self.alias, self.source):
             return None
         rows = rows_to_upsert(self.source, target)
@@ -177,11 +177,11 @@ class MergeBuilder:
             return None
         # rows of one key would be merged, and the tasks would have to look for them
         opts = target.opts.merged({options.COMBINE_BEFORE_UPSERT.key: False})
-        exact = ExactKeys(key_columns(target))
+        exact = KeyConstraint(key_columns(target))
         reads = target.whole_table()
         try:
-            done = write_changes(rows, target.client, opts, Operation.UPSERT, reads, None, exact_keys=exact)
-        except InexactKeysError:
+            done = write_changes(rows, target.client, opts, Operation.UPSERT, reads, None, key_constraint=exact)
+        except KeyConstraintError:
             return None
         updated = exact.rows - done.num_inserts
         return ChangeResult(done, updated, updated, done.num_inserts)

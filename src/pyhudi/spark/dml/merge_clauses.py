@@ -17,7 +17,7 @@ class When(Enum):
     NOT_MATCHED_BY_SOURCE = "not matched by source"
 
 
-class Do(Enum):
+class MergeAction(Enum):
     """Action of a clause on a row."""
 
     UPDATE = 0
@@ -37,6 +37,6 @@ class Clause:
     """
 
     when: When
-    do: Do
+    do: MergeAction
     values: Mapping[str, object] | None = None
     condition: str | Column | None = None

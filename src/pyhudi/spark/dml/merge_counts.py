@@ -9,7 +9,7 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.errors import AmbiguousMergeError
-from pyhudi.spark.dml.merge_clauses import Clause, Do, When
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, When
 from pyhudi.spark.dml.merge_plan import KIND, ROW_ID, MatchedClauses
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.row_changes import STORED_KEY
@@ -33,9 +33,9 @@ def count_changes(taken: MatchedClauses, clauses: Sequence[Clause]) -> MergeCoun
     """
     if taken.unique:
         with task_errors():
-            row = taken.rows.agg(*(F.count(F.when(_is(kind), 1)).alias(kind.name) for kind in Do)).first()
+            row = taken.rows.agg(*(F.count(F.when(_is(kind), 1)).alias(kind.name) for kind in MergeAction)).first()
         assert row is not None
-        return MergeCounts(row[Do.UPDATE.name], row[Do.DELETE.name], row[Do.INSERT.name])
+        return MergeCounts(row[MergeAction.UPDATE.name], row[MergeAction.DELETE.name], row[MergeAction.INSERT.name])
     row = _counted_by_row(taken, clauses)
     if row["ambiguous"]:
         raise AmbiguousMergeError(
@@ -48,7 +48,7 @@ def count_changes(taken: MatchedClauses, clauses: Sequence[Clause]) -> MergeCoun
     )
 
 
-def _is(kind: Do) -> Column:
+def _is(kind: MergeAction) -> Column:
     return F.col(KIND) == kind.value
 
 
@@ -57,14 +57,14 @@ def _counted_by_row(taken: MatchedClauses, clauses: Sequence[Clause]) -> Row:
     each row of the table first."""
     updates, deletes, stored = F.col("updates"), F.col("deletes"), F.col(ROW_ID).isNotNull()
     by_row = taken.rows.groupBy(ROW_ID).agg(
-        F.count(F.when(_is(Do.UPDATE), 1)).alias("updates"),
-        F.count(F.when(_is(Do.DELETE), 1)).alias("deletes"),
-        F.count(F.when(_is(Do.INSERT), 1)).alias("inserts"),
+        F.count(F.when(_is(MergeAction.UPDATE), 1)).alias("updates"),
+        F.count(F.when(_is(MergeAction.DELETE), 1)).alias("deletes"),
+        F.count(F.when(_is(MergeAction.INSERT), 1)).alias("inserts"),
         F.first(STORED_KEY).alias("key"),
     )
     several = stored & (updates + F.when(updates > 0, deletes).otherwise(0) > 1)
     # which of several deletes took a row does not matter, unless another pair of the row met no condition
-    if any(c.do is Do.DELETE and c.when is When.MATCHED and c.condition is not None for c in clauses):
+    if any(c.do is MergeAction.DELETE and c.when is When.MATCHED and c.condition is not None for c in clauses):
         several |= stored & (deletes > 1)
     with task_errors():
         row = by_row.agg(

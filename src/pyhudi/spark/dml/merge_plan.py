@@ -22,13 +22,13 @@ from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.merge_as_upsert import has_plain_keys, merge_settings
-from pyhudi.spark.dml.merge_clauses import Clause, Do, When
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, When
 from pyhudi.spark.dml.partition_changes import split_partition_changes
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.dml.update import is_case_sensitive
-from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.lookup.exact_keys import are_exact, summarize_keys
+from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_keys
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.write_job import RowChanges
 from pyhudi.sql.join_conditions import equalities, equated_columns
@@ -37,7 +37,7 @@ from pyhudi.write.location_columns import DELETE
 ROW_ID = "_pyhudi_row_id"
 """Number of a row of the table; null for new records."""
 KIND = "_pyhudi_kind"
-"""Value of `Do`."""
+"""Value of `MergeAction`."""
 _IN_TARGET, _IN_SOURCE = "_pyhudi_in_target", "_pyhudi_in_source"
 _CLAUSE, _STORED, _NEW = "_pyhudi_clause", "_pyhudi_stored", "_pyhudi_new_"
 _COPY, _EQUATED, _MATCHED = "_pyhudi_copy_of_", "_pyhudi_equated_", "_pyhudi_matched_"
@@ -101,7 +101,7 @@ class MergePlan:
 
     def _copied(self) -> list[str]:
         """The source's columns that are taken by name."""
-        if all(clause.values is not None or clause.do is Do.DELETE for clause in self.clauses):
+        if all(clause.values is not None or clause.do is MergeAction.DELETE for clause in self.clauses):
             return []
         names = [name for name in self.source.columns if not is_meta_column(name)]
         known = {self._folded(name) for name in names}
@@ -140,7 +140,7 @@ class MergePlan:
         pairs = self._equated_types()
         # where types differ, Spark casts: two texts may equal one number
         unique = (most or 0) <= 1 and all(own == other for own, other in pairs)
-        return _SourceRows(count or 0, unique, exact=not odd and are_exact(pairs))
+        return _SourceRows(count or 0, unique, exact=not odd and are_equal_as_key_text(pairs))
 
     def _equated_types(self) -> list[tuple[T.DataType | None, T.DataType | None]]:
         """The types of the columns that the condition equates, in the table and in the source."""
@@ -153,7 +153,7 @@ class MergePlan:
 
     # --- pairs -------------------------------------------------------------------------------------------------------
 
-    def taken(self, cached: Cached) -> MatchedClauses:
+    def taken(self, cached: CachedFrames) -> MatchedClauses:
         """Return the pairs that a clause takes. Runs Spark jobs."""
         rows = self.target.rows.select(
             "*", F.monotonically_increasing_id().alias(ROW_ID), F.lit(True).alias(_IN_TARGET)
@@ -276,14 +276,14 @@ class MergePlan:
     def _values(self, clause: Clause, joined: DataFrame) -> dict[str, Column]:
         """The assignments of a clause, with the types of the table's columns."""
         target = self.target
-        if clause.do is Do.DELETE:
+        if clause.do is MergeAction.DELETE:
             return {}
         if clause.values is None:
             given = [(name, F.col(quoted([self._copy(name)]))) for name in target.schema.names]
             return check_types(joined, given, target.schema)
         named = self._named(clause)
         values = check_types(joined, ((name, as_column(value)) for name, value in named.items()), target.schema)
-        if clause.do is Do.INSERT:
+        if clause.do is MergeAction.INSERT:
             kinds = {field.name: field.dataType for field in target.schema.fields}
             return {name: values.get(name, F.lit(None).cast(kinds[name])) for name in target.schema.names}
         return values
@@ -294,14 +294,14 @@ class MergePlan:
             self.target.schema,
             case_sensitive=self._is_case_sensitive,
             alias=self.alias,
-            inserts=clause.do is Do.INSERT,
+            inserts=clause.do is MergeAction.INSERT,
         )
 
     # --- changes -----------------------------------------------------------------------------------------------------
 
     def _assigned(self) -> frozenset[str]:
         """Columns that an update assigns."""
-        updates = [clause for clause in self.clauses if clause.do is Do.UPDATE]
+        updates = [clause for clause in self.clauses if clause.do is MergeAction.UPDATE]
         if any(clause.values is None for clause in updates):
             return frozenset(self.target.schema.names)
         return frozenset(name for clause in updates for name in self._named(clause))
@@ -317,7 +317,7 @@ class MergePlan:
         target = self.target
         if not taken.exact or not has_plain_keys(target.spec):
             return False
-        inserts = [clause for clause in self.clauses if clause.do is Do.INSERT]
+        inserts = [clause for clause in self.clauses if clause.do is MergeAction.INSERT]
         if not isinstance(self.on, str) or self.moves or any(clause.values is not None for clause in inserts):
             return False
         found = equated_columns(self.on, self.alias)
@@ -333,10 +333,10 @@ class MergePlan:
         by_time = merge_settings(self.target).mode is MergeMode.COMMIT_TIME_ORDERING
         return self.target.placed and taken.unique and new and by_time and not self.moves
 
-    def changes(self, taken: MatchedClauses, cached: Cached, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
+    def changes(self, taken: MatchedClauses, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
         """Return what is to be written. ``repeated``: rows are deleted by several pairs, of which one will do."""
         target, rows = self.target, taken.rows
-        deleted = F.col(KIND) == Do.DELETE.value
+        deleted = F.col(KIND) == MergeAction.DELETE.value
         new_keys = self._inserts_new_keys(taken)
         found = RowChanges(
             target.placed,

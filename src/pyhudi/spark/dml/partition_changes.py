@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import options
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.dml.target_table import TargetTable
-from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.row_changes import STORED_PATH
@@ -24,7 +24,7 @@ def split_partition_changes(
     target: TargetTable,
     own: Mapping[str, Column],
     deleted: Column,
-    cached: Cached,
+    cached: CachedFrames,
     stored: Mapping[str, Column] | None = None,
 ) -> DataFrame:
     """Return changes of which those that go to another partition are two: a delete, with the values that the row had,

@@ -16,7 +16,7 @@ from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.partition_changes import split_partition_changes
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
-from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.write_job import RowChanges
@@ -76,7 +76,7 @@ def update_pinned(
     values = check_types(rows, ((name, as_column(value)) for name, value in named.items()), target.schema)
     moves = bool(target.partition_columns & named.keys())
     own = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
-    with Cached() as cached:
+    with CachedFrames() as cached:
         if moves:
             rows = split_partition_changes(rows, target, own, F.lit(False), cached)
         else:

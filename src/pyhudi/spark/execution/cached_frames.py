@@ -17,7 +17,7 @@ _ROWS_A_TASK = 100_000
 _COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 
 
-class Cached:
+class CachedFrames:
     """Cached DataFrames, which are all released together: by `release`, or at the end of a ``with`` block.
 
     The in-memory columnar compression of Spark is switched off: it takes several times as long as caching itself, for

@@ -23,7 +23,7 @@ _EXACT_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Unpacking:
+class RowUnpacker:
     """Decoder of packed rows, run in a task: the columns that are unscaled integers, with their decimal types."""
 
     decimals: Mapping[str, pa.Decimal128Type]
@@ -42,7 +42,7 @@ class Unpacking:
         return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def pack(rows: DataFrame) -> tuple[DataFrame, Unpacking]:
+def pack(rows: DataFrame) -> tuple[DataFrame, RowUnpacker]:
     """Return the rows with packed decimals, and the decoder."""
     decimals: dict[str, pa.Decimal128Type] = {}
     for field in rows.schema:
@@ -50,7 +50,7 @@ def pack(rows: DataFrame) -> tuple[DataFrame, Unpacking]:
         if isinstance(kind, DecimalType) and kind.precision <= _EXACT_DIGITS:
             decimals[field.name] = pa.decimal128(kind.precision, kind.scale)
     if not decimals:
-        return rows, Unpacking({})
+        return rows, RowUnpacker({})
     columns = []
     for name in rows.columns:
         column = F.col(quoted([name]))
@@ -58,7 +58,7 @@ def pack(rows: DataFrame) -> tuple[DataFrame, Unpacking]:
             scale = float(10 ** decimals[name].scale)
             column = F.rint(column.cast("double") * F.lit(scale)).cast("bigint").alias(name)
         columns.append(column)
-    return rows.select(*columns), Unpacking(decimals)
+    return rows.select(*columns), RowUnpacker(decimals)
 
 
 def decimals(unscaled: pa.Array, kind: pa.Decimal128Type) -> pa.Array:

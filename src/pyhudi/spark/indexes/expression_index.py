@@ -26,7 +26,12 @@ from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, metadata_timeline
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.commit_records import files_of_commit
-from pyhudi.metadata.writer.initialize_partitions import build_partition, group_count, logs_stand_alone, table_contents
+from pyhudi.metadata.writer.initialize_partitions import (
+    build_partition,
+    group_count,
+    log_values_are_final,
+    table_contents,
+)
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.expression_values import check_expression, summaries
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
@@ -158,7 +163,7 @@ def _records(
         return [RecordChanges() for _ in indexes]
     invalid_text = (opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT)
     found = summaries(spark, storage, files, indexes, columns, invalid_text)
-    mine, logs_count = files.take(found["number"]), logs_stand_alone(config)
+    mine, logs_count = files.take(found["number"]), log_values_are_final(config)
 
     def records(index: ExpressionIndex) -> RecordChanges | None:
         kept = found[index.partition].combine_chunks()

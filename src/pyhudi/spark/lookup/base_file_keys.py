@@ -125,7 +125,7 @@ class BaseFiles:
         return small_frame(spark, pa.table(data, names=[names[c] for c in columns]))
 
 
-def held_types(client: TableMetaClient, files: BaseFiles, names: Sequence[str]) -> dict[str, set[pa.DataType | None]]:
+def stored_types(client: TableMetaClient, files: BaseFiles, names: Sequence[str]) -> dict[str, set[pa.DataType | None]]:
     """The types that the files have for columns; None where a file lacks one."""
     schemas = written_schemas(client.active_timeline(), files.table).values()
     return {n: {s.field(n).type if n in s.names else None for s in schemas} for n in names}

@@ -38,11 +38,11 @@ from pyhudi.spark.lookup.base_file_keys import (
     BaseFiles,
     KeyLookup,
     base_rows,
-    held_types,
+    stored_types,
     with_file_no,
 )
 from pyhudi.spark.lookup.batch_summary import Batch
-from pyhudi.spark.lookup.live_keys import live_rows
+from pyhudi.spark.lookup.merged_slice_keys import merged_slice_rows
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.write.location_columns import ROW
@@ -156,7 +156,7 @@ def scan_locations(
         fields = [StructField(RECORD_KEY, StringType())]
     schema = StructType([*fields, *(field for field in more if field.name not in {f.name for f in fields})])
     if live:
-        base = live_rows(spark, lookup, files, schema)
+        base = merged_slice_rows(spark, lookup, files, schema)
     else:
         base = base_rows(spark, lookup, files, schema, engine=engine if exact else ReadEngine.ARROW)
     base = _within(base, keys, batch)
@@ -204,7 +204,7 @@ def _native_types(rows: DataFrame, lookup: KeyLookup, files: BaseFiles, batch: B
     names = native_candidates(rows.schema, lookup.spec)
     if not names or batch.nulls or not set(names) <= set(batch.ranges):
         return {}
-    held = held_types(lookup.client, files, names)
+    held = stored_types(lookup.client, files, names)
     found: dict[str, DataType] = {}
     for name in names:
         kinds = held[name]
@@ -236,7 +236,7 @@ def _held_fields(
         found = table_schema(PinnedTable.of(lookup.client))
         held = {n: {found.schema.field(n).type} if found and n in found.schema.names else set() for n in names}
     else:
-        held = held_types(lookup.client, files, names)
+        held = stored_types(lookup.client, files, names)
     fields: list[StructField] = []
     exact = True
     for name in names:

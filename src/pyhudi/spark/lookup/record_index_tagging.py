@@ -51,9 +51,7 @@ def tag_located(
     return _tagged(staying, slices).unionByName(scanned), True
 
 
-def names_unknown_groups(
-    located: BatchLocations, index: RecordIndex, slices: pa.Table, client: TableMetaClient
-) -> bool:
+def has_unknown_groups(located: BatchLocations, index: RecordIndex, slices: pa.Table, client: TableMetaClient) -> bool:
     """Return True if the index names file groups that the slices have not. It is doubted unless another writer has made
     them meanwhile; then they are looked at again before the commit."""
     named = located.found

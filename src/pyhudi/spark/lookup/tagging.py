@@ -31,7 +31,7 @@ from pyhudi.spark.lookup.current_locations import current_locations
 from pyhudi.spark.lookup.global_tagging import global_locations, relocated
 from pyhudi.spark.lookup.key_columns import KeyColumns, native_candidates, scan_locations
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations, locate
-from pyhudi.spark.lookup.record_index_tagging import counted, names_unknown_groups, tag_located
+from pyhudi.spark.lookup.record_index_tagging import counted, has_unknown_groups, tag_located
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.write_checks import KNOWN_INDEXES
@@ -151,7 +151,7 @@ def tag(
     if lookup.records is not None:
         located = locate(rows, lookup.records, keep)
         batch = located.batch
-        if names_unknown_groups(located, lookup.records, slices, lookup.client):
+        if has_unknown_groups(located, lookup.records, slices, lookup.client):
             located = batch = None
     batch = batch or summarize(rows, native_candidates(rows.schema, lookup.spec), global_keys=everywhere)
     merged = combine and batch.has_duplicates

@@ -94,7 +94,7 @@ def last_checkpoint(storage: Storage, identifier: str) -> SinkCheckpoint | None:
     return None
 
 
-def check_follows(last: SinkCheckpoint | None, first: SinkCheckpoint) -> None:
+def check_continuity(last: SinkCheckpoint | None, first: SinkCheckpoint) -> None:
     """Reject a query that continues after batches which the table does not contain.
 
     Raises:

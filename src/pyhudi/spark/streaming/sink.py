@@ -17,8 +17,8 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, NotAHudiTableError
-from pyhudi.spark.execution.cached_frames import Cached
-from pyhudi.spark.streaming.checkpoint import SinkCheckpoint, check_follows, last_checkpoint
+from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.streaming.checkpoint import SinkCheckpoint, check_continuity, last_checkpoint
 from pyhudi.spark.streaming.compactor import AsyncCompactor
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
@@ -63,7 +63,7 @@ class StreamingSink:
         """
         self._compactor.check()
         this = SinkCheckpoint(self._identifier, number, _query_id(batch))
-        with Cached() as cached:
+        with CachedFrames() as cached:
             # a write evaluates its rows more than once, and a stateful source must be evaluated once
             rows = cached.add(batch)
             self._write(rows, this)
@@ -104,7 +104,7 @@ class StreamingSink:
         leaves_out = self.opts.get_typed(options.STREAMING_IGNORE_FAILED_BATCH)
         # otherwise batches may have left no commit
         if self.opts.get_typed(options.ALLOW_EMPTY_COMMIT) and not leaves_out:
-            check_follows(checkpoint, this)
+            check_continuity(checkpoint, this)
         return False
 
     def _options(self) -> dict[str, str]:

@@ -28,14 +28,14 @@ from pyhudi.services.inline_services import (
     errors_after_commit,
     services_beside,
 )
-from pyhudi.services.upgrade.auto_upgrade import version_wanted
+from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
 from pyhudi.spark.keys.deduplication import batch_order
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.lookup.exact_keys import ExactKeys
+from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import spark_runner
@@ -149,7 +149,7 @@ def write(
 
 def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: Operation) -> TableMetaClient:
     """Upgrade the table if the write asks for it and could be done otherwise; returns the table as it is then."""
-    to = version_wanted(client.config, opts)
+    to = required_version(client.config, opts)
     if to is None:
         return client
     if client.config.version in WRITABLE_VERSIONS:
@@ -229,7 +229,7 @@ def write_changes(
     operation: Operation,
     reads: ReadSet,
     changes: RowChanges | None,
-    exact_keys: ExactKeys | None = None,
+    key_constraint: KeyConstraint | None = None,
 ) -> WriteResult:
     """Write the rows of an UPDATE, DELETE or MERGE as one commit.
 
@@ -240,7 +240,7 @@ def write_changes(
         operation: Operation of the commit.
         reads: What the statement has read.
         changes: How the rows differ from those of other writes.
-        exact_keys: What the rows have to fulfil.
+        key_constraint: What the rows have to fulfil.
 
     Raises:
         InexactKeysError: They do not; nothing was written.
@@ -250,7 +250,7 @@ def write_changes(
     check_unsupported_options(opts)
     own = [name for name in df.columns if name not in CHANGE_COLUMNS]
     job = _prepare(df.select(*(quoted([name]) for name in own)), client.storage, client, opts, operation, changes)
-    job = replace(job, reads=reads, exact_keys=exact_keys)
+    job = replace(job, reads=reads, key_constraint=key_constraint)
     job = job if changes is None else replace(job, df=df, changes=changes)
     return _run_with_services(job)
 

@@ -25,7 +25,7 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.table_overwrite.overwrite_compatibility import Remains, remains_of
+from pyhudi.transaction.table_overwrite.overwrite_compatibility import KeptParts, kept_parts
 from pyhudi.transaction.table_overwrite.table_replacement import replace_table
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_operations import type_name
@@ -46,7 +46,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
         refuse_replacing("the save mode overwrite")
     before = table_schema(PinnedTable.of(old))
     columns = pa.schema([]) if before is None else before.schema
-    remains = remains_of(old.config, columns, job.config, job.schema)
+    remains = kept_parts(old.config, columns, job.config, job.schema)
     plan: WritePlan | None = None
     try:
         plan = plan_ahead(job, None)
@@ -62,7 +62,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
             plan.release()
 
 
-def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, remains: Remains) -> WriteResult:
+def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, remains: KeptParts) -> WriteResult:
     outcome, metadata = replace_table(tx, job.config, job.metadata(stats), lambda: store_bucket_counts(job), remains)
     if isinstance(outcome, Conflicted):
         raise outcome.error()

@@ -21,7 +21,7 @@ from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
-from pyhudi.spark.lookup.exact_keys import ExactKeys
+from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.spark_errors import spark_errors
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
@@ -80,8 +80,8 @@ class WriteJob:
     kept in the commit's extra metadata. ``stored_keys``: rows have the keys that they were read with
     (`pyhudi.spark.write.stored_keys`). ``instant``: the requested time of a write that always has the same (None: a
     new one). ``names_at``: the names of columns in older files (None: the table keeps no history of its schemas).
-    ``exact_keys``: what the rows have to fulfil for the write to be done. ``partitions``: paths of the partitions that
-    an operation replaces or drops, whatever characters they have (none: as the options say).
+    ``key_constraint``: what the rows have to fulfil for the write to be done. ``partitions``: paths of the partitions
+    that an operation replaces or drops, whatever characters they have (none: as the options say).
     """
 
     df: DataFrame
@@ -101,7 +101,7 @@ class WriteJob:
     stored_keys: bool = False
     instant: str | None = None
     names_at: ColumnNamesByInstant | None = None
-    exact_keys: ExactKeys | None = None
+    key_constraint: KeyConstraint | None = None
     partitions: tuple[str, ...] = ()
 
     @property

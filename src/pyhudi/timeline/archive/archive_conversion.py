@@ -50,7 +50,7 @@ def archive_to_lsm(storage: Storage, source: Layout, target: Layout, merge: int 
         CorruptInstantError: An archive file cannot be parsed.
     """
     lsm_timeline.append(storage, target, _lsm_parts(storage, source))
-    lsm_timeline.tidy(storage, target, merge)
+    lsm_timeline.compact_and_clean(storage, target, merge)
 
 
 def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int = archive_log.BATCH) -> None:

@@ -66,7 +66,7 @@ def archive(
         archive_log.add(storage, active, new, timezone, block)
     _take_off(active, instants)
     if layout.version >= 2:
-        lsm_timeline.tidy(storage, layout, merge)
+        lsm_timeline.compact_and_clean(storage, layout, merge)
     elif small is not None:
         archive_log.merge_small_files(storage, layout, small, block)
 

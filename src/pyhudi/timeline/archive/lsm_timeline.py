@@ -93,7 +93,7 @@ def append(storage: Storage, layout: Layout, parts: Iterable[pa.Table]) -> None:
         _publish(storage, layout, [*files, *added])
 
 
-def tidy(storage: Storage, layout: Layout, batch: int = BATCH) -> None:
+def compact_and_clean(storage: Storage, layout: Layout, batch: int = BATCH) -> None:
     """Merge small files, ``batch`` of a level at a time, and delete obsolete files."""
     try:
         _merge_levels(storage, layout, batch)

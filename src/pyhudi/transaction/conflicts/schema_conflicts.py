@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.instant import Instant
 
 
-def agree_on_columns(
+def resolve_schema_conflict(
     metadata: CommitMetadata, requested: str, planned_on: str | None, found: tuple[Instant, CommitMetadata] | None
 ) -> CommitMetadata | Conflicted:
     """Return the metadata with the new columns of the table, or the conflict.

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest, decode_record
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.transaction.rollback.rollback_log_blocks import void_appends
+from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_plan import planned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
@@ -42,7 +42,9 @@ def delete_before(active: ActiveTimeline, start: str) -> None:
             continue
         named = None if done is None else active.commit_metadata(done).named_files()
         _delete(active, plan, named)
-        void_appends(active.storage, _not_voided(active, rollback, plan), rollback.requested, plan.instant)
+        write_rollback_blocks(
+            active.storage, _not_rolled_back(active, rollback, plan), rollback.requested, plan.instant
+        )
 
 
 def delete_of_attempts(active: ActiveTimeline, instant: str, named: pa.Array) -> None:
@@ -77,7 +79,7 @@ def _delete(active: ActiveTimeline, plan: RollbackPlan, named: pa.Array | None) 
     active.storage.delete_many(path for paths in planned_paths(plan).values() for path in paths if path not in wanted)
 
 
-def _not_voided(active: ActiveTimeline, rollback: Instant, plan: RollbackPlan) -> list[RollbackRequest]:
+def _not_rolled_back(active: ActiveTimeline, rollback: Instant, plan: RollbackPlan) -> list[RollbackRequest]:
     """Return the requests for which the rollback wrote no command block, because there was no log file then."""
     requests = [request for request in plan.requests if request.log_blocks]
     if not requests:

@@ -41,7 +41,7 @@ from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.write_gate import PublicationIntent, close_gates, gated_instants, remove_gates
 from pyhudi.transaction.conflicts.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_provider import has_several_writers
-from pyhudi.transaction.rollback.rollback_log_blocks import void_appends
+from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_plan import plan_rollback, planned_paths, unplanned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
@@ -178,7 +178,7 @@ class Rollbacks:
         paths = planned_paths(plan)
         for files in paths.values():
             self.storage.delete_many(files)
-        commands = void_appends(self.storage, plan.requests, rollback.requested, plan.instant)
+        commands = write_rollback_blocks(self.storage, plan.requests, rollback.requested, plan.instant)
         self._tell_metadata_table(active, plan, rollback, commands)
         if plan.action in (Action.CLUSTERING, Action.REPLACE_COMMIT):
             consistent_hashing.forget(self.storage, plan.instant)

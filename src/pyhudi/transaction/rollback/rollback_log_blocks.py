@@ -66,7 +66,7 @@ def planned_logs(active: ActiveTimeline, target: Instant) -> tuple[pa.Array, pa.
     return pa.array(partitions, pa.string()), pa.array(names, pa.string())
 
 
-def void_appends(
+def write_rollback_blocks(
     storage: Storage, requests: Iterable[RollbackRequest], rollback: str, target: str
 ) -> dict[str, dict[str, int]]:
     """Write the command blocks of requests. Return the new files' paths with their sizes, by partition.

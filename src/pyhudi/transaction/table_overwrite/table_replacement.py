@@ -36,7 +36,7 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.table_overwrite.overwrite_compatibility import Remains
+from pyhudi.transaction.table_overwrite.overwrite_compatibility import KeptParts
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -60,7 +60,7 @@ def replace_table(
     config: TableConfig,
     metadata: CommitMetadata,
     keep_index: Callable[[], None] = lambda: None,
-    remains: Remains = Remains.NOTHING,
+    remains: KeptParts = KeptParts.NOTHING,
 ) -> tuple[Committed | Conflicted, CommitMetadata]:
     """Complete ``tx``, a replacecommit in the old table's timeline, and convert the table to one with ``config``.
 
@@ -127,14 +127,14 @@ def _put_into(config: TableConfig, tx: Transaction, done: Instant, metadata: Com
     return active.complete(entry, metadata.encode(config.version, Action.REPLACE_COMMIT), completion)
 
 
-def _clear_away(storage: Storage, old: Layout, new: Layout, kept: str, stats: pa.Table, remains: Remains) -> None:
+def _clear_away(storage: Storage, old: Layout, new: Layout, kept: str, stats: pa.Table, remains: KeptParts) -> None:
     for folder in _DESCRIPTIONS:
         storage.delete_tree(folder)
-    if remains is Remains.HISTORY:
+    if remains is KeptParts.HISTORY:
         # Plans of services that must not be executed any more.
         _clear_instants(storage, old, lambda instant: instant.is_completed)
         return
-    if remains is Remains.NOTHING:
+    if remains is KeptParts.NOTHING:
         _clear_data(storage, stats)
     mine = kept if old.folder == new.folder else None
     _clear_instants(storage, old, lambda instant: instant.requested == mine)

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.services.compaction.compaction_operations import OPERATION_SCHEMA
-from pyhudi.services.compaction.compaction_strategies import STRATEGIES, Chosen, Limits, choose, named_strategies
+from pyhudi.services.compaction.compaction_strategies import (
+    STRATEGIES,
+    Limits,
+    StrategyResult,
+    choose,
+    named_strategies,
+)
 
 KEY = "hoodie.compaction.strategy"
 TODAY = date(2026, 11, 21)
@@ -33,13 +39,13 @@ def operation(file_id: str, partition: str = "", *, log_bytes: int = 10, logs: i
     }
 
 
-def chosen(strategy: str, operations: list[dict[str, Any]], **options: object) -> Chosen:
+def chosen(strategy: str, operations: list[dict[str, Any]], **options: object) -> StrategyResult:
     opts = Options.parse({KEY: strategy} | {k.replace("__", "."): v for k, v in options.items()})
     table = pa.Table.from_pylist(operations, schema=OPERATION_SCHEMA)
     return choose(named_strategies(opts), table, Limits.of(opts, TODAY))
 
 
-def ids(found: Chosen) -> list[str]:
+def ids(found: StrategyResult) -> list[str]:
     ids: list[str] = found.operations["file_id"].to_pylist()
     return ids
 

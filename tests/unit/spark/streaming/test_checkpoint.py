@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import CheckpointError
-from pyhudi.spark.streaming.checkpoint import CHECKPOINT_KEY, SinkCheckpoint, check_follows, last_checkpoint
+from pyhudi.spark.streaming.checkpoint import CHECKPOINT_KEY, SinkCheckpoint, check_continuity, last_checkpoint
 from pyhudi.storage import open_storage
 from tests.tables import HandMadeTable
 
@@ -39,10 +39,10 @@ def test_a_batch_is_there_or_not():
     assert SinkCheckpoint("a", 3).holds(SinkCheckpoint("a", 2, "q2")), "Apache Hudi does not tell the query"
     with pytest.raises(CheckpointError, match="another streaming query"):
         last.holds(SinkCheckpoint("a", 0, "q2"))
-    check_follows(None, SinkCheckpoint("a", 0))
-    check_follows(last, SinkCheckpoint("a", 9))
+    check_continuity(None, SinkCheckpoint("a", 0))
+    check_continuity(last, SinkCheckpoint("a", 9))
     with pytest.raises(CheckpointError, match="another table"):
-        check_follows(None, SinkCheckpoint("a", 1))
+        check_continuity(None, SinkCheckpoint("a", 1))
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -11,7 +11,7 @@ from pyhudi.schema.arrow_avro import from_avro, to_avro
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.conflicts.schema_conflicts import agree_on_columns
+from pyhudi.transaction.conflicts.schema_conflicts import resolve_schema_conflict
 from tests.tables import HandMadeTable, at
 
 ID, A, B = pa.field("id", pa.string()), pa.field("a", pa.int32()), pa.field("b", pa.string())
@@ -30,7 +30,7 @@ def agreed(
     table = HandMadeTable(folder, schema=now)
     table.write(10, {}, operation="INSERT", schema=pa.schema([ID]))
     table.write(20, {}, operation=operation)
-    found = agree_on_columns(
+    found = resolve_schema_conflict(
         CommitMetadata("UPSERT", extra={"schema": mine, "k": "v"}), at(n), before, newest_columns(table.active)
     )
     if isinstance(found, Conflicted):
@@ -80,4 +80,4 @@ def test_a_write_that_says_nothing(tmp_path: Path):
     table = HandMadeTable(tmp_path)
     table.write(20, {})
     metadata = CommitMetadata("UPSERT")
-    assert agree_on_columns(metadata, at(15), None, newest_columns(table.active)) is metadata
+    assert resolve_schema_conflict(metadata, at(15), None, newest_columns(table.active)) is metadata

@@ -22,7 +22,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.instant import State
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.table_overwrite.overwrite_compatibility import Remains, remains_of
+from pyhudi.transaction.table_overwrite.overwrite_compatibility import KeptParts, kept_parts
 from pyhudi.transaction.table_overwrite.table_replacement import replace_table
 from tests.properties import places
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, data_files, make_table
@@ -66,7 +66,7 @@ def overwrite(
     version: int,
     options: dict[str, str] = OPTIONS,
     file_id: str = "N",
-    remains: Remains = Remains.NOTHING,
+    remains: KeptParts = KeptParts.NOTHING,
 ) -> Committed | Conflicted:
     write = Write(("b", "c"), "replacecommit", "INSERT", options=options, file_ids={"b": file_id, "c": file_id})
     with write.begin(storage) as tx:
@@ -115,7 +115,7 @@ def test_nothing_is_left_of_the_old_table(tmp_path: Path, old: int, new: int) ->
 def test_files_stay_for_who_is_reading_them(tmp_path: Path, old: int, new: int) -> None:
     storage = old_table(tmp_path, old)
     before = {path for path in data_files(storage) if not path.endswith("metadata")}
-    done = overwrite(storage, new, remains=Remains.FILES)
+    done = overwrite(storage, new, remains=KeptParts.FILES)
     assert isinstance(done, Committed)
     assert before < data_files(storage)
     assert visible(storage) == NEW
@@ -128,7 +128,7 @@ def test_history_stays(tmp_path: Path, version: int) -> None:
     storage = old_table(tmp_path, version)
     plan(storage, "compaction", "20240101000000000")
     before, first = list(active(storage).timeline.completed()), data_files(storage)
-    done = overwrite(storage, version, remains=Remains.HISTORY)
+    done = overwrite(storage, version, remains=KeptParts.HISTORY)
     assert isinstance(done, Committed)
     assert first < data_files(storage)
     assert list(active(storage).timeline) == [*before, done.instant], "and no plan of the old table"
@@ -136,7 +136,7 @@ def test_history_stays(tmp_path: Path, version: int) -> None:
     assert visible(storage) == NEW
     assert [group[1] for group in visible(storage, before[-1].requested)] == ["A", "C"]
     assert storage.exists(".hoodie/archived/.commits_.archive.1_1-0-1")
-    assert isinstance(overwrite(storage, version, file_id="M", remains=Remains.HISTORY), Committed)
+    assert isinstance(overwrite(storage, version, file_id="M", remains=KeptParts.HISTORY), Committed)
     assert {group[1] for group in visible(storage)} == {"M"}
 
 
@@ -146,35 +146,35 @@ PARTITIONED = {"hoodie.table.partition.fields": "p"}
 @pytest.mark.parametrize(
     ("changed", "columns", "stays"),
     [
-        ({"hoodie.table.name": "renamed"}, {}, Remains.HISTORY),
-        ({}, {"more": pa.int64()}, Remains.HISTORY),
-        ({}, {"v": pa.int64()}, Remains.FILES),
-        ({"hoodie.table.recordkey.fields": "v"}, {}, Remains.FILES),
-        ({"hoodie.table.type": "MERGE_ON_READ"}, {}, Remains.FILES),
-        ({"hoodie.table.version": "8"}, {}, Remains.FILES),
-        ({"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}, {}, Remains.FILES),
-        ({"hoodie.table.partition.fields": "v"}, {}, Remains.NOTHING),
-        ({"hoodie.datasource.write.hive_style_partitioning": "true"}, {}, Remains.NOTHING),
-        ({}, {"p": pa.date32()}, Remains.NOTHING),
+        ({"hoodie.table.name": "renamed"}, {}, KeptParts.HISTORY),
+        ({}, {"more": pa.int64()}, KeptParts.HISTORY),
+        ({}, {"v": pa.int64()}, KeptParts.FILES),
+        ({"hoodie.table.recordkey.fields": "v"}, {}, KeptParts.FILES),
+        ({"hoodie.table.type": "MERGE_ON_READ"}, {}, KeptParts.FILES),
+        ({"hoodie.table.version": "8"}, {}, KeptParts.FILES),
+        ({"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}, {}, KeptParts.FILES),
+        ({"hoodie.table.partition.fields": "v"}, {}, KeptParts.NOTHING),
+        ({"hoodie.datasource.write.hive_style_partitioning": "true"}, {}, KeptParts.NOTHING),
+        ({}, {"p": pa.date32()}, KeptParts.NOTHING),
     ],
 )
-def test_what_stays(changed: dict[str, str], columns: dict[str, pa.DataType], stays: Remains) -> None:
+def test_what_stays(changed: dict[str, str], columns: dict[str, pa.DataType], stays: KeptParts) -> None:
     kinds = {"id": pa.string(), "v": pa.string(), "p": pa.string()}
     old, new = config(9, **PARTITIONED), config(9, **PARTITIONED | changed)
-    assert remains_of(old, pa.schema(kinds), new, pa.schema(kinds | columns)) is stays
+    assert kept_parts(old, pa.schema(kinds), new, pa.schema(kinds | columns)) is stays
 
 
 @pytest.mark.parametrize(
     ("old", "new", "remains"),
     [
-        (9, 9, Remains.HISTORY),
-        (8, 9, Remains.FILES),
-        (6, 6, Remains.HISTORY),
-        (6, 9, Remains.FILES),
-        (9, 6, Remains.NOTHING),
+        (9, 9, KeptParts.HISTORY),
+        (8, 9, KeptParts.FILES),
+        (6, 6, KeptParts.HISTORY),
+        (6, 9, KeptParts.FILES),
+        (9, 6, KeptParts.NOTHING),
     ],
 )
-def test_dying_exchanges(tmp_path: Path, old: int, new: int, remains: Remains) -> None:
+def test_dying_exchanges(tmp_path: Path, old: int, new: int, remains: KeptParts) -> None:
     folder, dead = tmp_path / "table", tmp_path / "dead"
     first = data_files(old_table(folder, old))
     shutil.copytree(folder, dead)
@@ -195,7 +195,7 @@ def test_dying_exchanges(tmp_path: Path, old: int, new: int, remains: Remains) -
         assert isinstance(overwrite(storage, new, file_id="again", remains=remains), Committed)
         assert visible(storage) == [("b", "again"), ("c", "again")]
         assert not active(storage).timeline.pending()
-        if remains is not Remains.NOTHING:
+        if remains is not KeptParts.NOTHING:
             assert {path for path in first if not path.endswith("metadata")} <= data_files(storage)
         assert isinstance(overwrite(storage, new, file_id="last"), Committed)
         assert visible(storage) == [("b", "last"), ("c", "last")]

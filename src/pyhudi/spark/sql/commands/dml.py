@@ -13,7 +13,7 @@ from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
 from pyhudi.spark.dml.assignments import column_of, stored_as
 from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.merge_builder import MergeBuilder
-from pyhudi.spark.dml.merge_clauses import Clause, Do, When
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, When
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.dml.update import delete_pinned, is_case_sensitive, update_pinned
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
@@ -255,12 +255,13 @@ def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> N
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
     """Run MERGE."""
     clauses = tuple(
-        Clause(_WHENS[clause.kind], Do[clause.action], clause.values, clause.condition) for clause in statement.clauses
+        Clause(_WHENS[clause.kind], MergeAction[clause.action], clause.values, clause.condition)
+        for clause in statement.clauses
     )
     for clause in clauses:
-        if (clause.do is Do.INSERT) != (clause.when is When.NOT_MATCHED):
+        if (clause.do is MergeAction.INSERT) != (clause.when is When.NOT_MATCHED):
             raise QueryError(f"WHEN {clause.when.value.upper()} cannot {clause.do.name}")
-        if clause.when is When.NOT_MATCHED_BY_SOURCE and clause.do is Do.UPDATE and clause.values is None:
+        if clause.when is When.NOT_MATCHED_BY_SOURCE and clause.do is MergeAction.UPDATE and clause.values is None:
             raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
     opts = Options.parse(write_options(spark, table))
 

@@ -60,7 +60,7 @@ def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
     if op != _SCHEDULE:
         runner, plans = SparkClusteringRunner(spark), {}
         for instant in chosen:
-            done = run_pending(client.reload(), opts, runner, instant=instant, asked_for=True)
+            done = run_pending(client.reload(), opts, runner, instant=instant, take_over=True)
             # a plan whose file groups were written to since is made again, at another instant
             plans |= dict.fromkeys(done.instants, pending[instant])
     state = State.REQUESTED if op == _SCHEDULE else State.COMPLETED

@@ -28,7 +28,7 @@ from pyhudi.index.consistent_hashing import known_partitions, load_metadata, sto
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.execution.write_stages import run_upsert
@@ -82,7 +82,7 @@ class BucketPlan:
     slices: pa.Table
     written: pa.Table
     basis: PlanBasis
-    cached: Cached
+    cached: CachedFrames
     locations: Locations | None = None
     out_of_view: pa.Table | None = None
     logs: pa.Table | None = None
@@ -169,7 +169,7 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
                 named_by_slice=job.config.version < 8,
                 with_names=job.config.cdc_enabled,
             )
-    cached, indexed = Cached(), RECORD_INDEX in metadata_partitions
+    cached, indexed = CachedFrames(), RECORD_INDEX in metadata_partitions
     if indexed and _deletes_for_certain(job):
         job = replace(job, df=cached.add(job.df))  # the index must be updated with the keys of exactly these rows
     basis = PlanBasis.of(timeline)
@@ -201,7 +201,7 @@ def _locations(
     return None
 
 
-def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: Cached) -> DataFrame:
+def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: CachedFrames) -> DataFrame:
     """Return the rows with keys and delete marks, without rows that must not be inserted again, for which they are
     looked up, and cached."""
     if job.changes is not None:

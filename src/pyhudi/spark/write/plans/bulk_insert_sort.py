@@ -13,7 +13,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keys.key_text import resolve
 
 
-def arrange(rows: DataFrame, opts: Options, *, partitioned: bool) -> tuple[DataFrame, bool]:
+def sort_for_bulk_insert(rows: DataFrame, opts: Options, *, partitioned: bool) -> tuple[DataFrame, bool]:
     """Sort rows by `hoodie.bulkinsert.sort.mode`; also return whether the rows of each partition are adjacent.
 
     As in Apache Hudi, NONE leaves the order unchanged: each task writes a file for each partition in its rows.

@@ -14,7 +14,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, MergeMode, Operation
 from pyhudi.errors import RecordKeyError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.write_stages import run_upsert
 from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
@@ -71,7 +71,7 @@ class FileGroupPlan:
     slices: pa.Table
     logs: pa.Table
     basis: PlanBasis
-    cached: Cached
+    cached: CachedFrames
     records: RecordIndex | None = None
     by_key: bool = False
     located: BatchLocations | None = None
@@ -142,7 +142,7 @@ def plan_file_groups(
         InexactKeysError: the job wants exact keys, and has others.
     """
     table = TableState.of(job, active)
-    cached = Cached()
+    cached = CachedFrames()
     try:
         rows = _keyed(job, instant)
         if job.changes is None:
@@ -150,13 +150,13 @@ def plan_file_groups(
                 job, table.slices, table.logged, table.clustering
             ):
                 rows = cached.add(numbered(rows) if combines(job) else rows)
-                partitions = count_partitions(rows, table.slices, job.exact_keys)
+                partitions = count_partitions(rows, table.slices, job.key_constraint)
                 most = job.opts.get_typed(options.INDEX_TASK_ROWS)
                 if is_cheaper(partitions, job.config.table_type, parallelism(rows.sparkSession), most):
                     return _partition_upsert(table, rows, partitions, cached)
-            elif job.exact_keys is not None:
+            elif job.key_constraint is not None:
                 rows = cached.add(rows)
-                job.exact_keys.count_partitions(rows)
+                job.key_constraint.count_partitions(rows)
         records = record_index_of(job)
         if job.changes is not None and job.changes.placed:
             found = _count_placed(table, job.changes, rows, cached, records, metadata_partitions)
@@ -176,7 +176,9 @@ def plan_file_groups(
         raise
 
 
-def _partition_upsert(table: TableState, rows: DataFrame, partitions: pa.Table, cached: Cached) -> PartitionUpsertPlan:
+def _partition_upsert(
+    table: TableState, rows: DataFrame, partitions: pa.Table, cached: CachedFrames
+) -> PartitionUpsertPlan:
     """A plan whose tasks look keys up themselves."""
     job = table.job
     bases = base_files(table.slices, partitions)
@@ -198,7 +200,9 @@ class _CountedRows:
     counted: bool = True
 
 
-def _count_tagged(table: TableState, rows: DataFrame, cached: Cached, records: RecordIndex | None) -> _CountedRows:
+def _count_tagged(
+    table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None
+) -> _CountedRows:
     """Tag rows by their keys, and count them."""
     found = tag_rows(table.job, rows, table.slices, table.small, cached, table.logged, records)
     counts = count_rows(found.rows) if found.counts is None else found.counts
@@ -210,7 +214,7 @@ def _count_placed(
     table: TableState,
     changes: RowChanges,
     rows: DataFrame,
-    cached: Cached,
+    cached: CachedFrames,
     records: RecordIndex | None,
     metadata_partitions: Collection[str],
 ) -> _CountedRows:
@@ -246,7 +250,7 @@ def _bases_to_rewrite(table: TableState, changes: RowChanges, metadata_partition
 
 
 def _tag_placed(
-    table: TableState, changes: RowChanges, rows: DataFrame, cached: Cached, records: RecordIndex | None
+    table: TableState, changes: RowChanges, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None
 ) -> DataFrame:
     """Changes of rows at their places, with new records looked up unless their keys are known to be new."""
     job = table.job

@@ -12,7 +12,7 @@ from pyhudi.spark.execution.write_stages import run_bulk_insert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import dedupe
 from pyhudi.spark.keys.key_generator import with_keys
-from pyhudi.spark.write.plans.bulk_insert_sort import arrange
+from pyhudi.spark.write.plans.bulk_insert_sort import sort_for_bulk_insert
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.timeline import Timeline
@@ -42,7 +42,7 @@ class NewFilesPlan:
         rows = with_keys(job.df, job.spec, instant)
         if job.opts.get_typed(options.COMBINE_BEFORE_INSERT):
             rows = dedupe(rows, job.merging, global_keys=job.global_keys)
-        rows, together = arrange(rows, job.opts, partitioned=bool(job.spec.partition_fields))
+        rows, together = sort_for_bulk_insert(rows, job.opts, partitioned=bool(job.spec.partition_fields))
         return run_bulk_insert(rows, job.context(instant), sorted_input=together)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002

@@ -19,7 +19,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import IndexType, Operation, TableType
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import place
@@ -27,7 +27,7 @@ from pyhudi.spark.execution.write_stages import run_partition_upsert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import POSITION
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.lookup.exact_keys import ExactKeys
+from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.table_config import TableConfig
@@ -66,7 +66,7 @@ class PartitionUpsertPlan:
     slices: pa.Table
     logs: pa.Table
     basis: PlanBasis
-    cached: Cached
+    cached: CachedFrames
 
     def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return whether the timeline says the same, and still no index needs to be told about single keys."""
@@ -117,7 +117,7 @@ def without_key_indexes(partitions: Collection[str]) -> bool:
     return set(partitions) <= _WITHOUT_KEYS
 
 
-def count_partitions(rows: DataFrame, slices: pa.Table, exact: ExactKeys | None = None) -> pa.Table:
+def count_partitions(rows: DataFrame, slices: pa.Table, exact: KeyConstraint | None = None) -> pa.Table:
     """Rows by partition path, with the size of the partition's base files. Runs a Spark job.
 
     Raises:

@@ -10,7 +10,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, IndexType, Operation
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.tagging import KeyLookup, Tagged, tag, untagged_batch
@@ -36,7 +36,7 @@ def tag_rows(
     rows: DataFrame,
     slices: pa.Table,
     small: pa.Table,
-    cached: Cached,
+    cached: CachedFrames,
     logged: LogContents,
     records: RecordIndex | None,
 ) -> Tagged:

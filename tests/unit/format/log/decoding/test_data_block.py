@@ -128,7 +128,7 @@ def test_some_records_of_a_block(data_format: str, sealed: bool) -> None:
     kind = BlockType.PARQUET_DATA if data_format == "parquet" else BlockType.AVRO_DATA
     headers: dict[int, str] = {0: "1", 2: avro}
     if sealed:
-        headers[block_checksum.BLOCK_IDENTIFIER] = block_checksum.seal(kind, headers, [content])
+        headers[block_checksum.BLOCK_IDENTIFIER] = block_checksum.block_identifier(kind, headers, [content])
     (found,) = scan_blocks(io.BytesIO(block(kind, headers, content)))
     assert found.is_sealed == sealed
     seen: list[list[str]] = []

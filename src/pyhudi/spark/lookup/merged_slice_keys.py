@@ -31,7 +31,7 @@ _PARTITIONS_PER_CORE = 4
 Batches = Iterator[pa.RecordBatch]
 
 
-def live_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
+def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
     """Columns of the rows that file slices hold, log files merged in, with ``_pyhudi_file_no`` and no real position.
 
     *files* have log files; *schema* names the columns, with the types that they are wanted in. With `KeyLookup.deleted`

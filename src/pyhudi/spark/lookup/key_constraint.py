@@ -15,24 +15,24 @@ from pyhudi.errors import HudiError
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.keys.key_text import quoted
 
-EXACT_TYPES = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType, T.BooleanType)
+KEY_TEXT_TYPES = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType, T.BooleanType)
 """Types of which equal values, and no others, are the same text in a key."""
 _PLACEHOLDERS = ("", "__null__", "__empty__", "__HIVE_DEFAULT_PARTITION__", "default")
 """Texts that keys have instead of null and empty values, and partitions instead of null."""
 _ROWS, _ODD = "_pyhudi_rows", "_pyhudi_odd"
 
 
-def are_exact(pairs: Iterable[tuple[T.DataType | None, T.DataType | None]]) -> bool:
+def are_equal_as_key_text(pairs: Iterable[tuple[T.DataType | None, T.DataType | None]]) -> bool:
     """Return whether values of two columns each, of a table and of its source, are equal if and only if their texts in
     a key are the same."""
-    return all(isinstance(own, EXACT_TYPES) and own == other for own, other in pairs)
+    return all(isinstance(own, KEY_TEXT_TYPES) and own == other for own, other in pairs)
 
 
-class InexactKeysError(HudiError):
+class KeyConstraintError(HudiError):
     """Rows share a key, or have one that is not the text of its value."""
 
 
-class ExactKeys:
+class KeyConstraint:
     """Condition under which a batch may be written: no two rows have the same values in ``columns``, from which record
     keys and partition paths are made, and no value is null or a text that stands for null. ``rows`` is the number of
     rows that were checked last."""
@@ -49,7 +49,7 @@ class ExactKeys:
         """
         found = summarize_keys(rows, self.columns, [PARTITION_PATH]).collect()
         if any(most > 1 or odd for _, _, most, odd in found):
-            raise InexactKeysError("rows of the batch share a key, or have none that is the text of its value")
+            raise KeyConstraintError("rows of the batch share a key, or have none that is the text of its value")
         self.rows = sum(count for _, count, _, _ in found)
         return [(path, count) for path, count, _, _ in found]
 
