@@ -21,9 +21,9 @@ from pyhudi.config.enums import HollowPolicy
 from pyhudi.config.options import HOLLOW_COMMIT_POLICY, INCREMENTAL_FALLBACK_FULL_SCAN
 from pyhudi.errors import QueryError
 from pyhudi.read.execute.commit_time_filter import CommitTimes
+from pyhudi.read.incremental_files import Write, lost_files, written_files
 from pyhudi.read.query import FIRST_BY_COMPLETION, Query
 from pyhudi.read.time_travel import first_pending_write, retained_from
-from pyhudi.read.written_files import Write, lost_files, written_files
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 from pyhudi.timeline.archive.archived_timeline import read_history

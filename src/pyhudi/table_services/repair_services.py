@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.config import Options
 from pyhudi.errors import SetupError
 from pyhudi.services.repair.clean_files_repair import repair_clean_files
-from pyhudi.services.repair.deduplication import DedupeType, Deduplication
+from pyhudi.services.repair.duplicate_keys import DedupeType, Deduplication
 from pyhudi.services.repair.orphan_files import delete_orphan_files
 from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata
 from pyhudi.services.repair.properties_repair import repair_properties

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, QueryError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.services.repair.deduplication import DedupeType
+from pyhudi.services.repair.duplicate_keys import DedupeType
 from pyhudi.spark.services.spark_deduplication import deduplicate
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage

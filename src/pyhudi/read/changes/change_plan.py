@@ -30,7 +30,7 @@ from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
-    from pyhudi.read.written_files import Write
+    from pyhudi.read.incremental_files import Write
     from pyhudi.storage import Storage
     from pyhudi.table.pinned_table import PinnedTable
 

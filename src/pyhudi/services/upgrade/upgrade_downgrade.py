@@ -33,9 +33,9 @@ from pyhudi.services.upgrade.preconditions import (
     check_target,
     dropped_partitions,
 )
-from pyhudi.services.upgrade.table_properties import VERSION, changed_properties
 from pyhudi.services.upgrade.timeline_move import copy_schema_history, copy_timeline, remove_leftovers, table_layout
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
+from pyhudi.services.upgrade.upgraded_properties import VERSION, changed_properties
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView

@@ -25,7 +25,7 @@ from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.services.compaction.compaction_job import stored_columns
-from pyhudi.services.repair.deduplication import (
+from pyhudi.services.repair.duplicate_keys import (
     DUPLICATES_SCHEMA,
     DedupeType,
     Deduplication,
