@@ -151,6 +151,15 @@ def test_columns_that_came_later(spark, tmp_path):
     assert "x" not in load(spark, table, **{"as.of.instant": at(10)}).columns
 
 
+@pytest.mark.parametrize("name", ["_metadata", "_Metadata"])
+def test_a_column_that_hides_the_row_numbers_of_spark(spark, tmp_path, name):
+    table = make(tmp_path)
+    wider = pa.schema([*SCHEMA, pa.field(name, pa.string())])
+    table.log(20, {("a", "f1"): [row("k1", 1, "log") | {name: "own"}]}, base=10, positions=True, schema=wider)
+    check(spark, table)
+    assert values(load(spark, table).where(f"{name} = 'own'"), "id", "w") == [("k1", "log")]
+
+
 TOTAL = "0c8dd8a2-0001-4000-8000-000000000001"
 
 

@@ -20,6 +20,7 @@ from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.base_files.base_file_scan import can_number_rows
 from pyhudi.spark.read.base_files.spark_file_reader import cannot_reach, read_files
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
@@ -142,8 +143,8 @@ def base_rows(
     """
     paths = files.table["base_path"].to_pylist()
     unique = pc.count_distinct(files.names()).as_py() == len(files)
-    parquet = all(path.endswith(".parquet") and not is_skeleton(path) for path in paths)
-    if engine is not ReadEngine.ARROW and parquet and unique:
+    numbered = can_number_rows(files.table["base_path"], schema.names) and not any(map(is_skeleton, paths))
+    if engine is not ReadEngine.ARROW and numbered and unique:
         try:
             uris = [lookup.client.storage.uri(path) for path in paths]
             found = read_files(spark, schema, uris)

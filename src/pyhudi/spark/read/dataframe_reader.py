@@ -15,7 +15,6 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -36,7 +35,7 @@ from pyhudi.read.schema.column_paths import resolve_column, type_of
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.keys.key_text import quoted_name
-from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER, read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER, can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.change_frame import change_frame
 from pyhudi.spark.read.merge_on_read.merged_slices import is_key_lookup, merged_rows
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
@@ -133,13 +132,12 @@ def positioned_rows(
     spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None
 ) -> DataFrame | None:
     """The rows of a plan, with exactly the plan's columns and `ROW_NUMBER`, the position of the row in its base file;
-    None where Spark does not tell it: it numbers the rows of Parquet files, which must have no log files."""
+    None where Spark cannot number the rows, or files have logs."""
     settings = settings or Options.parse({})
-    parquet = pc.all(pc.fill_null(pc.ends_with(plan.tasks["base_path"], ".parquet"), False)).as_py()
-    if not parquet or not plan.tasks.num_rows or plan.with_logs().tasks.num_rows:
+    if not plan.tasks.num_rows or plan.with_logs().tasks.num_rows:
         return None
-    if any(name.lower() == "_metadata" for name in plan.schema.names):
-        return None  # it hides Spark's column of this name
+    if not can_number_rows(plan.tasks["base_path"], plan.schema.names):
+        return None
     if read_engine(settings) is ReadEngine.ARROW:
         return None
     found = read_natively(spark, table, plan, settings, required=False, positions=True)

@@ -6,6 +6,7 @@ the values of their partition columns come from.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Protocol
@@ -23,6 +24,7 @@ from pyhudi.errors import ConfigError, QueryError
 from pyhudi.read.schema.file_schemas import FilePart, file_parts
 from pyhudi.schema.column_names import FileNames, nested_columns
 from pyhudi.schema.internal_schema import ELEMENT, VALUE
+from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.spark.execution.driver_frames import constant, union
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns
@@ -67,6 +69,19 @@ def read_engine(settings: Options) -> ReadEngine:
     return ReadEngine.ARROW
 
 
+def can_number_rows(paths: pa.ChunkedArray, columns: Iterable[str]) -> bool:
+    """Return True if Spark can tell the names of base files and the positions of rows in them.
+
+    Its column ``_metadata`` has them for Parquet files, unless a column of the table hides it.
+
+    Args:
+        paths: Paths of the files; null where a file slice has none.
+        columns: The columns to read.
+    """
+    is_parquet = pc.ends_with(pc.drop_null(paths), ".parquet")
+    return bool(pc.all(is_parquet, min_count=0).as_py()) and not matches_ignoring_case("_metadata", columns)
+
+
 def read_natively(
     spark: SparkSession,
     table: PinnedTable,
@@ -79,8 +94,8 @@ def read_natively(
     positions: bool = False,
 ) -> DataFrame | None:
     """The unfiltered rows of all base files with all columns, or None when Spark cannot read them. With ``numbers``,
-    the number of the file and that of the row in it come last, with ``positions`` that of the row alone. ``more`` are
-    tasks for further files, which have the columns of the plan.
+    the number of the file and that of the row in it come last, with ``positions`` that of the row alone; both require
+    `can_number_rows`. ``more`` are tasks for further files, which have the columns of the plan.
 
     Raises:
         QueryError: Spark cannot read them, though that is ``required``.

@@ -21,7 +21,7 @@ from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.merge.row_replacement import replaced_rows
 from pyhudi.read.execute.merged_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
-from pyhudi.spark.read.base_files.base_file_scan import read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 from pyhudi.spark.read.merge_on_read.row_exclusion import ExcludedRows, excluded_rows_form
 
@@ -56,7 +56,7 @@ def overlaid_rows(
 
 
 def _fits(plan: ScanPlan) -> bool:
-    """True if there are base files, all of which say which row is which to Spark, and logs that are not too large.
+    """True if there are base files whose rows Spark can number, and logs that are not too large.
 
     Conditions on commit times (incremental queries) skip most of the base files' rows in any case, and may have to look
     behind their range for what partial updates leave out.
@@ -65,7 +65,7 @@ def _fits(plan: ScanPlan) -> bool:
     if not tasks.num_rows or plan.commit_times is not None:
         return False
     logs = pc.sum(pc.list_flatten(tasks["log_sizes"])).as_py() or 0
-    return logs <= _MOST_LOG_BYTES and bool(pc.all(pc.ends_with(tasks["base_path"], ".parquet")).as_py())
+    return logs <= _MOST_LOG_BYTES and can_number_rows(tasks["base_path"], plan.schema.names)
 
 
 @dataclass(frozen=True, slots=True)

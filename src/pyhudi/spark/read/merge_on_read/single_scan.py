@@ -21,7 +21,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues, ReadEngine
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
-from pyhudi.spark.read.base_files.base_file_scan import read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.base_files.partition_columns import partition_columns
 from pyhudi.spark.read.base_files.partition_folders import path_elsewhere
 from pyhudi.spark.read.base_files.spark_file_reader import FileReader, read_settings
@@ -100,8 +100,7 @@ def _can_be_scanned(plan: ScanPlan, with_logs: ScanPlan, settings: Options) -> b
         return False
     if (pc.sum(with_logs.tasks["base_size"]).as_py() or 0) > LARGEST_WITH_BITMAPS:
         return False
-    paths = pc.drop_null(plan.tasks["base_path"])
-    return bool(pc.all(pc.ends_with(paths, ".parquet"), min_count=0).as_py())
+    return can_number_rows(plan.tasks["base_path"], plan.schema.names)
 
 
 def _are_numbered_by_folders(table: PinnedTable, plan: ScanPlan, settings: Options) -> bool:
