@@ -258,7 +258,7 @@ class DuplicatePolicy(StrEnum):
 
 
 class SqlInsertMode(StrEnum):
-    """What SQL INSERT INTO does with keys that the table already has (``hoodie.sql.insert.mode``)."""
+    """Treatment by SQL INSERT INTO of keys that the table already has (``hoodie.sql.insert.mode``)."""
 
     UPSERT = "upsert"
     STRICT = "strict"

@@ -141,9 +141,9 @@ class _Overlay:
         self.named_by_positions = state.positions is not None and self.whole and not self.compares
 
     def touched(self, condition: Condition | None = None) -> Iterator[tuple[int, pa.RecordBatch, Index, Index, Mask]]:
-        """For each part of the base file: where it starts, its rows, which of them have versions in the logs, the
-        numbers of their records, and which of these versions win. With a ``condition`` only rows that meet it are
-        read and counted."""
+        """Yield for each part of the base file its start, its rows, the rows with versions in the logs, the numbers of
+        their records, and a mask of the winning versions. With a ``condition`` only rows that meet it are read and
+        counted."""
         path, context, state = self._slice.base_path, self._context, self._state
         if path is None or self.named_by_positions:
             return

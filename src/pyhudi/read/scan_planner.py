@@ -88,7 +88,7 @@ def plan_scan(
 
 @dataclass(frozen=True, slots=True)
 class _PlanningContext:
-    """What all steps of planning a query need.
+    """Input of all steps of planning a query.
 
     Attributes:
         query: The query.

@@ -44,7 +44,7 @@ def _names(spark: SparkSession, key: str, name: str) -> bool:
 
 
 def _has_catalog(spark: SparkSession) -> bool:
-    """Whether Spark can load its session catalog, without which it runs nothing."""
+    """Return True if Spark can load its session catalog, without which it runs nothing."""
     try:
         spark.catalog.currentDatabase()
     except Exception as e:  # PySpark has no class of its own for it

@@ -1,4 +1,4 @@
-"""Which records of a log block are wanted, decided on their keys alone."""
+"""Selection of the wanted records of a log block, by their keys alone."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class DeltaCommits:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Whether a service is due, with the reason."""
+    """Result of a trigger: true if the service is due; with the reason."""
 
     is_due: bool
     reason: str

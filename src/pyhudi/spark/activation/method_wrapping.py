@@ -12,7 +12,7 @@ from pyhudi.spark.activation.call_state import begin_state
 Method = Callable[..., Any]
 Wrapper = Callable[[Method, Any, tuple[Any, ...], dict[str, Any]], Any]
 ORIGINALS: dict[tuple[type, str], Any] = {}
-"""What was replaced, by class and name."""
+"""Replaced methods, by class and name."""
 
 
 def classes(names: tuple[tuple[str, str], ...]) -> list[type]:

@@ -194,8 +194,8 @@ def _changes_numbers(given: DataType, wanted: DataType) -> bool:
 
 
 def _read(text: Column, wanted: DataType, name: str) -> Column:
-    """What a text says. A cast of the session gives null for others, or cuts off a fraction, or fails, depending on its
-    settings."""
+    """Return the value that a text says; evaluation fails on others. A cast of the session alone gives null for them,
+    cuts off a fraction, or fails, depending on its settings."""
     says = F.trim(text)
     fits = says.rlike(r"^[+-]?\d+$") if isinstance(wanted, IntegralType) else F.lit(True)
     cast = F.when(fits, says).cast(wanted)

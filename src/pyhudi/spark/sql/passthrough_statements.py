@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from pyhudi.spark.keys.key_text import quoted
 
 REDACTED = "*********(redacted)"
-"""What Spark shows in place of values that may be secrets."""
+"""Text that Spark shows in place of values that may be secrets."""
 
 
 def spark_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:

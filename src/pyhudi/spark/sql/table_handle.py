@@ -68,7 +68,7 @@ class TableHandle:
 
     @property
     def config(self) -> TableConfig:
-        """What hoodie.properties say."""
+        """Content of ``hoodie.properties``."""
         return self.client().config
 
     @property

@@ -166,7 +166,7 @@ def _decode(
 
 
 def _starts(body: memoryview, prefixes: pa.Array) -> npt.NDArray[np.int64]:
-    """Where records begin, checked to be where the lengths say: a decoder that lost its way has read other lengths.
+    """Return the starts of records, checked against their lengths: a decoder that lost its way has read others.
 
     ``prefixes`` are the lengths that a decoder has read before each record.
 

@@ -40,7 +40,7 @@ MOST_NAMES = 1000
 
 @dataclass(frozen=True, slots=True)
 class FrameOrigin:
-    """Where the rows of a DataFrame come from.
+    """Origin of the rows of a DataFrame.
 
     Attributes:
         schema: Columns of the table.

@@ -143,7 +143,7 @@ def _is_dynamic(spark: SparkSession, opts: Options) -> bool:
 
 
 def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
-    """What INSERT INTO does. The settings that 0.14 deprecated count where the operation is not given."""
+    """Return the options of INSERT INTO. The settings that 0.14 deprecated count where the operation is not given."""
     operation = options.OPERATION.key
     given = opts.get_typed(options.SQL_INSERT_INTO_OPERATION) or opts.text(options.OPERATION)
     if given:

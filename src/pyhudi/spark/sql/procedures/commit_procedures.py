@@ -170,7 +170,7 @@ def _active(client: TableMetaClient) -> Iterator[tuple[Any, ...]]:
 
 
 def _undone(active: ActiveTimeline, instant: Instant) -> str | None:
-    """What a rollback is of."""
+    """Return a text with the instants that a completed rollback has undone; None for other instants."""
     if instant.action != Action.ROLLBACK or not instant.is_completed:
         return None
     return f"Rolled back: {', '.join(active.completed_record(instant)['commitsRollback'])}"

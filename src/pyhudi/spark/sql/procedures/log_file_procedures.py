@@ -37,7 +37,7 @@ def _log_files(client: TableMetaClient, pattern: str) -> list[str]:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Whether a name fits; the scheme ``file:`` and the number of slashes behind it do not count."""
+    """Return True if a name matches, apart from the scheme ``file:`` and the number of slashes behind it."""
     bare, wanted = (text.removeprefix("file:").lstrip("/") for text in (name, pattern))
     return fnmatchcase(bare, wanted)
 

@@ -64,7 +64,7 @@ def _detail(uri: str, paths: pa.ChunkedArray, sizes: pa.ChunkedArray) -> tuple[A
 
 
 def _ends(folder: str) -> Iterator[int]:
-    """Where the folders above one end, and the folder itself."""
+    """Yield the ends of the parent folders in a path, and that of the path."""
     yield from (at for at, letter in enumerate(folder) if letter == "/")
     yield len(folder)
 
@@ -104,7 +104,7 @@ def _names(text: str | None) -> list[str]:
 
 
 def _can_be_read(storage: Storage, path: str) -> bool:
-    """Whether a file has a Parquet footer."""
+    """Return True if a file has a Parquet footer."""
     with storage.open_input(path) as file:
         try:
             pq.ParquetFile(file)

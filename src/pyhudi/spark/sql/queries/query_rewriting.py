@@ -30,7 +30,7 @@ _VIEWS, _ID = "_pyhudi_views", "_pyhudi_id"
 
 @dataclass(frozen=True, slots=True)
 class ViewSource:
-    """What a view of a Hudi table shows.
+    """Content of a view of a Hudi table.
 
     Args:
         location: The table's.
@@ -211,7 +211,7 @@ def _views(spark: SparkSession) -> dict[Name, dict[str, Source]]:
 
 
 def _known_view(spark: SparkSession, name: Name) -> dict[str, Source] | None:
-    """What a temporary view that `remember_view` has noted depends on, if it is there still."""
+    """Return the sources of a temporary view that `remember_view` has noted; None if it no longer exists."""
     known = _views(spark).get(_folded(name))
     if known is None:
         return None
