@@ -162,6 +162,8 @@ def _decode(
     raw = decode_columns(layout.avro(prefix), body, count, wanted, fast=fast)
     starts = _starts(body, raw.pop(PREFIX_FIELD))
     arrays = [pa.nulls(count) if node is None else node.restore(raw[name]) for name, _, node in fields]
+    if not arrays:
+        return pa.table([pa.nulls(count)], [PREFIX_FIELD]).select([]), starts  # has the number of rows
     return pa.Table.from_arrays(arrays, schema=pa.schema([field for _, field, _ in fields])), starts
 
 

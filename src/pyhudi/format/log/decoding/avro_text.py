@@ -32,6 +32,8 @@ def avro_table(decode: Decode, schema: str, invalid: InvalidText) -> pa.Table:
             raise
         if invalid is InvalidText.FAIL:
             raise invalid_text("an Avro record", e) from e
+    if not raw.num_columns:
+        return raw
     fields = [field for _, field, _ in record_layout(schema).chosen(raw.column_names)]
     columns = [
         as_text(column.combine_chunks(), field.type, field.name)

@@ -82,7 +82,14 @@ def decode_matching(
 def _taken(table: pa.Table, matches: Matches, probe: Sequence[str], columns: Sequence[str]) -> pa.Table:
     wanted = matches(table.select([name for name in probe if name in table.column_names]))
     table = table.select([name for name in columns if name in table.column_names])
-    return table if wanted is None else table.take(wanted)
+    return _rows(table, wanted)
+
+
+def _rows(table: pa.Table, wanted: pa.Array | None) -> pa.Table:
+    """Rows by their numbers, which need not have columns."""
+    if wanted is None:
+        return table
+    return table.take(wanted) if table.num_columns else table.slice(0, len(wanted))
 
 
 @contextmanager
@@ -121,7 +128,7 @@ def _matching_parquet(
 ) -> pa.Table:
     wanted = matches(_parquet(content, probe, invalid_text))
     table = _parquet(content, columns, invalid_text, is_empty=wanted is not None and not len(wanted))
-    return table if wanted is None else table.take(wanted)
+    return _rows(table, wanted)
 
 
 def count_records(block: LogBlock) -> int:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from pyhudi.errors import FormatError
-from pyhudi.format.log import BlockType, block_checksum, decode_matching, decode_records, scan_blocks
+from pyhudi.format.log import BlockType, LogBlock, block_checksum, decode_matching, decode_records, scan_blocks
 from pyhudi.format.log.decoding.avro_block import ProbedRecords, decode_avro
 from pyhudi.schema.arrow_avro import from_avro, to_avro
 from tests.unit.format import golden
@@ -116,11 +116,7 @@ def test_golden_blocks(table: str) -> None:
             assert part.equals(records.select(["_hoodie_record_key", "_hoodie_commit_time"]))
 
 
-@pytest.mark.parametrize("sealed", [True, False])
-@pytest.mark.parametrize("data_format", ["avro", "parquet"])
-def test_some_records_of_a_block(data_format: str, sealed: bool) -> None:
-    """Records are chosen by some of their columns, and come with the others."""
-    table = pa.table({"_hoodie_record_key": ["k0", "k1", "k2", "k3"], "a": [3, 1, 3, None], "b": ["x", "y", None, "z"]})
+def _block(table: pa.Table, data_format: str, *, sealed: bool) -> LogBlock:
     sink = io.BytesIO()
     pq.write_table(table, sink)
     avro = to_avro(table.schema, "r")
@@ -130,6 +126,15 @@ def test_some_records_of_a_block(data_format: str, sealed: bool) -> None:
     if sealed:
         headers[block_checksum.BLOCK_IDENTIFIER] = block_checksum.block_identifier(kind, headers, [content])
     (found,) = scan_blocks(io.BytesIO(block(kind, headers, content)))
+    return found
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize("data_format", ["avro", "parquet"])
+def test_some_records_of_a_block(data_format: str, sealed: bool) -> None:
+    """Records are chosen by some of their columns, and come with the others."""
+    table = pa.table({"_hoodie_record_key": ["k0", "k1", "k2", "k3"], "a": [3, 1, 3, None], "b": ["x", "y", None, "z"]})
+    found = _block(table, data_format, sealed=sealed)
     assert found.is_sealed == sealed
     seen: list[list[str]] = []
 
@@ -143,6 +148,16 @@ def test_some_records_of_a_block(data_format: str, sealed: bool) -> None:
     assert decode_matching(found, lambda _: None, ["a"], columns=["b"]).equals(table.select(["b"]))
     none = decode_matching(found, lambda _: pa.array([], pa.int64()), ["a"], columns=["b"])
     assert none.equals(table.select(["b"]).slice(0, 0))
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize("data_format", ["avro", "parquet"])
+def test_blocks_without_the_wanted_columns_have_their_number_of_records(data_format: str, sealed: bool) -> None:
+    found = _block(pa.table({"b": ["x", None, "z"]}), data_format, sealed=sealed)
+    for columns in (["absent"], []):
+        assert decode_records(found, columns=columns).shape == (3, 0)
+        assert decode_matching(found, lambda _: None, ["b"], columns=columns).shape == (3, 0)
+        assert decode_matching(found, lambda _: pa.array([0, 2]), ["b"], columns=columns).shape == (2, 0)
 
 
 def test_parquet_blocks() -> None:
