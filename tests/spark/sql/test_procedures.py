@@ -99,7 +99,12 @@ def _live(spark, call, path, tmp_path):
     assert '"name": "late"' in record[0]
     with pytest.raises(QueryError, match="no log file"):
         call("show_logfile_metadata", table="rides", log_file_path_pattern="*/none/*")
+    for op, given in (("schedule", {"timestamp": 20300101000000000}), ("scheduleAndExecute", {"instants": "1"})):
+        with pytest.raises(QueryError, match="at a new instant"):
+            call("run_compaction", table="rides", op=op, **given)
     ((planned, slices, _),) = call("run_compaction", table="rides", op="schedule")
+    with pytest.raises(QueryError, match="no compaction is planned at '1'"):
+        call("run_compaction", table="rides", op="run", instants=f"{planned},1")
     assert call("run_compaction", table="rides", op="run", instants=planned) == [(planned, slices, "COMPLETED")]
     ((clustering, groups, state, where),) = call(
         "run_clustering", table="rides", op="schedule", predicate="city = 'oslo'"

@@ -20,29 +20,40 @@ from pyhudi.timeline.instant import Action, State
 
 
 def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Plan a compaction, run plans, or both: ``op`` is schedule, run (or execute), or scheduleandexecute."""
+    """Plan a compaction, run plans, or both: ``op`` is schedule, run (or execute), or scheduleandexecute.
+
+    Raises:
+        QueryError: ``op`` is unknown, or no compaction is planned at an instant; a new plan gets an instant of its own.
+    """
     op = str(arguments.text("op")).lower()
+    if op not in ("schedule", "scheduleandexecute", "run", "execute"):
+        raise QueryError(f"op is schedule, run, execute or scheduleandexecute, not {op!r}")
+    wanted = arguments.text("instants") or arguments.number("timestamp")
+    if wanted is not None and op.startswith("schedule"):
+        raise QueryError(
+            f"op {op!r} plans a compaction at a new instant, not at {wanted}: leave instants and timestamp out, or run "
+            "a plan that is there by op 'run'"
+        )
     client = arguments.table(spark).client()
     opts = client.config.validate_against(client.options)
-    plans = pending_plans(client.active_timeline(), Action.COMPACTION)
-    pending = {plan.instant: plan for plan in plans if plan.instant is not None}
-    wanted = arguments.text("instants") or arguments.number("timestamp")
-    if op in ("schedule", "scheduleandexecute"):
+    if op.startswith("schedule"):
         plan = schedule(client, opts)
         if plan.instant is None:
             return []
         if op == "schedule":
             return [_planned(plan)]
-        pending, wanted = {plan.instant: plan}, plan.instant
-    elif op not in ("run", "execute"):
-        raise QueryError(f"op is schedule, run, execute or scheduleandexecute, not {op!r}")
+        pending = {plan.instant: plan}
+    else:
+        plans = pending_plans(client.active_timeline(), Action.COMPACTION)
+        pending = {plan.instant: plan for plan in plans if plan.instant is not None}
     chosen = sorted(pending) if wanted is None else [part.strip() for part in str(wanted).split(",")]
+    unknown = [instant for instant in chosen if instant not in pending]
+    if unknown:
+        raise QueryError(
+            f"no compaction is planned at {unknown[0]!r}; there are: {', '.join(sorted(pending)) or 'none'}"
+        )
     rows = []
     for instant in chosen[: arguments.number("limit")]:
-        if instant not in pending:
-            raise QueryError(
-                f"no compaction is planned at {instant!r}; there are: {', '.join(sorted(pending)) or 'none'}"
-            )
         run_pending(client, opts, spark_runner(spark), instant=instant)
         rows.append((instant, len(pending[instant]), State.COMPLETED.value))
     return rows
