@@ -24,7 +24,7 @@ from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.spark_json import from_spark_json
-from pyhudi.services.inline_services import after_commit, services_beside
+from pyhudi.services.inline_services import after_commit, run_async_services
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.spark.write.dataframe_writer import key_spec
 from pyhudi.spark.write.write_input import own_schema, write_schema
@@ -169,7 +169,7 @@ class BegunAppend:
             outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree)
         if isinstance(outcome, Conflicted):
             raise outcome.error()
-        with services_beside(storage, self.opts, LOCAL):
+        with run_async_services(storage, self.opts, LOCAL):
             after_commit(storage, self.opts, LOCAL)
 
     def abort(self) -> None:

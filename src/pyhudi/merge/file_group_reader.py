@@ -180,7 +180,7 @@ class SliceReader:
             positions, records = self.hits(batch, start, state)
             start += batch.num_rows
             seen[records] = True
-            for part, places, picks in parted(batch, positions, records, state):
+            for part, places, picks in split_versions(batch, positions, records, state):
                 merged = merge_base(part, places, state.changes(picks), self.rules).rows if len(picks) else part
                 if merged.num_rows:
                     yield self.finished(merged)
@@ -257,7 +257,7 @@ class SliceReader:
         return conform(batch.select([n for n in batch.schema.names if n in context.columns]), context.output_schema)
 
 
-def parted(
+def split_versions(
     batch: pa.RecordBatch, positions: Index, records: Index, state: MergedLogRecords
 ) -> Iterator[tuple[pa.RecordBatch, Index, Index]]:
     """Split a base batch so that the versions of each part fit into memory: yield parts in order, with the positions in

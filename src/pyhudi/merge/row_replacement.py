@@ -28,8 +28,8 @@ from pyhudi.merge.file_group_reader import (
     has_positions,
     log_files,
     open_slice,
-    parted,
     slice_errors,
+    split_versions,
 )
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
@@ -163,7 +163,7 @@ class _Overlay:
             invalid_text=context.invalid_text,
         ):
             positions, records = self._reader.hits(base, start, state)
-            for part, places, picks in parted(base, positions, records, state):
+            for part, places, picks in split_versions(base, positions, records, state):
                 if len(places):
                     yield start, part, places, picks, self._wins(part, places, picks)
                 start += part.num_rows

@@ -54,7 +54,7 @@ def after_commit(storage: Storage, opts: Options, stats_reader: FileStatsReader)
     """Clean and archive after a commit, if enabled and due.
 
     `hoodie.clean.automatic` and `hoodie.archive.automatic` are enabled by default. Services that run concurrently with
-    the write (`services_beside`) are skipped. The write stays committed in any case, so errors are logged. If set to
+    the write (`run_async_services`) are skipped. The write stays committed in any case, so errors are logged. If set to
     true, `hoodie.fail.writes.on.inline.table.service.exception` (for archival `hoodie.fail.on.timeline.archiving`)
     raises them, as ServiceAfterCommitError. A lock that another process holds for too long is only logged.
     """
@@ -63,7 +63,7 @@ def after_commit(storage: Storage, opts: Options, stats_reader: FileStatsReader)
 
 
 @contextmanager
-def services_beside(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> Iterator[None]:
+def run_async_services(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> Iterator[None]:
     """Clean and archive in threads during the block, a write, if `hoodie.clean.async.enabled` and
     `hoodie.archive.async` are set. The block ends when they are finished."""
     threads = [

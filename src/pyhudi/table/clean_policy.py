@@ -169,7 +169,7 @@ def slices_with_files(slices: pa.Table, names: pa.Array) -> NDArray[np.bool_]:
     return base
 
 
-def opened_by(slices: pa.Table, instants: Sequence[str]) -> NDArray[np.bool_]:
+def slices_opened_by(slices: pa.Table, instants: Sequence[str]) -> NDArray[np.bool_]:
     """Return a mask of the slices that pending compactions with these ``instants`` have opened."""
     mine = pc.is_in(slices["base_instant"], value_set=pa.array(list(instants), pa.string()))
     return numpy_mask(pc.and_(mine, pc.is_null(slices["base_path"])))
@@ -214,7 +214,7 @@ def expired_files(
     plans = NEEDED_SCHEMA.empty_table() if needed is None else needed
     kept, planned = needed_by_plans(slices, plans)
     if retention.by_versions:
-        kept = kept | opened_by(slices, pending)
+        kept = kept | slices_opened_by(slices, pending)
         expired = expired_by_version(slices, retention.versions, kept, planned)
     else:
         expired = expired_by_instant(slices, earliest or "")

@@ -57,7 +57,7 @@ _FIRST_SUFFIX = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class TableContents:
     """Contents of a table: all files of writes that are not pending, those visible to a query (``live``), and the
     partition paths. Files have FILE_SCHEMA and the column ``name``."""
 
@@ -66,7 +66,7 @@ class Contents:
     partitions: Sequence[str]
 
 
-def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) -> Contents:
+def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableContents:
     """List a table as of its timeline, change data files included."""
     lister = partial(list_files, kinds=(BASE, LOG, CDC))
     view = FileSystemView.load(PinnedTable(storage, config, data), data.timeline, lister=lister)
@@ -84,7 +84,7 @@ def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) 
         if len(visible)
         else pc.not_equal(files["kind"], CDC)
     )
-    return Contents(files.combine_chunks(), live.combine_chunks(), view.partitions)
+    return TableContents(files.combine_chunks(), live.combine_chunks(), view.partitions)
 
 
 def build_partitions(
@@ -176,7 +176,7 @@ class InitialBuild:
         storage: Storage,
         config: TableConfig,
         columns: pa.Schema,
-        contents: Contents,
+        contents: TableContents,
     ) -> None:
         self._stats_reader, self._contents, self._version = stats_reader, contents, config.version
         newest = pc.max(self._base_files()["instant"]).as_py() or INIT_PREFIX

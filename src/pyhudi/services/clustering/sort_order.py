@@ -14,7 +14,7 @@ from pyhudi.config.enums import LayoutStrategy
 from pyhudi.errors import ConfigError
 from pyhudi.read.schema.column_paths import type_of
 from pyhudi.schema.name_resolution import resolve_path
-from pyhudi.services.clustering.space_filling_curves import bits_per_column, bounds, places
+from pyhudi.services.clustering.space_filling_curves import bits_per_column, bounds, curve_positions
 
 _PIECE_ROWS = 131_072
 _SEED = 1_000_003
@@ -65,7 +65,7 @@ class RowOrder:
         if self.is_curve:
             step = max(1, table.num_rows // self.sample_size)
             lower = self.bounds(keys.take(pa.array(np.arange(0, table.num_rows, step))))
-            indices = pc.sort_indices(self.places(keys, lower))
+            indices = pc.sort_indices(self.curve_positions(keys, lower))
         else:
             sort_keys = [(name, "ascending") for name in keys.column_names]
             indices = pc.sort_indices(keys, sort_keys=sort_keys)
@@ -93,9 +93,9 @@ class RowOrder:
         bits = bits_per_column(len(self.columns))
         return tuple(bounds(column, bits) for column in sample.columns)
 
-    def places(self, values: pa.Table, lower: Sequence[pa.Array]) -> pa.Array:
+    def curve_positions(self, values: pa.Table, lower: Sequence[pa.Array]) -> pa.Array:
         """Return the positions on the curve (int64) of rows with these `values`."""
-        return places([column.combine_chunks() for column in values.columns], lower, self.layout)
+        return curve_positions([column.combine_chunks() for column in values.columns], lower, self.layout)
 
 
 def _resolved(schema: pa.Schema, name: str) -> str:

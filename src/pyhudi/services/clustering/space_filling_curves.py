@@ -58,7 +58,7 @@ def ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
     return found
 
 
-def places(columns: Sequence[pa.Array], lower: Sequence[pa.Array], layout: LayoutStrategy) -> pa.Array:
+def curve_positions(columns: Sequence[pa.Array], lower: Sequence[pa.Array], layout: LayoutStrategy) -> pa.Array:
     """Return the positions on the curve (int64) of rows with these values; ``lower`` are the `bounds` of each
     column."""
     bits = bits_per_column(len(columns))

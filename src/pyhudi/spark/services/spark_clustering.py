@@ -161,7 +161,7 @@ def _with_places(rows: DataFrame, work: ClusteringWork, lower: Sequence[pa.Array
     def place(batches: Batches) -> Batches:
         prepare_worker()
         for batch in batches:
-            positions = order.places(order.values(batch), lower)
+            positions = order.curve_positions(order.values(batch), lower)
             yield pa.RecordBatch.from_arrays([*batch.columns, positions], names=[*batch.schema.names, _PLACE])
 
     return rows.mapInArrow(place, StructType([*rows.schema.fields, StructField(_PLACE, LongType())]))

@@ -26,7 +26,7 @@ from pyhudi.services.inline_services import (
     check_inline,
     cluster_after_commit,
     errors_after_commit,
-    services_beside,
+    run_async_services,
 )
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
@@ -47,7 +47,7 @@ from pyhudi.spark.write.overwrite_table import overwrite_table
 from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
 from pyhudi.spark.write.plans.row_tagging import combines
 from pyhudi.spark.write.row_changes import CHANGE_COLUMNS
-from pyhudi.spark.write.stored_keys import keep_stored_keys, names_records
+from pyhudi.spark.write.stored_keys import identifies_records, keep_stored_keys
 from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_input import as_in_table, own_columns, write_schema
 from pyhudi.spark.write.write_job import RowChanges, WriteJob
@@ -118,7 +118,7 @@ def write(
     storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
     client = _open(storage, opts)
     keyed = bool(opts.get_typed(options.RECORDKEY_FIELD) if client is None else client.config.record_keys)
-    keyed |= client is not None and names_records(df.columns)
+    keyed |= client is not None and identifies_records(df.columns)
     operation = _operation(opts, keyed=keyed)
     if client is not None and chosen == IGNORE:
         return WriteResult(storage.uri(), type_name(operation))
@@ -164,7 +164,7 @@ def _run_with_services(job: WriteJob) -> WriteResult:
     """Write, and run the table services that the options want beside the write and after it."""
     spark = job.df.sparkSession
     stats_reader = SparkFileStatsReader(spark)
-    with services_beside(job.storage, job.opts, stats_reader) if job.client is not None else nullcontext():
+    with run_async_services(job.storage, job.opts, stats_reader) if job.client is not None else nullcontext():
         result = execute_write(job)
     if result.instant is None:
         return result
@@ -299,7 +299,7 @@ def _prepare(
     merging = with_delete_marker(config.merging_for(payload, ordering), opts)
     placed = changes is not None and changes.placed
     changing = operation in (Operation.UPSERT, Operation.DELETE)
-    stored_keys = not config.record_keys and changes is None and changing and names_records(df.columns)
+    stored_keys = not config.record_keys and changes is None and changing and identifies_records(df.columns)
     stored_keys &= client is not None and config.populate_meta_fields
     check_writable(config, merging, operation, opts, placed=placed or stored_keys)
     check_inline(config, opts)

@@ -19,7 +19,7 @@ from pyhudi.spark.write.write_job import WriteJob
 _NEEDED = frozenset((RECORD_KEY, PARTITION_PATH))
 
 
-def names_records(columns: Iterable[str]) -> bool:
+def identifies_records(columns: Iterable[str]) -> bool:
     """Return whether rows with these columns identify records of a table."""
     return set(columns) >= _NEEDED
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyhudi.format.base_file.base_file_writer import FileSummary
 from pyhudi.format.log import BlockType
 from pyhudi.merge.base_file_merge import merge_base
-from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice, parted
+from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice, split_versions
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.merge.modes.record_versions import RecordVersions
 from pyhudi.merge.ordering_values import Index, Mask
@@ -60,10 +60,10 @@ def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, fi
         deletes=handle.deletes,
         previous=previous,
     )
-    return with_reading(stat, file_slice, opened, millis)
+    return with_log_statistics(stat, file_slice, opened, millis)
 
 
-def with_reading(stat: Stat, file_slice: FileSlice, found: OpenSlice, millis: int) -> Stat:
+def with_log_statistics(stat: Stat, file_slice: FileSlice, found: OpenSlice, millis: int) -> Stat:
     """Return the stat with the statistics of reading the slice's logs, and the duration in milliseconds."""
     times: dict[str, Any] = stat["runtimeStats"]
     return stat | {
@@ -166,7 +166,7 @@ class _CompactHandle:
     ) -> Iterator[pa.RecordBatch]:
         positions, records = self._reader.hits(batch, start, state)
         seen[records] = True
-        for part, places, picks in parted(batch, positions, records, state):
+        for part, places, picks in split_versions(batch, positions, records, state):
             if not len(picks):
                 yield part
                 continue

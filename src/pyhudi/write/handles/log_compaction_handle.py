@@ -13,7 +13,7 @@ from pyhudi.format.log import NATURAL_COLUMN, LogFile, LogWriter
 from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from pyhudi.write.handles.compaction_handle import with_reading
+from pyhudi.write.handles.compaction_handle import with_log_statistics
 from pyhudi.write.handles.log_file_output import log_slice, open_log
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -57,7 +57,7 @@ def compact_logs(
             files = writer.close()
     bounds = None if recorder is None else recorder.finish()
     stats = [_stat(file_slice, file, logs, started, bounds) for file in files]
-    return [with_reading(stat, file_slice, opened, millis) for stat in stats]
+    return [with_log_statistics(stat, file_slice, opened, millis) for stat in stats]
 
 
 def _write(

@@ -34,7 +34,7 @@ BASES_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class TaskShare:
     """Part of the file groups of a partition that one of several tasks writes; all of them get all rows.
 
     The first task writes all file groups that get new records, because only its own rows are in the same order for it
@@ -45,7 +45,7 @@ class Share:
     count: int = 1
 
     @classmethod
-    def parse(cls, text: str) -> Share:
+    def parse(cls, text: str) -> TaskShare:
         """Return the share of a text."""
         number, _, count = text.partition("/")
         return cls(int(number), int(count))
@@ -98,14 +98,14 @@ def partition_upsert_task(
     for partition in rows.groups():
         with SpillableRows(context.buffer_size) as buffered:
             buffer_rows(rows, partition, lookup.dedupe, buffered)
-            share = Share.parse(partition.file_id)
+            share = TaskShare.parse(partition.file_id)
             for key, placed, filled in _placed(partition.partition, buffered, context, lookup, share):
                 writer.write(key, placed, append=not filled)
     return encode_stats(writer.stats)
 
 
 def _placed(
-    partition: str, held: SpillableRows, context: WriteContext, lookup: PartitionLookup, share: Share
+    partition: str, held: SpillableRows, context: WriteContext, lookup: PartitionLookup, share: TaskShare
 ) -> Iterator[tuple[GroupKey, LocatedRows, bool]]:
     """Yield the file groups of a share of a partition to write, with their rows, and whether new records are among
     them."""

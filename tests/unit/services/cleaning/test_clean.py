@@ -14,7 +14,7 @@ from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.services.cleaning.cleaner import clean
-from pyhudi.services.inline_services import after_commit, services_beside
+from pyhudi.services.inline_services import after_commit, run_async_services
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_metadata import encode_record
@@ -169,7 +169,7 @@ def test_after_a_commit_it_runs_by_itself_unless_told_not_to(mor: MorTable) -> N
     beside = Options.parse({**OPTIONS, "hoodie.clean.async": "true", "hoodie.archive.automatic": "false"})
     assert not after_commit(mor.storage, beside, LOCAL)
     rows = mor.rows()
-    with services_beside(mor.storage, beside, LOCAL):
+    with run_async_services(mor.storage, beside, LOCAL):
         pass
     assert mor.client.active_timeline().timeline.of_actions(Action.CLEAN)
     check(mor, rows)

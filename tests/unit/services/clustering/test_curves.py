@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.config.enums import LayoutStrategy
-from pyhudi.services.clustering.space_filling_curves import bounds, hilbert, interleaved, places, ranges
+from pyhudi.services.clustering.space_filling_curves import bounds, curve_positions, hilbert, interleaved, ranges
 
 
 def _grid(dimensions: int, bits: int) -> list[np.ndarray]:
@@ -65,7 +65,7 @@ def test_a_column_of_few_values_counts_as_much_as_others(layout: LayoutStrategy)
     x = pa.array(np.arange(4096) % 64)
     y = pa.array((np.arange(4096) // 64) % 2 == 0)
     z = pa.array([None] * 4096, pa.int64())
-    place = places([x, y, z], [bounds(x, 12), bounds(y, 12), bounds(z, 12)], layout).to_numpy()
+    place = curve_positions([x, y, z], [bounds(x, 12), bounds(y, 12), bounds(z, 12)], layout).to_numpy()
     quarter = np.argsort(place, kind="stable")[:1024]
     assert x.to_numpy()[quarter].max() < 32
     assert len(set(y.to_numpy(zero_copy_only=False)[quarter].tolist())) == 1
@@ -73,4 +73,4 @@ def test_a_column_of_few_values_counts_as_much_as_others(layout: LayoutStrategy)
 
 def test_no_rows():
     empty = pa.array([], pa.string())
-    assert len(places([empty, empty], [bounds(empty, 4), bounds(empty, 4)], LayoutStrategy.HILBERT)) == 0
+    assert len(curve_positions([empty, empty], [bounds(empty, 4), bounds(empty, 4)], LayoutStrategy.HILBERT)) == 0

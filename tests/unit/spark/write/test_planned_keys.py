@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyhudi.spark.write.plans.planned_keys import as_planned
+from pyhudi.spark.write.plans.planned_keys import matches_plan
 from pyhudi.write.planning.small_files import BUCKETS_SCHEMA, INSERTS_SCHEMA
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, GROUPS_SCHEMA, Workload
 
@@ -41,4 +41,4 @@ def test_files_that_are_as_planned(rows: Files, expected: bool) -> None:
     inserts = pa.table([["a", "b"], [5, 1]], schema=INSERTS_SCHEMA)
     buckets = pa.table([["a", "a", "b"], ["f1", "f2", "f3"], [None] * 3, [2, 3, 1]], schema=BUCKETS_SCHEMA)
     workload = Workload(COUNTS_SCHEMA.empty_table(), inserts, buckets, GROUPS_SCHEMA.empty_table())
-    assert as_planned(files(rows), workload) is expected
+    assert matches_plan(files(rows), workload) is expected

@@ -24,7 +24,7 @@ from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, Sizing
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, Share, partition_upsert_task
+from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, TaskShare, partition_upsert_task
 from pyhudi.write.write_status import decode_stats
 from tests.properties import examples
 from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
@@ -33,7 +33,7 @@ Row = tuple[str, str, int, bool]
 """Partition, key, value, whether it is a delete."""
 
 
-def batches(rows: list[Row], size: int, share: Share = Share()) -> Iterator[pa.RecordBatch]:  # noqa: B008
+def batches(rows: list[Row], size: int, share: TaskShare = TaskShare()) -> Iterator[pa.RecordBatch]:  # noqa: B008
     names = ("id", "ts", RECORD_KEY, PARTITION_PATH, DELETE, FILE_ID, BASE_PATH, ROW)
     # tasks get the rows of different keys in different orders
     ordered = sorted(rows, key=lambda row: (row[0], row[1]) if share.number % 2 else (row[0], ""))
@@ -76,7 +76,7 @@ def write(
         0,
         SortedDeduplicator((RECORD_KEY,), DELETE, MergeRules()),
     )
-    shares = [Share(number, tasks) for number in range(tasks)]
+    shares = [TaskShare(number, tasks) for number in range(tasks)]
     return decode_stats([partition_upsert_task(batches(rows, size, each), context, task, sought) for each in shares])
 
 

@@ -36,7 +36,7 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.planning.existing_files import LogContents
-from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, Share
+from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, TaskShare
 from pyhudi.write.write_operations import type_name
 
 _WITHOUT_KEYS = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS})
@@ -169,8 +169,8 @@ def _by_partition(plan: PartitionUpsertPlan, most_tasks: int) -> DataFrame:
 
 
 def partition_shares(plan: PartitionUpsertPlan, most_tasks: int) -> pa.Table:
-    """Return the tasks of each partition: partition, share (`pyhudi.write.tasks.partition_upsert.Share`), and for how
-    many seconds it keeps a core busy.
+    """Return the tasks of each partition: partition, share (`pyhudi.write.tasks.partition_upsert.TaskShare`), and the
+    seconds for which it keeps a core busy.
 
     A task for each core that would be idle otherwise rewrites some of the base files of a partition. All of them look
     for all keys, which takes a fraction of the time that rewriting does.
@@ -191,7 +191,7 @@ def partition_shares(plan: PartitionUpsertPlan, most_tasks: int) -> pa.Table:
     number = np.repeat(np.arange(len(count)), count)
     first = np.repeat(np.cumsum(count) - count, count)
     share = [
-        str(Share(n, of))
+        str(TaskShare(n, of))
         for n, of in zip((np.arange(len(number)) - first).tolist(), count[number].tolist(), strict=True)
     ]
     columns = [partitions["partition"].take(pa.array(number)), pa.array(share), pa.array((seconds / count)[number])]

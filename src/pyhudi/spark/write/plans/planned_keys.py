@@ -38,7 +38,7 @@ class PlannedKeys:
         Returns:
             None if the write may have put records into other files than it was planned: only those know then.
         """
-        if groups.ids != self.located.groups.ids or not as_planned(files, self.workload):
+        if groups.ids != self.located.groups.ids or not matches_plan(files, self.workload):
             return None
         new = F.col(FOUND_ID).isNull() & ~F.col(DELETE) & (F.col(GROUP) != F.lit(NOWHERE))
         keys = self.located.places.where(new).select(RECORD_KEY, PARTITION_PATH, GROUP, TASK)
@@ -46,7 +46,7 @@ class PlannedKeys:
         return found.select(RECORD_KEY, FILE, GROUP, TASK)
 
 
-def as_planned(files: pa.Table, workload: Workload) -> bool:
+def matches_plan(files: pa.Table, workload: Workload) -> bool:
     """Return True if each partition got as many new records as planned, all of them in planned files.
 
     Args:
