@@ -328,13 +328,17 @@ def test_rows_move_to_where_their_key_is(spark, tmp_path):
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_rows_that_keep_a_newer_version_are_counted(spark, tmp_path, kind):
-    options = {**TABLES[kind], **BY_EVENT_TIME}
+    options = {**TABLES[kind], "hoodie.datasource.write.precombine.field": "fare"}
     table = HudiTable.create(str(tmp_path / "t"), options)
     table.bulk_insert(frame(spark, *FIRST))
     older = frame(spark, (1, "Oslo", -5, None)).alias("s")
     done = table.merge(older, "target.id = s.id").when_matched_update({"fare": "s.fare"}).execute()
     assert (done.rows_matched, done.rows_updated) == (1, 1)
     assert rows(table) == list(FIRST)
+    done = table.update({"fare": "-5"}, "id < 3")
+    assert (done.rows_matched, done.rows_updated) == (2, 2)
+    assert rows(table) == list(FIRST)
+    assert table.update({"city": "'Moss'"}, "id = 1").rows_updated == 1
 
 
 def test_file_groups_that_were_rewritten_since_they_were_read():

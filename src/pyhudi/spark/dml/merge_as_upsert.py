@@ -22,7 +22,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text
 from pyhudi.sql.join_conditions import equated_columns
 from pyhudi.table.config.key_generator_type import KeyGenType
-from pyhudi.table.config.merge_settings import DELETE_FIELD, MergeSettings, with_delete_marker
+from pyhudi.table.config.merge_settings import DELETE_FIELD
 
 _PLAIN_KEYS = frozenset({KeyGenType.SIMPLE, KeyGenType.COMPLEX, KeyGenType.NON_PARTITION})
 _PLAIN_MODES = frozenset({MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING})
@@ -49,7 +49,7 @@ def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFra
         alias: The table's name in it.
         source: The source, with the columns of the table.
     """
-    spec, merging = target.spec, merge_settings(target)
+    spec, merging = target.spec, target.merging
     index = target.opts.get_typed(options.INDEX_TYPE)
     plain = (
         isinstance(on, str)
@@ -77,15 +77,6 @@ def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFra
 def has_plain_keys(spec: KeySpec) -> bool:
     """Return whether record keys and partition paths are the texts of the values of their columns."""
     return bool(spec.record_fields) and spec.keygen in _PLAIN_KEYS and not spec.slash_dates
-
-
-def merge_settings(target: TargetSnapshot) -> MergeSettings:
-    """Return how versions of a record are merged."""
-    opts = target.opts
-    merging = target.client.config.merging_for(
-        opts.get_typed(options.PAYLOAD_CLASS), opts.get_typed(options.ORDERING_FIELDS)
-    )
-    return with_delete_marker(merging, target.opts)
 
 
 def key_columns(target: TargetSnapshot) -> list[str]:

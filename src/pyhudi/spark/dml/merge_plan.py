@@ -21,7 +21,7 @@ from pyhudi.config.enums import MergeMode
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
-from pyhudi.spark.dml.merge_as_upsert import has_plain_keys, merge_settings
+from pyhudi.spark.dml.merge_as_upsert import has_plain_keys
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, When
 from pyhudi.spark.dml.partition_changes import split_partition_changes
 from pyhudi.spark.dml.target_table import TargetTable
@@ -330,7 +330,7 @@ class MergePlan:
         """Return whether a write changes each row of the pairs: no two are of the same record, none moves, and no
         stored version is kept because it is newer, or a merger says so."""
         new = self._inserts_new_keys(taken) or not self._has(When.NOT_MATCHED)
-        by_time = merge_settings(self.target).mode is MergeMode.COMMIT_TIME_ORDERING
+        by_time = self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
         return self.target.placed and taken.unique and new and by_time and not self.moves
 
     def changes(self, taken: MatchedClauses, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import Options
-from pyhudi.config.enums import Operation
+from pyhudi.config.enums import MergeMode, Operation
 from pyhudi.errors import ConfigError
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.conflict_retries import with_retries
@@ -18,6 +18,7 @@ from pyhudi.spark.dml.partition_changes import split_partition_changes
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.write_job import RowChanges
 from pyhudi.write.location_columns import DELETE
@@ -77,6 +78,11 @@ def update_pinned(
     moves = bool(target.partition_columns & named.keys())
     own = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
     with CachedFrames() as cached:
+        matched = None
+        if not _is_certain(target, named.keys()):  # the write would not count rows whose stored version is kept
+            rows = cached.add(rows)
+            with task_errors():
+                matched = rows.count()
         if moves:
             rows = split_partition_changes(rows, target, own, F.lit(False), cached)
         else:
@@ -84,8 +90,17 @@ def update_pinned(
             rows = rows.select(*new, *target.helpers, F.lit(False).alias(DELETE))
         changes = RowChanges(target.placed, partition_assigned=moves, adds=moves, bases=target.bases)
         done = write_changes(rows, target.client, target.opts, Operation.UPSERT, target.reads, changes)
-    matched = done.num_deletes + done.num_updates if moves else done.num_updates
+    if matched is None:
+        matched = done.num_deletes + done.num_updates if moves else done.num_updates
     return ChangeResult(done, matched, rows_updated=matched)
+
+
+def _is_certain(target: TargetTable, assigned: Set[str]) -> bool:
+    """Return whether an update changes each row: no stored version is kept because it is newer, or a merger says so."""
+    merging = target.merging
+    if merging.mode is MergeMode.EVENT_TIME_ORDERING:
+        return assigned.isdisjoint(name.partition(".")[0] for name in merging.ordering_fields)
+    return merging.mode is MergeMode.COMMIT_TIME_ORDERING
 
 
 def delete(spark: SparkSession, path: str, where: Condition, given: Options, alias: str | None = None) -> ChangeResult:
