@@ -282,6 +282,27 @@ def test_a_stream_that_has_missed_commits(spark, tmp_path):
     assert anew.run() == [("50", 50)]
 
 
+@pytest.mark.parametrize(("version", "to"), [(6, 8), seldom((8, 6))])
+def test_a_stream_that_runs_while_its_table_is_upgraded(spark, tmp_path, version, to):
+    """It ends with an error; the place at which it has looked for commits has none any more."""
+    path = str(tmp_path / "t")
+    write = spark.createDataFrame([("a", 1)], SCHEMA).write.format("hudi").options(**KEYS).mode("append")
+    write.option("hoodie.write.table.version", version).save(path)
+    found = []
+    writer = spark.readStream.format("hudi").load(path).writeStream.option("checkpointLocation", str(tmp_path / "out"))
+    query = writer.foreachBatch(lambda df, _: found.extend(df.select("id").collect())).start()
+    try:
+        query.processAllAvailable()
+        assert found == [("a",)]
+        table = HudiTable.for_path(path)
+        table.services.upgrade(to) if to > version else table.services.downgrade(to)
+        with pytest.raises(Exception, match="CheckpointError: the table has been upgraded or downgraded"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    assert found == [("a",)]
+
+
 def archive(table: HandMadeTable, upto: int) -> None:
     """Move the instants before ``upto`` into the archived timeline, as a writer of layout 2 would."""
     import pyarrow as pa

@@ -14,6 +14,7 @@ from pyhudi.read.query import FIRST_BY_COMPLETION, Query
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.timeline.timeline_layout import Layout
 
 _NO_NUMBER = (
     "a stream can only be read in the thread of its query, because Spark does not expose the batch number elsewhere"
@@ -41,6 +42,33 @@ class StartOffset:
         if self.first_batch_after is not None and number is None:
             raise QueryError(_NO_NUMBER)
         return self.first_batch_after if self.after is None and number == 0 else self.after
+
+
+def other_layout(layout: Layout) -> Layout:
+    """Return the layout to which an upgrade or a downgrade converts the timeline."""
+    return Layout.v2() if layout.version == 1 else Layout.v1()
+
+
+def batch_names(paths: list[str], started: Layout, current: Layout) -> list[str]:
+    """Return the timeline files of a micro-batch, by their names.
+
+    Args:
+        paths: All files of the batch. Those of the other layout are a copy that an upgrade or a downgrade makes of the
+            timeline.
+        started: The layout of the timeline when the stream started.
+        current: Its current layout.
+
+    Raises:
+        CheckpointError: The table has been upgraded or downgraded since.
+    """
+    if (started.version, started.folder) != (current.version, current.folder):
+        raise CheckpointError(
+            "the table has been upgraded or downgraded since the stream started, which has written the files of its "
+            f"timeline again, in {current.folder!r} instead of {started.folder!r}. {_CURE}"
+        )
+    other = other_layout(started).folder
+    split = (path.rpartition("/") for path in paths)
+    return [name for folder, _, name in split if other == started.folder or not folder.endswith("/" + other)]
 
 
 def batch_query(

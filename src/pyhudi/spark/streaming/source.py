@@ -32,16 +32,18 @@ from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.spark.streaming.offsets import StartOffset, batch_query
+from pyhudi.spark.streaming.offsets import StartOffset, batch_names, batch_query, other_layout
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.timeline_layout import META_FOLDER, Layout
 
 BATCH_ID = "streaming.sql.batchId"
 """Property of the tasks of a streaming query: the number of the micro-batch."""
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
-_COMPLETED = f"*.{{{Action.COMMIT},{Action.DELTA_COMMIT},{Action.REPLACE_COMMIT}}}"
+_ACTIONS = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+_COMPLETED = f"*.{{{','.join(_ACTIONS)}}}"
 _FOREVER = "36500d"
 _GLOB = "{}[]*?\\"
 
@@ -77,7 +79,7 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
     schema = CHANGES_SCHEMA if changes else as_nullable(current.schema)
     most = settings.get_typed(options.STREAMING_MAX_INSTANTS)
     start = _start(table, settings, limited=most is not None)
-    folder = client.storage.uri(table.active.layout.folder)
+    layout = table.active.layout
     reader = (
         spark.readStream.format("binaryFile")
         .schema(_FILES)
@@ -87,9 +89,25 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
     if most is not None:
         reader = reader.option("maxFilesPerTrigger", most)
     tasks = parallelism(spark)
-    planner = (_ChangePlanner if changes else _RowPlanner)(path, settings, start, schema, tasks)
-    pieces = reader.load(folder).select("path").repartition(1).mapInArrow(planner, "piece binary")
+    planner = (_ChangePlanner if changes else _RowPlanner)(path, settings, start, schema, tasks, layout)
+    pieces = (
+        reader.load(_watched(client.storage, layout)).select("path").repartition(1).mapInArrow(planner, "piece binary")
+    )
     return pieces.repartition(tasks).mapInArrow(_read, spark_schema(schema))
+
+
+def _watched(storage: Storage, layout: Layout) -> str:
+    """Return Spark's pattern of the paths of the timeline. They include the place to which an upgrade or a downgrade
+    moves it; otherwise the stream would wait forever for commits at the old one. Spark lists a folder with all folders
+    in it, so of the outer one only the files are named."""
+    meta = storage.uri(META_FOLDER)
+    other = other_layout(layout).folder
+    if other == layout.folder:
+        return meta
+    if layout.folder == META_FOLDER:
+        return f"{meta}{{,{other.removeprefix(META_FOLDER)}}}"
+    files = (f"*.{action}" for action in _ACTIONS)
+    return f"{meta}/{{{','.join([layout.folder.removeprefix(META_FOLDER + '/'), *files])}}}"
 
 
 def _check(settings: Options, client: TableMetaClient) -> None:
@@ -142,12 +160,16 @@ class _Planner(ABC):
     start: StartOffset
     schema: pa.Schema
     pieces: int
+    layout: Layout
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        names = [path.rpartition("/")[2] for batch in batches for path in batch.column(0).to_pylist()]
-        if not names:
+        paths = [path for batch in batches for path in batch.column(0).to_pylist()]
+        if not paths:
             return
         table = PinnedTable.of(TableMetaClient.open(self.path, self.settings))
+        names = batch_names(paths, self.layout, table.active.layout)
+        if not names:
+            return
         query = self._asked(table, names, _batch_number())
         for piece in () if query is None else self.plan(table, query):
             yield pa.record_batch({"piece": pa.array([pickle.dumps(piece)], pa.binary())})
