@@ -27,6 +27,7 @@ from pyhudi.errors import (
     UnsupportedTableError,
 )
 from pyhudi.spark.sql.catalog import find_table
+from pyhudi.spark.sql.commands import dml, static_partitions
 from tests.cases import seldom
 from tests.unit.storage.s3_server import running_s3_server
 
@@ -639,6 +640,32 @@ def test_partitions_that_are_overwritten(spark):
     assert rows(spark, everything) == [(4, "Oslo", "1"), (5, "Bergen", "7"), (6, "Bergen", "1"), (7, "Oslo", "2")]
     spark.sql("INSERT OVERWRITE rides PARTITION (city, day) SELECT 8, 'Moss', '1'")
     assert rows(spark, everything) == [(8, "Moss", "1")]
+
+
+def test_values_of_partitions_are_evaluated_once(spark, monkeypatch):
+    """They need not be literals: the partition that is replaced is the one that the rows are in."""
+    spark.sql(
+        "CREATE TABLE rides (id INT, city STRING, day DATE) USING hudi TBLPROPERTIES (primaryKey = 'id') "
+        "PARTITIONED BY (city, day)"
+    )
+    seen = []
+    real = static_partitions.spark_sql
+    for module in (static_partitions, dml):
+        monkeypatch.setattr(module, "spark_sql", lambda spark, text: seen.append(text) or real(spark, text))
+    two = "SELECT * FROM VALUES (1), (2) AS v(id)"
+    for place, operation in (
+        ("city = uuid(), day = date_add('2024-01-01', 1)", "OVERWRITE"),
+        ("city = uuid(), day", "OVERWRITE"),
+        ("city = uuid(), day = '2024-01-02'", "INTO"),
+    ):
+        query = two if "day =" in place else two.replace("*", "id, DATE'2024-01-02'")
+        seen.clear()
+        spark.sql(f"INSERT {operation} rides PARTITION ({place}) {query}")
+        assert sum("uuid()" in text for text in seen) == 1, place
+    assert rows(spark, "SELECT count(*), count(DISTINCT city), max(day) FROM rides") == [(6, 3, date(2024, 1, 2))]
+    spark.sql("INSERT OVERWRITE rides PARTITION (city = 'x', day = '2024-01-02') IF NOT EXISTS SELECT 7")
+    spark.sql("INSERT OVERWRITE rides PARTITION (city = 'x', day = '2024-01-02') IF NOT EXISTS SELECT 8")
+    assert rows(spark, "SELECT id FROM rides WHERE city = 'x'") == [(7,)]
 
 
 def test_temporary_views_show_the_latest_commit(spark):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
@@ -17,11 +19,10 @@ from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, When
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.dml.update import delete_pinned, is_case_sensitive, update_pinned
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
-from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.commands.static_partitions import cast_text, matching_partitions, partition_values
+from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
 from pyhudi.spark.sql.passthrough_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import prepare
 from pyhudi.spark.sql.session_config import session_options
@@ -88,8 +89,7 @@ def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Inser
     fields = [field.name for field in handle.config.partition_fields]
     if set(spec) != set(fields):
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
-    partition_values(spark, spec, schema)
-    path = _path(spark, handle.client(), handle.opts, schema, spec)
+    path = partition_values(spark, spec, schema, _path(spark, handle.client(), handle.opts)).path
     return path in handle.inspect.partitions()["partition"].to_pylist()
 
 
@@ -111,21 +111,23 @@ def insert_rows(
     given = write_options(spark, table)
     schema = own_schema(spark, table)
     partition = _named(partition or {}, schema, is_case_sensitive(spark))
-    aligned = _aligned(spark, rows, schema, partition, columns, by_name)
     opts = Options.parse(given)
     client = TableMetaClient.open(table.location, opts)
     static = {name: value for name, value in partition.items() if value is not None}
+    values = None
     if static:
-        partition_values(spark, static, schema)
+        whole = overwrite and set(static) == {field.name for field in client.config.partition_fields}
+        values = partition_values(spark, static, schema, _path(spark, client, opts) if whole else None)
+    aligned = _aligned(spark, rows, schema, static, values, columns, by_name)
     if not overwrite:
         write(aligned, table.location, given | _insert_into(opts, client.config), "append")
         return
     operation = _overwrite(spark, opts, client.config, static)
     replaced: list[str] = []
-    if static and set(static) == {field.name for field in client.config.partition_fields}:
-        replaced = [_path(spark, client, opts, schema, static)]
+    if values is not None and values.path is not None:
+        replaced = [values.path]
     elif static and not _is_dynamic(spark, opts):
-        replaced = matching_partitions(spark, table, static)
+        replaced = matching_partitions(spark, table, static, values)
     write(aligned, table.location, {**given, options.OPERATION.key: operation}, "append", partitions=replaced)
 
 
@@ -157,17 +159,11 @@ def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
     return {operation: "upsert" if upserts else "insert"}
 
 
-def _path(
-    spark: SparkSession, client: TableMetaClient, opts: Options, schema: StructType, partition: PartitionSpec
-) -> str:
-    """The partition path of static values."""
-    values = [f"{cast_text(value, schema[name].dataType)} AS {quoted([name])}" for name, value in partition.items()]
-    row = spark_sql(spark, f"SELECT {', '.join(values)}")
+def _path(spark: SparkSession, client: TableMetaClient, opts: Options) -> Callable[[StructType], Column]:
+    """Return what makes the partition path of columns."""
     spec = key_spec(client, opts)
     zone = jvm_zone(spark) if spec.timestamp is not None else "UTC"
-    first = row.select(partition_path(row.schema, spec, zone)).first()
-    assert first is not None
-    return str(first[0])
+    return lambda schema: partition_path(schema, spec, zone)
 
 
 def _named(partition: PartitionSpec, schema: StructType, sensitive: bool) -> dict[str, str | None]:
@@ -178,13 +174,13 @@ def _aligned(
     spark: SparkSession,
     rows: DataFrame,
     schema: StructType,
-    partition: PartitionSpec,
+    static: Mapping[str, str],
+    static_values: StaticValues | None,
     columns: tuple[str, ...],
     by_name: bool,
 ) -> DataFrame:
     """The rows with the table's columns."""
     sensitive = is_case_sensitive(spark)
-    static = {name: value for name, value in partition.items() if value is not None}
     if not columns and not by_name:
         meta = [name for name in rows.columns if is_meta_column(name)]
         if meta:
@@ -203,8 +199,8 @@ def _aligned(
             raise SchemaMismatchError(f"the column {name!r} is inserted twice")
         kind = numbered.schema.fields[number].dataType
         values[name] = stored_as(F.col(f"_c{number}"), kind, schema[name].dataType, name)
-    for name, value in static.items():
-        values[name] = F.expr(cast_text(value, schema[name].dataType))
+    if static_values is not None:
+        values |= {name: static_values.column(name, text, schema[name].dataType) for name, text in static.items()}
     for field in schema.fields:
         values.setdefault(field.name, F.lit(None).cast(field.dataType))
     return numbered.select(*(values[field.name].alias(field.name) for field in schema.fields))

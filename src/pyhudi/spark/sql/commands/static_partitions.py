@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Row, SparkSession
-from pyspark.sql.types import DataType, IntegralType, StructType
+from pyspark.sql import Column, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZType, TimestampType
 
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.keygen.partition_path_values import partition_texts
@@ -23,13 +25,39 @@ from pyhudi.sql.statements import PartitionSpec
 from pyhudi.table.config.table_config import TableConfig
 
 
-def partition_values(spark: SparkSession, spec: PartitionSpec, schema: StructType) -> Row:
-    """Evaluate the values of partition columns, with the types of the columns.
+@dataclass(frozen=True, slots=True)
+class StaticValues:
+    """Values of partition columns, evaluated once: they need not be literals.
+
+    Args:
+        row: The values, with the types of the columns.
+        path: The partition path; None if it was not asked for.
+    """
+
+    row: Row
+    path: str | None = None
+
+    def column(self, name: str, text: str, kind: DataType) -> Column:
+        """Return a value as a column of the rows. ``text`` is its SQL, which stands for times: they come from Spark
+        in the zone of this process, some of whose times are ambiguous."""
+        if isinstance(kind, TimestampType | TimestampNTZType):
+            return F.expr(cast_text(text, kind))
+        return F.lit(self.row[name]).cast(kind)
+
+
+def partition_values(
+    spark: SparkSession,
+    spec: PartitionSpec,
+    schema: StructType,
+    path: Callable[[StructType], Column] | None = None,
+) -> StaticValues:
+    """Evaluate the values of partition columns, with the types of the columns, in one query.
 
     Args:
         spark: The session.
         spec: SQL text of each value; all are given.
         schema: The columns of the table.
+        path: Makes the partition path of these columns; None: it is not needed.
 
     Raises:
         SchemaMismatchError: A value is not of the type of its column. A cast would make it null, or another value, and
@@ -38,20 +66,26 @@ def partition_values(spark: SparkSession, spec: PartitionSpec, schema: StructTyp
     values = {name: str(value) for name, value in spec.items()}
     kinds = {name: schema[name].dataType for name in values}
     texts = [f"{cast_text(value, kinds[name])} AS {quoted([name])}" for name, value in values.items()]
-    fits = [_fits(value, kinds[name]) for name, value in values.items()]
-    row = spark_sql(spark, f"SELECT {', '.join([*texts, *fits])}").first()
+    fits = [f"{_fits(value, kinds[name])} AS _fits_{number}" for number, (name, value) in enumerate(values.items())]
+    query = spark_sql(spark, f"SELECT {', '.join([*texts, *fits])}")
+    if path is not None:
+        query = query.select("*", path(query.schema).alias("_path"))
+    row = query.first()
     assert row is not None
-    for (name, value), fit in zip(values.items(), row[len(values) :], strict=True):
+    for (name, value), fit in zip(values.items(), row[len(values) :], strict=False):
         if not fit:
             raise SchemaMismatchError(
                 f"the value {value} of the partition column {name!r} is no {kinds[name].simpleString()}: give one of "
                 "that type"
             )
-    return Row(*values)(*row[: len(values)])
+    return StaticValues(Row(*values)(*row[: len(values)]), None if path is None else str(row[-1]))
 
 
-def matching_partitions(spark: SparkSession, table: CatalogTable, spec: PartitionSpec) -> list[str]:
-    """Return the paths of the partitions with some values, or of all if none are given.
+def matching_partitions(
+    spark: SparkSession, table: CatalogTable, spec: PartitionSpec, values: StaticValues | None = None
+) -> list[str]:
+    """Return the paths of the partitions with some values, or of all if none are given. ``values`` are those of
+    ``spec``, if they have been evaluated.
 
     Raises:
         QueryError: The table is not partitioned by such a column, a value is missing, or paths do not have it.
@@ -65,11 +99,11 @@ def matching_partitions(spark: SparkSession, table: CatalogTable, spec: Partitio
     known = handle.inspect.partitions()
     if not spec:
         return list(known["partition"].to_pylist())
-    row = partition_values(spark, spec, spark_schema(remove_meta_columns(handle.schema)))
+    found = values or partition_values(spark, spec, spark_schema(remove_meta_columns(handle.schema)))
     if not known.num_rows:
         return []
     keep = pa.chunked_array([pa.repeat(pa.scalar(True), known.num_rows)])
-    for name, value in row.asDict().items():
+    for name, value in found.row.asDict().items():
         if value is None:
             same = _are_default(handle.config, known["partition"].to_pylist(), fields.index(name))
         else:
