@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -22,6 +23,8 @@ from pyhudi.errors import (
 )
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml import merge_builder as merge_module
+from pyhudi.spark.dml import update as update_module
+from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.plans import file_group_plan
 from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.row_changes import with_base_paths
@@ -286,6 +289,56 @@ def test_rows_are_changed_at_their_places(spark, tmp_path, monkeypatch, per_core
     with pytest.raises(Exception, match="no number"):
         table.update({"fare": "if(id > 1, raise_error('no number'), 1)"})
     assert rows(table) == [(1, "Oslo", 111, None), *FIRST[1:]]
+    assert table.validate_metadata().num_rows == 0
+
+
+def _chunks(folder, column: str) -> set[bytes]:
+    """The bytes of a column in all base files."""
+    found = set()
+    for file in folder.rglob("*.parquet"):
+        if ".hoodie" not in file.parts:
+            group = pq.read_metadata(file).row_group(0)
+            chunks = [group.column(number) for number in range(group.num_columns)]
+            chunk = next(chunk for chunk in chunks if chunk.path_in_schema == column)
+            begin = chunk.dictionary_page_offset or chunk.data_page_offset
+            found.add(file.read_bytes()[begin : begin + chunk.total_compressed_size])
+    return found
+
+
+@pytest.mark.parametrize("by_event_time", [False, True], ids=["commit-time", "event-time"])
+def test_columns_that_are_not_assigned_are_neither_read_nor_written(
+    spark, tmp_path, monkeypatch, capsys, by_event_time
+):
+    ordering = {"hoodie.datasource.write.precombine.field": "fare"}
+    options = {**KEYED, "hoodie.datasource.write.partitionpath.field": "", **(ordering if by_event_time else {})}
+    table = HudiTable.create(str(tmp_path / "t"), options)
+    table.bulk_insert(frame(spark, *FIRST).coalesce(1))
+    before = {name: _chunks(tmp_path, name) for name in ("note.b", "city", "fare")}
+    monkeypatch.setattr(
+        update_module, "write_changes", lambda rows, *args: rows.explain() or write_changes(rows, *args)
+    )
+    assert table.update({"fare": "fare + 1"}, "id in (1, 4)").rows_updated == 2
+    assert "null AS note#" in capsys.readouterr().out
+    assert rows(table) == [(1, "Oslo", 11, (1, "x")), *FIRST[1:3], (4, "Moss", 41, (4, "x"))]
+    assert {name: _chunks(tmp_path, name) == before[name] for name in before} == {
+        "note.b": True,
+        "city": True,
+        "fare": False,
+    }
+    # whole structs, nulls, and the filter's own column
+    whole = {"note": "named_struct('a', id, 'b', city)", "fare": "null"}
+    table.update({"note.b": "city"} if by_event_time else whole)
+    fares = [11, 20, 30, 41] if by_event_time else [None] * 4
+    notes = [None if by_event_time and row[3] is None else (row[0], row[1]) for row in FIRST]
+    assert rows(table) == [(*row[:2], fares[n], notes[n]) for n, row in enumerate(FIRST)]
+    # a MERGE reads of the table what it compares, and what decides
+    given = (2, "x", -1, None), (3, "x", 33, None), (5, "Oslo", 50, (5, "y")), (4, "x", 99, None)
+    source = frame(spark, *given).alias("s")
+    merge = table.merge(source, "target.id = s.id").when_matched_delete("s.fare = 99")
+    done = merge.when_matched_update({"note": "s.note"}, "s.fare > 0").when_not_matched_insert_all().execute()
+    assert (done.rows_updated, done.rows_deleted, done.rows_inserted) == (1, 1, 1)
+    kept = [(*row[:2], fares[n], None if row[0] == 3 else notes[n]) for n, row in enumerate(FIRST[:3])]
+    assert rows(table) == [*kept, (5, "Oslo", 50, (5, "y"))]
     assert table.validate_metadata().num_rows == 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from pyhudi.format.base_file import base_file_footer
 from pyhudi.format.base_file.base_file_footer import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY, OLD_BLOOM_KEY
@@ -64,6 +65,17 @@ class FooterUnion:
             if writer:
                 self._writers[writer] = None
         return None
+
+    def forget_nan(self, columns: Iterable[str]) -> None:
+        """Forget the NaN of top-level columns, whose values are replaced."""
+        if self._nan is not None:
+            names = frozenset(columns)
+            self._nan = {leaf for leaf in self._nan if leaf.partition(".")[0] not in names}
+
+    def add_nan(self, leaves: Iterable[str]) -> None:
+        """Note columns, or leaves of nested ones, whose new values include NaN."""
+        if self._nan is not None:
+            self._nan = self._nan.union(leaves)
 
     def finish(self) -> tuple[dict[bytes, bytes], bytes]:
         """Return the entries and the writer of the file."""

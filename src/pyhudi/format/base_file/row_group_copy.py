@@ -1,8 +1,9 @@
 """Parquet files made of the row groups of others, which are copied byte for byte under a new footer.
 
 Nothing is decoded: column chunks with their pages and statistics, page indexes and bloom filters are unchanged, and
-only the offsets to them are adjusted. A column that gets a new value, the same in every row, gets new chunks. Footer
-entries of record keys (range and bloom filter) are merged.
+only the offsets to them are adjusted. Columns with new values get new chunks: those with the same value in every row
+(`RowGroupCopier`), and those that are replaced (`ReplacedColumns`). Footer entries of record keys (range and bloom
+filter) are merged.
 
 Field numbers are those of parquet.thrift of Apache Parquet.
 """
@@ -10,8 +11,9 @@ Field numbers are those of parquet.thrift of Apache Parquet.
 from __future__ import annotations
 
 import io
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import FormatError
-from pyhudi.format.base_file.footer_union import FooterUnion
+from pyhudi.format.base_file.footer_union import NAN_KEY, FooterUnion
 from pyhudi.format.base_file.parquet_metadata import MAGIC, end_of_file, read_file_metadata
 from pyhudi.format.base_file.thrift_compact import (
     Items,
@@ -40,7 +42,8 @@ _MOST_ORDINALS = 0x7FFF
 # file metadata
 _SCHEMA, _NUM_ROWS, _ROW_GROUPS, _ENTRIES, _CREATED_BY, _COLUMN_ORDERS, _ENCRYPTION = 2, 3, 4, 5, 6, 7, 8
 # schema element
-_TYPE, _REPETITION, _NAME, _CHILDREN = 1, 3, 4, 5
+_TYPE, _LENGTH, _REPETITION, _NAME, _CHILDREN, _CONVERTED, _SCALE, _PRECISION, _LOGICAL = 1, 2, 3, 4, 5, 6, 7, 8, 10
+_PHYSICAL = (_TYPE, _LENGTH, _REPETITION, _NAME, _CHILDREN, _CONVERTED, _SCALE, _PRECISION)
 _BYTE_ARRAY, _OPTIONAL = 6, 1
 # row group
 _COLUMNS, _GROUP_PLAIN, _GROUP_ROWS, _GROUP_OFFSET, _GROUP_SIZE, _ORDINAL = 1, 2, 3, 5, 6, 7
@@ -64,6 +67,20 @@ class CopiedFile:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReplacedColumns:
+    """New values of top-level columns of a file whose other columns are copied.
+
+    Args:
+        empty: A Parquet file with these columns, without rows.
+        rows: Returns, for the number of a row group with rows, a Parquet file with these columns and one row group, of
+            as many rows. It is called once for each row group, in order.
+    """
+
+    empty: pa.Buffer
+    rows: Callable[[int], pa.Buffer]
+
+
 class RowGroupCopier:
     """Writes one Parquet file from the row groups of others. Memory: a few megabytes, and the new footer.
 
@@ -83,29 +100,41 @@ class RowGroupCopier:
         self._position = 0
         self._made: dict[tuple[bytes, int], tuple[Struct, _Ranges]] = {}
 
-    def add(self, source: Any) -> str | None:
-        """Copy all row groups of a file (random access). Return the reason if it cannot be merged with the previous
-        ones; then nothing is written.
+    def check(self, source: Any, replaced: ReplacedColumns | None = None) -> str | None:
+        """Return the reason why `add` could not copy a file, which may be the first one; None if it could.
+
+        Raises:
+            FormatError: The file is corrupt.
+        """
+        with as_corruption("cannot read the Parquet file"):
+            return self._refusal(read_file_metadata(source), replaced)
+
+    def add(self, source: Any, replaced: ReplacedColumns | None = None) -> str | None:
+        """Copy all row groups of a file (random access), except the columns that are replaced. Return the reason if it
+        cannot be merged with the previous ones, or if it stores the replaced columns in another form; then nothing is
+        written.
 
         Raises:
             FormatError: The file is corrupt.
         """
         with as_corruption("cannot read the Parquet file"):
             footer = read_file_metadata(source)
-            if footer is None:
-                return "it is encrypted"
-            reason = self._obstacle(footer) or self._entries.add(
-                _entries(footer), _text(footer, _CREATED_BY), to_int(footer[_NUM_ROWS])
-            )
+            reason = self._refusal(footer, replaced)
+            if footer is None or reason is not None:
+                return reason
+            reason = self._entries.add(_entries(footer), _text(footer, _CREATED_BY), to_int(footer[_NUM_ROWS]))
             if reason is not None:
                 return reason
             if self._first is None:
                 self._first = {k: v for k, v in footer.items() if k not in (_ROW_GROUPS, _ENTRIES)}
                 self._write(MAGIC)
             indexes = _Ranges(source, [span for chunk in _chunks(footer) for span in _index_spans(chunk)])
-            for group in footer[_ROW_GROUPS].data.values:
+            if replaced is not None:
+                self._entries.forget_nan(_column_names(replaced.empty))
+            for number, group in enumerate(footer[_ROW_GROUPS].data.values):
                 if to_int(group[_GROUP_ROWS]):
-                    self._copy_group(source, group, indexes)
+                    new = {} if replaced is None else self._new_chunks(replaced.rows(number), group)
+                    self._copy_group(source, group, indexes, new)
         return None
 
     def close(self) -> CopiedFile:
@@ -125,6 +154,12 @@ class RowGroupCopier:
         self._write(end_of_file(footer))
         return CopiedFile(self._num_rows, self._position)
 
+    def _refusal(self, footer: Struct | None, replaced: ReplacedColumns | None) -> str | None:
+        """Return the reason why a file with this footer is not copied (None: it is)."""
+        if footer is None:
+            return "it is encrypted"
+        return self._obstacle(footer) or (None if replaced is None else _form_obstacle(footer, replaced.empty))
+
     def _obstacle(self, footer: Struct) -> str | None:
         created_by = _text(footer, _CREATED_BY)
         if _DISTRUSTED.match(created_by):
@@ -134,24 +169,38 @@ class RowGroupCopier:
         if self._first is not None:
             same = _columns(self._first) == _columns(footer)
             return None if same else "its schema differs"
-        there = dict(_top_level(footer[_SCHEMA].data.values))
+        there = dict(_top_level_elements(footer[_SCHEMA].data.values))
         for name in self._constants:
-            element = there.get(name, {})
+            element = there.get(name, [{}])[0]
             if (_number(element, _TYPE), _number(element, _REPETITION)) != (_BYTE_ARRAY, _OPTIONAL):
                 return f"its column {name.decode()!r} is not an optional text"
         return None
 
     # --- row groups --------------------------------------------------------------------------------------------------
 
-    def _copy_group(self, source: Any, group: Struct, indexes: _Ranges) -> None:
+    def _new_chunks(self, data: pa.Buffer, group: Struct) -> _NewChunks:
+        """Return the chunks of a file with the replaced columns of a row group, by their paths."""
+        file = pa.BufferReader(data)
+        footer = read_file_metadata(file)
+        assert footer is not None
+        (only,) = footer[_ROW_GROUPS].data.values
+        rows, wanted = to_int(only[_GROUP_ROWS]), to_int(group[_GROUP_ROWS])
+        if rows != wanted:
+            raise FormatError(f"{rows} rows cannot replace columns of a row group of {wanted}")
+        self._entries.add_nan(json.loads(_entries(footer).get(NAN_KEY.encode(), b"[]")))
+        ranges = _Ranges(file, [(0, file.size())])
+        return {_path(chunk): (chunk, ranges) for chunk in only[_COLUMNS].data.values}
+
+    def _copy_group(self, source: Any, group: Struct, indexes: _Ranges, new: _NewChunks) -> None:
         rows, begin = to_int(group[_GROUP_ROWS]), self._position
         written: list[tuple[Struct, _Ranges, int]] = []  # chunks, where their indexes are, by how much they moved
         waiting: list[tuple[int, int]] = []  # neighbours, which are copied in one go
         for chunk in group[_COLUMNS].data.values:
-            path = chunk[_META_DATA].data[_PATH].data.values
-            if len(path) == 1 and path[0] in self._constants:
+            path = _path(chunk)
+            other = self._constant(path[0], rows) if path[0] in self._constants and len(path) == 1 else new.get(path)
+            if other is not None:
                 self._copy_bytes(source, waiting)
-                written.append(self._constant(path[0], rows))
+                written.append(self._new_chunk(*other))
                 continue
             start, end = _span(chunk)
             if waiting and waiting[-1][1] != start:
@@ -174,11 +223,14 @@ class RowGroupCopier:
         self._groups.append(_written(copied))
         self._num_rows += rows
 
-    def _constant(self, name: bytes, rows: int) -> tuple[Struct, _Ranges, int]:
-        """Write a chunk with one value in all rows."""
+    def _constant(self, name: bytes, rows: int) -> tuple[Struct, _Ranges]:
+        """Return a chunk with one value in all rows."""
         if (name, rows) not in self._made:
             self._made = {(name, rows): constant_chunk(name.decode(), self._constants[name], rows)}
-        chunk, file = self._made[name, rows]
+        return self._made[name, rows]
+
+    def _new_chunk(self, chunk: Struct, file: _Ranges) -> tuple[Struct, _Ranges, int]:
+        """Write a chunk of another file."""
         start, end = _span(chunk)
         delta = self._position - start
         self._write(file.read(start, end - start))
@@ -249,6 +301,10 @@ class _Ranges:
         return data
 
 
+_Path = tuple[bytes, ...]
+_NewChunks = Mapping[_Path, tuple[Struct, _Ranges]]
+
+
 def constant_chunk(name: str, text: str, rows: int) -> tuple[Struct, _Ranges]:
     """Return a column chunk with one text in all rows: its footer entry, and the file that holds it."""
     column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([text]))
@@ -262,6 +318,36 @@ def constant_chunk(name: str, text: str, rows: int) -> tuple[Struct, _Ranges]:
     footer = read_file_metadata(file)
     assert footer is not None
     return next(_chunks(footer)), _Ranges(file, [(0, file.size())])
+
+
+def _form_obstacle(footer: Struct, empty: pa.Buffer) -> str | None:
+    """Return the reason why a file does not store columns in the same form as another file, which has only these."""
+    new = read_file_metadata(pa.BufferReader(empty))
+    assert new is not None
+    there = dict(_top_level_elements(footer[_SCHEMA].data.values))
+    for name, elements in _top_level_elements(new[_SCHEMA].data.values):
+        stored = there.get(name)
+        if stored is None:
+            return f"it lacks the column {name.decode()!r}"
+        if len(stored) != len(elements) or not all(map(_have_same_form, stored, elements)):
+            return f"it stores the column {name.decode()!r} in another form"
+    return None
+
+
+def _have_same_form(one: Struct, other: Struct) -> bool:
+    """Return True if two elements of schemas describe the same bytes. Old writers omit the logical type."""
+    names = (*_PHYSICAL, *((_LOGICAL,) if _LOGICAL in one and _LOGICAL in other else ()))
+    return all(one.get(name) == other.get(name) for name in names)
+
+
+def _column_names(file: pa.Buffer) -> list[str]:
+    footer = read_file_metadata(pa.BufferReader(file))
+    assert footer is not None
+    return [name.decode() for name, _ in _top_level_elements(footer[_SCHEMA].data.values)]
+
+
+def _path(chunk: Struct) -> _Path:
+    return tuple(chunk[_META_DATA].data[_PATH].data.values)
 
 
 def _columns(footer: Struct) -> tuple[list[Struct], Value | None]:
@@ -300,15 +386,15 @@ def _moved_pages(data: bytes, delta: int) -> bytes:
     return _written({**index, _PAGES: Value(Kind.LIST, Items(pages.kind, moved))})
 
 
-def _top_level(schema: list[Struct]) -> Iterator[tuple[bytes, Struct]]:
-    """Return the top-level columns of a schema, which is a list of tree nodes in pre-order."""
+def _top_level_elements(schema: list[Struct]) -> Iterator[tuple[bytes, list[Struct]]]:
+    """Yield the top-level columns of a schema, which is a list of tree nodes in pre-order, each with its own nodes."""
     at = 1
     while at < len(schema):
-        yield schema[at][_NAME].data, schema[at]
-        open_nodes = 1
+        begin, open_nodes = at, 1
         while open_nodes:
             open_nodes += (_number(schema[at], _CHILDREN) or 0) - 1
             at += 1
+        yield schema[begin][_NAME].data, schema[begin:at]
 
 
 def _number(fields: Struct, field: int) -> int | None:

@@ -241,8 +241,11 @@ class MergePlan:
         return found
 
     def _updated(self, joined: DataFrame, whens: Sequence[When]) -> dict[str, Column]:
-        """The values of the table's columns after the updates, and those before where rows may move."""
-        found = {_NEW + name: value for name, value in self._assign(whens, joined, self._own).items()}
+        """The values of the table's columns after the updates, null of those that no update assigns, and those before
+        where rows may move."""
+        kept = {name: self._own[name] for name in self.target.schema.names}
+        kept |= self.target.absent(self._unassigned)
+        found = {_NEW + name: value for name, value in self._assign(whens, joined, kept).items()}
         if self.moves:
             found[_STORED] = F.struct(*(value.alias(name) for name, value in self._own.items()))
         return found
@@ -307,6 +310,11 @@ class MergePlan:
         return frozenset(name for clause in updates for name in self._named(clause))
 
     @property
+    def _unassigned(self) -> frozenset[str]:
+        """Columns that updates need not have. New records have keys and partition paths of their columns."""
+        return frozenset() if self.moves else self.target.unassigned(self._assigned()) - self.target.placing_columns
+
+    @property
     def moves(self) -> bool:
         """True if an update may bring a row to another partition."""
         return bool(self.target.partition_columns & self._assigned())
@@ -347,6 +355,8 @@ class MergePlan:
             adds=self.moves or self._has(When.NOT_MATCHED),
             bases=target.bases,
             cached=not self.moves and not repeated,
+            deletes=any(clause.do is MergeAction.DELETE for clause in self.clauses),
+            unassigned=self._unassigned,
         )
         own = {name: F.col(quoted([name])) for name in target.schema.names}
         if repeated:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import IndexType, TableType
+from pyhudi.config.enums import IndexType, MergeMode, TableType
 from pyhudi.errors import ConfigError
 from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.row_filter import RowFilter
@@ -48,7 +49,8 @@ class TargetSnapshot:
         opts: Options of the statement, with those of the session's storage.
         table: The snapshot.
         spec: How its keys are made.
-        schema: Its own columns, as Spark has them.
+        schema: Its own columns, as Spark has them, all nullable.
+        nullable: Those that may be null.
     """
 
     client: TableMetaClient
@@ -56,6 +58,7 @@ class TargetSnapshot:
     table: PinnedTable
     spec: KeySpec
     schema: StructType
+    nullable: frozenset[str]
 
     @property
     def merging(self) -> MergeSettings:
@@ -84,7 +87,8 @@ class TargetSnapshot:
         if found is None or not remove_meta_columns(found.schema).names:
             raise ConfigError(f"the table at {path!r} has no columns yet: there is nothing to change")
         own = spark_schema(remove_meta_columns(as_nullable(found.schema)))
-        return cls(client, opts, table, key_spec(client, opts), own)
+        nullable = frozenset(field.name for field in found.schema if field.nullable)
+        return cls(client, opts, table, key_spec(client, opts), own, nullable)
 
     def whole_table(self) -> ReadSet:
         """Return the reads of a statement that looks at all rows, by whatever way."""
@@ -125,7 +129,12 @@ class TargetSnapshot:
         read = dataframe(spark, table, planned, opts) if read is None else read
         stored = _stored(read, own, self.spec, meta=client.config.populate_meta_fields, placed=placed)
         reads = ReadSet(completed_instants(table.active.timeline), _groups(planned), replan)
-        return TargetTable(client, opts, table, self.spec, own, stored, placed, reads, bases)
+        return TargetTable(client, opts, table, self.spec, own, self.nullable, stored, placed, reads, bases)
+
+    @property
+    def placing_columns(self) -> frozenset[str]:
+        """Top-level columns of which record keys and partition paths are made."""
+        return self.key_columns | self.partition_columns
 
     @property
     def partition_columns(self) -> frozenset[str]:
@@ -161,10 +170,27 @@ class TargetTable(TargetSnapshot):
         positions = [] if self.bases is None else [ROW]
         return [STORED_KEY, STORED_PATH, *([FILE_ID] if self.placed else []), *positions]
 
+    def unassigned(self, assigned: Collection[str]) -> frozenset[str]:
+        """Return the columns of which an update needs no values, because their stored values are at hand where base
+        files are rewritten: all but those that it assigns, and those that decide between versions of a record.
+
+        Args:
+            assigned: Columns that the update assigns.
+        """
+        merging = self.merging
+        if self.bases is None or merging.mode is MergeMode.CUSTOM or merging.partial_update_mode is not None:
+            return frozenset()
+        deciding = _tops((name for names in merging.deciding_columns.values() for name in names), self.schema)
+        return self.nullable.intersection(self.schema.names) - deciding - frozenset(assigned)
+
+    def absent(self, columns: Collection[str]) -> dict[str, Column]:
+        """Return null for each of these columns, with its type."""
+        return {name: F.lit(None).cast(self.schema[name].dataType) for name in columns}
+
     @property
     def deletion_columns(self) -> list[str]:
         """The columns without which a row cannot be deleted."""
-        needed = self.partition_columns | self.key_columns
+        needed = self.placing_columns
         found = [name for name in self.schema.names if name in needed]
         return found or self.schema.names[:1]  # a frame without any column of the table is none
 

@@ -77,7 +77,12 @@ def update_pinned(
     values = check_types(rows, ((name, as_column(value)) for name, value in named.items()), target.schema)
     moves = bool(target.partition_columns & named.keys())
     own = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
+    unassigned: frozenset[str] = frozenset() if moves else target.unassigned(named)
     with CachedFrames() as cached:
+        if not moves:
+            own |= target.absent(unassigned)
+            new = [value.alias(name) for name, value in own.items()]
+            rows = rows.select(*new, *target.helpers, F.lit(False).alias(DELETE))
         matched = None
         if not _is_certain(target, named.keys()):  # the write would not count rows whose stored version is kept
             rows = cached.add(rows)
@@ -85,10 +90,15 @@ def update_pinned(
                 matched = rows.count()
         if moves:
             rows = split_partition_changes(rows, target, own, F.lit(False), cached)
-        else:
-            new = [value.alias(name) for name, value in own.items()]
-            rows = rows.select(*new, *target.helpers, F.lit(False).alias(DELETE))
-        changes = RowChanges(target.placed, partition_assigned=moves, adds=moves, bases=target.bases)
+        changes = RowChanges(
+            target.placed,
+            partition_assigned=moves,
+            adds=moves,
+            bases=target.bases,
+            cached=matched is not None and not moves,
+            deletes=moves,
+            unassigned=unassigned,
+        )
         done = write_changes(rows, target.client, target.opts, Operation.UPSERT, target.reads, changes)
     if matched is None:
         matched = done.num_deletes + done.num_updates if moves else done.num_updates

@@ -247,7 +247,7 @@ def write_changes(
         ConflictError: another writer changed what was read; nothing of the write is left.
     """
     opts = Options.parse(given)
-    check_unsupported_options(opts)
+    check_unsupported_options(opts, retried=True)
     own = [name for name in df.columns if name not in CHANGE_COLUMNS]
     job = _prepare(df.select(*(quoted([name]) for name in own)), client.storage, client, opts, operation, changes)
     job = replace(job, reads=reads, key_constraint=key_constraint)

@@ -57,6 +57,9 @@ class RowChanges:
         adds: There may be new records.
         bases: The base files (partition, file_id, base_path) in which rows say their positions; None: they do not.
         cached: The rows are cached, so that evaluating them twice is cheap.
+        deletes: Some of the rows may be deletes.
+        unassigned: Columns of the table that no update assigns. Rows that say their positions have null there, and
+            keep what is stored.
     """
 
     placed: bool
@@ -67,6 +70,13 @@ class RowChanges:
     adds: bool = True
     bases: pa.Table | None = None
     cached: bool = False
+    deletes: bool = True
+    unassigned: frozenset[str] = frozenset()
+
+    @property
+    def only_updates(self) -> bool:
+        """True if all rows are updates of rows at known positions."""
+        return self.bases is not None and not (self.adds or self.deletes or self.partition_assigned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +131,11 @@ class WriteJob:
     def context(self, instant: str) -> WriteContext:
         """Return the context of the tasks."""
         found = write_context(self.storage, self.config, self.merging, self.opts, self.operation, instant, self.schema)
-        return replace(found, names_at=self.names_at)
+        found = replace(found, names_at=self.names_at)
+        if self.changes is None:
+            return found
+        unassigned = self.changes.unassigned
+        return replace(found, unassigned=unassigned, updates_columns=bool(unassigned) and self.changes.only_updates)
 
     def metadata(self, stats: pa.Table, replaced: pa.Table | None = None) -> CommitMetadata:
         """Return the metadata of the commit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,9 +39,11 @@ class BaseReader:
         """Text columns with few distinct values, which can be read as dictionaries."""
         return frozenset() if self._file is None else parquet.dictionary_encoded_columns(self._file)
 
-    def batches(self, schema: pa.Schema, dictionaries: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, schema: pa.Schema, dictionaries: Collection[str] = (), row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Return the rows, with those columns of ``schema`` that the file has; ``dictionaries`` are returned
-        dictionary-encoded."""
+        dictionary-encoded. ``row_groups``: numbers of the row groups that are read (Parquet only; None: all)."""
         if self._file is None:
             return orc.read_batches(self._source, schema.names, invalid_text=self._invalid_text)
         metadata = self._file.metadata
@@ -53,7 +55,9 @@ class BaseReader:
             file = parquet.open_file(
                 self._source, dictionary_columns=sorted(dictionaries), pre_buffer=False, metadata=metadata
             )
-        return parquet.read_batches(file, schema.names, batch_size=rows, invalid_text=self._invalid_text)
+        return parquet.read_batches(
+            file, schema.names, batch_size=rows, row_groups=row_groups, invalid_text=self._invalid_text
+        )
 
     def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:
         """Return the last ``count`` rows, in order, with those columns of ``schema`` that the file has. Of a Parquet
@@ -90,7 +94,12 @@ class SkeletonReader(BaseReader):
     def repeating(self) -> frozenset[str]:
         return frozenset()
 
-    def batches(self, schema: pa.Schema, dictionaries: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+    def batches(
+        self,
+        schema: pa.Schema,
+        dictionaries: Collection[str] = (),  # noqa: ARG002
+        row_groups: Sequence[int] | None = None,  # noqa: ARG002
+    ) -> Iterator[pa.RecordBatch]:
         per_row = max(self._joined.row_bytes(schema.names), 1.0)
         rows = int(min(max(_BATCH_BYTES / per_row, _MIN_ROWS), _MAX_ROWS))
         return self._joined.batches(schema, rows)
@@ -119,8 +128,11 @@ class RenamedReader(BaseReader):
     def repeating(self) -> frozenset[str]:
         return frozenset()
 
-    def batches(self, schema: pa.Schema, dictionaries: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, schema: pa.Schema, dictionaries: Collection[str] = (), row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         assert not dictionaries
+        assert row_groups is None
         return self._named(schema, self._reader.batches)
 
     def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:

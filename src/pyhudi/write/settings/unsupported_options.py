@@ -76,10 +76,14 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def check_unsupported_options(opts: Options) -> None:
+def check_unsupported_options(opts: Options, *, retried: bool = False) -> None:
     """Check the options of a write for unsupported ones.
 
     Warns OptionWithoutEffectWarning for ignored options.
+
+    Args:
+        opts: The options.
+        retried: The write is tried again after a conflict, so that options for this have an effect.
 
     Raises:
         ConfigError: An option cannot be ignored. The message has an alternative.
@@ -89,6 +93,8 @@ def check_unsupported_options(opts: Options) -> None:
     for key, why in _found(opts, _REFUSED):
         raise ConfigError(f"{key}={opts[key]}: {why}")
     for key, why in _found(opts, _WITHOUT_EFFECT):
+        if retried and key == options.NUM_RETRIES_ON_CONFLICT.key:
+            continue
         warn(f"{key}={opts[key]} has no effect: {why}", OptionWithoutEffectWarning)
 
 

@@ -37,6 +37,8 @@ class WriteContext:
     none. ``new_apart``: new records in a rewritten base file get separate row groups, so that they can be read alone.
     ``invalid_text``: treatment of text that is not valid UTF-8 in rewritten base files. ``names_at`` returns, for an
     instant, the names in its files of columns that were renamed since (None: the table has no schema history).
+    ``unassigned`` are columns that updates leave as they are, and of which incoming rows that have a position have no
+    values. ``updates_columns``: all incoming rows are such updates; there are no deletes and no new records.
     """
 
     storage: Storage
@@ -62,6 +64,8 @@ class WriteContext:
     new_apart: bool = False
     invalid_text: InvalidText = InvalidText.FAIL
     names_at: ColumnNamesByInstant | None = None
+    unassigned: frozenset[str] = frozenset()
+    updates_columns: bool = False
 
     def file_names(self, path: str) -> FileNames:
         """Return the names of columns in a base file that differ from the table's."""

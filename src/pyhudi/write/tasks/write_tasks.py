@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyhudi.write.handles.append_handle import AppendHandle
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.bulk_insert_handle import BulkWriter
+from pyhudi.write.handles.column_update_handle import ColumnUpdateHandle
 from pyhudi.write.handles.create_handle import CreateHandle, file_ids
 from pyhudi.write.handles.merge_handle import MergeHandle
 from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey, GroupRows
@@ -55,6 +56,7 @@ class GroupWriter:
         self._task = task
         self._layout = RowLayout(context, task)
         self._merge = MergeHandle(context, task, self._layout)
+        self._update = ColumnUpdateHandle(context, task, self._layout) if _updates_columns(context) else None
         self._append = None if context.logs is None else AppendHandle(context, task, self._layout, context.logs)
 
     def appends(self, key: GroupKey) -> bool:
@@ -68,7 +70,8 @@ class GroupWriter:
         elif key.base_path is None:
             self.stats.extend(self._create(key, rows))
         else:
-            self.stats.append(self._merge.run(key, rows))
+            updated = None if self._update is None else self._update.run(key, rows)
+            self.stats.append(self._merge.run(key, rows) if updated is None else updated)
 
     def _create(self, key: GroupKey, rows: GroupRows) -> list[Stat]:
         handle = CreateHandle(self._context, self._task, key.partition, file_ids(key.file_id))
@@ -79,3 +82,8 @@ class GroupWriter:
         except BaseException:
             handle.abort()
             raise
+
+
+def _updates_columns(context: WriteContext) -> bool:
+    """Return True if columns that do not change may be copied from base files. Change logs need whole rows."""
+    return context.updates_columns and context.extension == "parquet" and context.changes is None

@@ -14,7 +14,7 @@ from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.parquet import BaseFileWriter, ParquetOptions, read_footer
 from pyhudi.format.base_file.parquet_metadata import read_file_metadata
-from pyhudi.format.base_file.row_group_copy import RowGroupCopier
+from pyhudi.format.base_file.row_group_copy import ReplacedColumns, RowGroupCopier
 from pyhudi.format.base_file.thrift_compact import read_struct, to_int
 from pyhudi.format.bloom_filter import DYNAMIC, SIMPLE, BloomFilter
 from pyhudi.format.bloom_filter_union import BloomFilterUnion
@@ -84,6 +84,81 @@ def test_rows_and_footers_of_files_with_several_codecs():
     assert pc.sum(strangers).as_py() < 5
     # copies of copies
     assert pq.read_table(pa.BufferReader(_copied(data, _file(_rows(1500, 1600))))).num_rows == 1600
+
+
+def _replaced(file: bytes, new: pa.Table, *, sizes: list[int]) -> bytes | str:
+    """Replace columns of a file whose row groups have these numbers of rows; or return why that is not possible."""
+    sink = io.BytesIO()
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
+    copier = RowGroupCopier(sink, {NAME: "new"}, SMALL.dynamic_max)
+    columns = ReplacedColumns(
+        pa.py_buffer(_file(new.slice(0, 0), None)),
+        lambda number: pa.py_buffer(_file(new.slice(starts[number], sizes[number]), None)),
+    )
+    reason = copier.add(pa.BufferReader(file), columns)
+    if reason is not None:
+        assert not sink.getvalue()
+        return reason
+    copier.close()
+    return sink.getvalue()
+
+
+def test_replaced_columns():
+    rows = _rows(0, 1000)
+    # three row groups, the first of which has NaN
+    with_nan = rows.set_column(3, "f", pa.array([float("nan"), *range(999)], pa.float64()))
+    file = _copied(_file(with_nan.slice(0, 400)), _file(with_nan.slice(400, 350)), _file(with_nan.slice(750)))
+    assert read_footer(pa.BufferReader(file)).metadata.metadata[b"pyhudi.nan.columns"] == b'["f"]'
+    new = pa.table({"f": pa.array([n * 2.5 for n in range(1000)]), "n": pa.array(range(1000, 2000), pa.int64())})
+    data = _replaced(file, new, sizes=[400, 350, 250])
+    assert isinstance(data, bytes)
+    expected = with_nan.set_column(2, "n", new["n"]).set_column(3, "f", new["f"])
+    expected = expected.set_column(1, NAME, pa.array(["new"] * 1000))
+    assert pq.read_table(pa.BufferReader(data)).cast(SCHEMA) == expected
+    some = pq.read_table(pa.BufferReader(data), filters=pc.field("n") == 1777)
+    assert some[KEY].to_pylist() == ["k000777"]
+    metadata = read_footer(pa.BufferReader(data)).metadata
+    assert metadata.metadata[b"pyhudi.nan.columns"] == b"[]"
+    groups = [metadata.row_group(number) for number in range(3)]
+    assert [(g.column(2).statistics.min, g.column(2).statistics.max) for g in groups] == [
+        (1000, 1399),
+        (1400, 1749),
+        (1750, 1999),
+    ]
+    nan = pa.table({"f": pa.array([1.0] * 999 + [float("nan")])})
+    data = _replaced(file, nan, sizes=[400, 350, 250])
+    assert isinstance(data, bytes)
+    metadata = read_footer(pa.BufferReader(data)).metadata
+    assert metadata.metadata[b"pyhudi.nan.columns"] == b'["f"]'
+    assert [metadata.row_group(number).column(3).statistics.has_min_max for number in range(3)] == [True, True, False]
+
+
+def test_replaced_nested_columns():
+    rows = _rows(0, 100)
+    new = pa.table({"l": pa.array([["a", None], [], None, ["b"]] * 25, pa.list_(pa.string()))})
+    data = _replaced(_file(rows), new, sizes=[100])
+    assert isinstance(data, bytes)
+    found = pq.read_table(pa.BufferReader(data))
+    assert found["l"].to_pylist() == new["l"].to_pylist()
+    assert found["n"] == rows["n"]
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (pa.table({"n": pa.array([1, 2], pa.int32())}), "it stores the column 'n' in another form"),
+        (pa.table({"l": pa.array([[1], [2]])}), "it stores the column 'l' in another form"),
+        (pa.table([pa.array([1, 2])], schema=pa.schema([pa.field("n", pa.int64(), nullable=False)])), "it stores"),
+        (pa.table({"other": [1, 2]}), "it lacks the column 'other'"),
+    ],
+)
+def test_columns_of_another_form_are_not_replaced(column: pa.Table, reason: str):
+    assert str(_replaced(_file(_rows(0, 2)), column, sizes=[2])).startswith(reason)
+
+
+def test_rows_that_are_missing():
+    with pytest.raises(FormatError, match="2 rows cannot replace columns of a row group of 3"):
+        _replaced(_file(_rows(0, 3)), pa.table({"n": [1, 2]}), sizes=[2])
 
 
 def test_indexes_lead_to_pages():

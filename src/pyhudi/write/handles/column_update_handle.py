@@ -1,0 +1,141 @@
+"""Writing of the next version of a base file of which only some columns change: all others are copied as bytes."""
+
+from __future__ import annotations
+
+import io
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from sys import maxsize
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.base_file_writer import FileSummary
+from pyhudi.format.base_file.parquet import BaseFileWriter
+from pyhudi.format.base_file.row_group_copy import CopiedFile, ReplacedColumns, RowGroupCopier
+from pyhudi.format.file_names import base_file_name
+from pyhudi.metadata.writer.file_statistics import file_bounds
+from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME
+from pyhudi.schema.table_types import as_nullable
+from pyhudi.storage import join_path
+from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.handles.base_file_output import RowLayout
+from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
+from pyhudi.write.handles.marked_file import MarkedFile
+from pyhudi.write.handles.merge_handle import kept_as_dictionaries, previous_file, with_dictionaries
+from pyhudi.write.rows.base_file_batches import BaseReader
+from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
+from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.write_status import Stat, file_stat
+
+_log = logging.getLogger(__name__)
+
+
+class ColumnUpdateHandle:
+    """Writes updates of some columns, without deletes and new records (`WriteContext.updates_columns`), to the next
+    version of a Parquet base file.
+
+    Only the columns that change are read, merged (`BaseRowMerge`) and encoded: those that are assigned or decide
+    between versions, commit times and sequence numbers. Column chunks of all others are copied; so are key range and
+    bloom filter. Memory is bounded by the changing columns of one row group.
+    """
+
+    def __init__(self, context: WriteContext, task: TaskId, layout: RowLayout) -> None:
+        self._context = context
+        self._task = task
+        self._layout = layout
+        meta = (COMMIT_TIME, COMMIT_SEQNO) if context.populate_meta_fields else ()
+        own = [f for f in context.schema if f.name not in context.unassigned]
+        self._plain = pa.schema([*(context.file_schema.field(name) for name in meta), *own])
+        self._rules = rules_for_rows(context, self._plain)
+
+    def run(self, key: GroupKey, rows: GroupRows) -> Stat | None:
+        """Update one file group; ``rows`` is at its first row and is left after its last.
+
+        Returns:
+            The stat of the file. None, with nothing written and no row taken, if the base file does not store all
+            columns in the form in which they would be written now; then it has to be rewritten as a whole.
+
+        Raises:
+            FormatError: The base file is corrupt.
+            TransactionError: The write has ended; the new file has been deleted.
+        """
+        assert key.base_path is not None
+        context = self._context
+        if is_skeleton(key.base_path) or context.file_names(key.base_path):
+            return None
+        started = time.monotonic()
+        with context.storage.open_input(key.base_path) as source:
+            base = BaseReader(source, key.base_path, context.invalid_text)
+            if _types(base.schema()) != _types(context.file_schema):
+                _log_rewrite(key, "the columns of the table have changed since")
+                return None
+            repeating = kept_as_dictionaries(base, self._plain, self._rules)
+            columns = with_dictionaries(self._plain, repeating)
+            merge = BaseRowMerge(context, self._layout, key, columns)
+            replaced = ReplacedColumns(
+                self._encoded([], repeating),
+                lambda group: self._encoded(
+                    (merge.merged(batch, rows) for batch in base.batches(columns, repeating, [group])), repeating
+                ),
+            )
+            name = base_file_name(key.file_id, self._task.token, context.instant, context.extension)
+            copied = self._copy(key, name, source, replaced, lambda: merge.check_end(rows))
+            if copied is None:
+                return None
+        path = join_path(key.partition, name)
+        bounds = None if context.indexed is None else file_bounds(context.storage, path, context.indexed)
+        return file_stat(
+            key.partition,
+            key.file_id,
+            path,
+            FileSummary(copied.num_rows, copied.size, None, None, bounds),
+            started=started,
+            updates=merge.updates,
+            previous=previous_file(key.base_path),
+        )
+
+    def _copy(
+        self, key: GroupKey, name: str, source: Any, replaced: ReplacedColumns, check_end: Callable[[], None]
+    ) -> CopiedFile | None:
+        """Write the new file; None, with nothing written, if the old one cannot be copied. ``check_end`` is called when
+        all rows are merged, before the file is complete."""
+        context = self._context
+        bloom = context.bloom or BloomOptions()
+        constants = {FILE_NAME: name} if context.populate_meta_fields else {}
+        most_keys = max(bloom.num_entries, bloom.dynamic_max)
+        reason = RowGroupCopier(io.BytesIO(), constants, most_keys).check(source, replaced)
+        if reason is not None:
+            _log_rewrite(key, reason)
+            return None
+        marked = MarkedFile(
+            context.storage, context.instant, key.partition, name, IOType.MERGE, attempt=context.attempt
+        )
+        with context.storage.open_output(marked.path) as sink:
+            copier = RowGroupCopier(sink, constants, most_keys)
+            copier.add(source, replaced)
+            check_end()
+            copied = copier.close()
+        marked.check()
+        return copied
+
+    def _encoded(self, batches: Iterable[pa.RecordBatch], repeating: Collection[str]) -> pa.Buffer:
+        """Return a Parquet file with the changing columns of rows, in one row group."""
+        sink = pa.BufferOutputStream()
+        options = replace(self._context.parquet, block_size=maxsize)
+        with BaseFileWriter(sink, self._plain, options=options, repeating=repeating) as writer:
+            for batch in batches:
+                writer.write(batch)
+        return sink.getvalue()
+
+
+def _types(schema: pa.Schema) -> pa.Schema:
+    return as_nullable(schema.remove_metadata())
+
+
+def _log_rewrite(key: GroupKey, reason: str) -> None:
+    _log.info("%s is rewritten as a whole, because its columns cannot be copied: %s", key.base_path, reason)
