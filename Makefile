@@ -13,7 +13,7 @@ IN_PARALLEL = -n $(or $(PYTEST_PROCESSES),2) --dist worksteal
 # a write waits for the disk at each file, which leaves a core idle: files of tests are in memory, but where ALL=1
 IN_MEMORY := $(if $(ALL),,scripts/in_memory.sh)
 # variants of what others test, too (tests/cases.py), take as long again: ALL=1 runs them
-# and half of the examples and of the places where something dies are tried, but where ALL=1 or a number says otherwise
+# and half of the examples and a third of the places where something dies are tried, but where ALL=1 or a number says otherwise
 export PYHUDI_EXAMPLES ?= $(if $(ALL),1,0.5)
 # tests start many Python processes, which would compile pyhudi again each time
 export PYTHONDONTWRITEBYTECODE =
