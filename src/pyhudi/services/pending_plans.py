@@ -61,6 +61,15 @@ class LockedTimeline:
         self._lock.ensure_held()
         return self.active.create_requested(action, instant, content)
 
+    def remove(self, instant: str, action: str) -> None:
+        """Remove a plan that has not been started.
+
+        Raises:
+            LockError: The lock was lost.
+        """
+        self._lock.ensure_held()
+        self.active.delete_pending(instant, action)
+
 
 @contextmanager
 def lock_timeline(client: TableMetaClient, opts: Options) -> Iterator[LockedTimeline]:

@@ -8,6 +8,7 @@ from pyhudi.sql.token_cursor import Cursor
 
 PROVIDERS = frozenset({"HUDI", "ORG.APACHE.HUDI", "PYHUDI"})
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "("})
+_CLAUSES = "USING, TBLPROPERTIES, PARTITIONED BY, LOCATION, COMMENT or AS"
 
 
 def parse_replace(cursor: Cursor) -> Statement | None:
@@ -69,6 +70,7 @@ def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, r
     typed = ""
     properties: dict[str, str] = {}
     start_of_query = None
+    unknown: int | None = None  # where a clause begins that Hudi does not have
     while not cursor.done:
         if cursor.take("USING"):
             provider = ".".join(cursor.name()).upper()
@@ -82,14 +84,19 @@ def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, r
         elif cursor.take("COMMENT"):
             comment = cursor.string()
         elif provider not in PROVIDERS and cursor.sees("(") and cursor.word(1) not in _QUERIES:
-            cursor.parenthesized()  # columns of a clause that Hudi does not have
+            unknown = cursor.at if unknown is None else unknown
+            cursor.parenthesized()
         elif cursor.take("AS") or cursor.word() in _QUERIES:
             start_of_query = cursor.at
             break
         elif provider in PROVIDERS:
-            cursor.fail("USING, TBLPROPERTIES, PARTITIONED BY, LOCATION, COMMENT or AS")
+            cursor.fail(_CLAUSES)
         else:
+            unknown = cursor.at if unknown is None else unknown
             cursor.at += 1
+    if provider in PROVIDERS and unknown is not None:
+        cursor.at = unknown
+        cursor.fail(_CLAUSES)
     if provider not in PROVIDERS:
         if start_of_query is None:
             return None

@@ -342,6 +342,21 @@ def test_columns_that_are_not_assigned_are_neither_read_nor_written(
     assert table.validate_metadata().num_rows == 0
 
 
+@pytest.mark.parametrize("kind", ["cow", "event-time", seldom("record-index")])
+def test_new_rows_with_a_key_of_the_table_have_all_their_columns(spark, tmp_path, kind):
+    """The condition does not find them, as it is about more than the key, or about another column."""
+    ordering = {**KEYED, "hoodie.datasource.write.precombine.field": "fare"}
+    table = HudiTable.create(str(tmp_path / "t"), {**TABLES, "event-time": ordering}[kind])
+    table.bulk_insert(frame(spark, *FIRST))
+    source = frame(spark, (1, "Oslo", 100, (7, "new"))).alias("s")
+    table.merge(source, "target.id = s.id and target.fare > 50").when_not_matched_insert_all().execute()
+    assert rows(table) == [(1, "Oslo", 100, (7, "new")), *FIRST[1:]]
+    source = frame(spark, (2, "Oslo", 200, (8, "newer"))).alias("s")
+    merge = table.merge(source, "target.fare = s.fare").when_matched_update({"fare": "s.fare"})
+    merge.when_not_matched_insert_all().execute()
+    assert rows(table) == [(1, "Oslo", 100, (7, "new")), (2, "Oslo", 200, (8, "newer")), *FIRST[2:]]
+
+
 def test_rows_of_file_groups_outside_of_the_plan_fail(spark):
     """They would become a file group of their own, in the place of the stored one."""
     counts = pa.Table.from_pylist(

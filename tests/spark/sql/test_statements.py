@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import ParseException
+from pyspark.sql import functions as F  # noqa: N812
 
 import pyhudi
 from pyhudi import HudiTable
@@ -713,7 +714,21 @@ def test_dataframes_and_values_in_the_text_of_a_statement(spark):
     assert rows(spark, "SELECT id, price FROM copy") == [(1, 100), (7, 700)]
     with pytest.raises(QueryError, match=r"\{sum\} is Column"):
         spark.sql("INSERT INTO rides SELECT {sum}, 'x', 1, 'Moss' FROM {more}", sum=more.id + 1, more=more)
+    with pytest.raises(QueryError, match=r"\{value\} is Column"):  # and not the column of that name
+        spark.sql("DELETE FROM rides WHERE city = {value}", value=F.lit("city"))
     assert not [table.name for table in spark.catalog.listTables() if table.isTemporary]
+
+
+def test_static_partitions_of_any_date(spark):
+    spark.sql("CREATE TABLE old (id INT, day DATE) USING hudi PARTITIONED BY (day)")
+    for text in ("0001-01-01", "1582-10-10"):
+        spark.sql(f"INSERT INTO old PARTITION (day = DATE'{text}') SELECT 1")
+        spark.sql(f"INSERT OVERWRITE old PARTITION (day = DATE'{text}') SELECT 2")
+    found = spark.sql("SELECT id, CAST(day AS STRING), _hoodie_partition_path FROM old ORDER BY day").collect()
+    assert [tuple(row) for row in found] == [
+        (2, "0001-01-01", "day=0001-01-01"),
+        (2, "1582-10-10", "day=1582-10-10"),
+    ]
 
 
 def test_definitions_before_insert_and_queries_in_the_short_form(spark):

@@ -223,6 +223,8 @@ def test_merge_with_every_clause():
         "create index i on t (a",
         "drop index i",
         "create table t (a int) using hudi clustered by (a) into 2 buckets",
+        "create table t (a int) clustered by (a) into 4 buckets using hudi",
+        "create table t (a int) skewed by (a) on (1) using hudi as select 1 as a",
     ],
 )
 def test_refused_with_the_statement_in_the_message(text):

@@ -46,7 +46,7 @@ _TYPE, _LENGTH, _REPETITION, _NAME, _CHILDREN, _CONVERTED, _SCALE, _PRECISION, _
 _PHYSICAL = (_TYPE, _LENGTH, _REPETITION, _NAME, _CHILDREN, _CONVERTED, _SCALE, _PRECISION)
 _BYTE_ARRAY, _OPTIONAL = 6, 1
 # row group
-_COLUMNS, _GROUP_PLAIN, _GROUP_ROWS, _GROUP_OFFSET, _GROUP_SIZE, _ORDINAL = 1, 2, 3, 5, 6, 7
+_COLUMNS, _GROUP_PLAIN, _GROUP_ROWS, _SORTING_COLUMNS, _GROUP_OFFSET, _GROUP_SIZE, _ORDINAL = 1, 2, 3, 4, 5, 6, 7
 # column chunk
 _CHUNK_OFFSET, _META_DATA, _OFFSET_INDEX, _COLUMN_INDEX, _CRYPTO = 2, 3, (4, 5), (6, 7), (8, 9)
 # column metadata
@@ -55,6 +55,8 @@ _PAGE_OFFSETS = (_DATA_OFFSET, _INDEX_OFFSET, _DICTIONARY_OFFSET)
 # offset index
 _PAGES, _PAGE_OFFSET = 1, 1
 
+_OLD_CALENDAR = b"org.apache.spark.legacy"
+"""Begin of footer entries of Spark by which it reads all dates and times of a file in the Julian calendar."""
 _DISTRUSTED = re.compile(r"parquet-mr version 1\.[0-9]\.")
 """Writers whose statistics are known to be wrong. Under another writer's name readers would trust them."""
 
@@ -93,6 +95,7 @@ class RowGroupCopier:
     def __init__(self, sink: Any, constants: Mapping[str, str], max_keys: int) -> None:
         self._sink = sink
         self._constants = {name.encode(): text for name, text in constants.items()}
+        self._max_keys = max_keys
         self._entries = FooterUnion(max_keys)
         self._first: Struct | None = None
         self._groups: list[bytes] = []
@@ -101,13 +104,17 @@ class RowGroupCopier:
         self._made: dict[tuple[bytes, int], tuple[Struct, _Ranges]] = {}
 
     def check(self, source: Any, replaced: ReplacedColumns | None = None) -> str | None:
-        """Return the reason why `add` could not copy a file, which may be the first one; None if it could.
+        """Return the reason why `add` could not copy a file as the first one; None if it could.
 
         Raises:
             FormatError: The file is corrupt.
         """
         with as_corruption("cannot read the Parquet file"):
-            return self._refusal(read_file_metadata(source), replaced)
+            footer = read_file_metadata(source)
+            reason = self._refusal(footer, replaced)
+            if footer is None or reason is not None:
+                return reason
+            return FooterUnion(self._max_keys).add(*_mergeable(footer))
 
     def add(self, source: Any, replaced: ReplacedColumns | None = None) -> str | None:
         """Copy all row groups of a file (random access), except the columns that are replaced. Return the reason if it
@@ -122,19 +129,22 @@ class RowGroupCopier:
             reason = self._refusal(footer, replaced)
             if footer is None or reason is not None:
                 return reason
-            reason = self._entries.add(_entries(footer), _text(footer, _CREATED_BY), to_int(footer[_NUM_ROWS]))
+            reason = self._entries.add(*_mergeable(footer))
             if reason is not None:
                 return reason
             if self._first is None:
                 self._first = {k: v for k, v in footer.items() if k not in (_ROW_GROUPS, _ENTRIES)}
                 self._write(MAGIC)
             indexes = _Ranges(source, [span for chunk in _chunks(footer) for span in _index_spans(chunk)])
-            if replaced is not None:
-                self._entries.forget_nan(_column_names(replaced.empty))
-            for number, group in enumerate(footer[_ROW_GROUPS].data.values):
-                if to_int(group[_GROUP_ROWS]):
-                    new = {} if replaced is None else self._new_chunks(replaced.rows(number), group)
-                    self._copy_group(source, group, indexes, new)
+        if replaced is not None:
+            self._entries.forget_nan(_column_names(replaced.empty))
+        for number, group in enumerate(footer[_ROW_GROUPS].data.values):
+            if not to_int(group[_GROUP_ROWS]):
+                continue
+            data = None if replaced is None else replaced.rows(number)  # its errors are not those of the file
+            with as_corruption("cannot read the Parquet file"):
+                new = {} if data is None else self._new_chunks(data, group)
+                self._copy_group(source, group, indexes, new)
         return None
 
     def close(self) -> CopiedFile:
@@ -220,6 +230,8 @@ class RowGroupCopier:
         }
         if len(self._groups) > _MOST_ORDINALS:
             del copied[_ORDINAL]
+        if new:
+            copied.pop(_SORTING_COLUMNS, None)
         self._groups.append(_written(copied))
         self._num_rows += rows
 
@@ -324,6 +336,8 @@ def _form_obstacle(footer: Struct, empty: pa.Buffer) -> str | None:
     """Return the reason why a file does not store columns in the same form as another file, which has only these."""
     new = read_file_metadata(pa.BufferReader(empty))
     assert new is not None
+    if any(key.startswith(_OLD_CALENDAR) for key in _entries(footer)):
+        return "its dates are in the Julian calendar"
     there = dict(_top_level_elements(footer[_SCHEMA].data.values))
     for name, elements in _top_level_elements(new[_SCHEMA].data.values):
         stored = there.get(name)
@@ -358,6 +372,11 @@ def _columns(footer: Struct) -> tuple[list[Struct], Value | None]:
 def _entries(footer: Struct) -> dict[bytes, bytes]:
     found = footer[_ENTRIES].data.values if _ENTRIES in footer else ()
     return {one[1].data: one[2].data for one in found if 2 in one}
+
+
+def _mergeable(footer: Struct) -> tuple[dict[bytes, bytes], str, int]:
+    """Return what `FooterUnion` merges: entries, writer and rows."""
+    return _entries(footer), _text(footer, _CREATED_BY), to_int(footer[_NUM_ROWS])
 
 
 def _chunks(footer: Struct) -> Iterator[Struct]:

@@ -92,7 +92,7 @@ def reschedule(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> 
         renewed = _renewed(plan, slices, max_file_size(opts, client.config.base_file_format))
         # Removed first, because two plans must not have the same file groups. If the process is killed in between, the
         # file groups are free, and a later plan includes them.
-        active.delete_pending(plan.instant, plan.action)
+        locked.remove(plan.instant, plan.action)
         return _requested(client, locked, renewed) if len(renewed) else None
 
 

@@ -311,8 +311,11 @@ class MergePlan:
 
     @property
     def _unassigned(self) -> frozenset[str]:
-        """Columns that updates need not have. New records have keys and partition paths of their columns."""
-        return frozenset() if self.moves else self.target.unassigned(self._assigned()) - self.target.placing_columns
+        """Columns that updates need not have. None if there are new records: one whose key the table has already is
+        an update with all its columns."""
+        if self.moves or self._has(When.NOT_MATCHED):
+            return frozenset()
+        return self.target.unassigned(self._assigned())
 
     @property
     def moves(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,8 +13,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyhudi.errors import QueryError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.passthrough_statements import spark_sql, text_literal
-
-_PLAIN_COLUMN = re.compile(r"Column<'([^\W\d]\w*(?:\.[^\W\d]\w*)*)'>")
 
 
 class StatementValues:
@@ -70,13 +67,18 @@ class StatementValues:
 
 
 class _Formatter(string.Formatter):
-    """Replaces fields as Spark does, but DataFrames, and Columns that are no plain names, by new names."""
+    """Replaces fields as Spark does, but DataFrames, and Columns other than ``{frame.column}``, by new names: a Column
+    does not say whether it is a name or a value."""
 
     def __init__(self) -> None:
         self.names: dict[str, tuple[str, DataFrame | Column]] = {}
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         value, first = super().get_field(field_name, args, kwargs)
+        name, _, column = field_name.partition(".")
+        frame = kwargs.get(name)
+        if isinstance(frame, DataFrame) and column in frame.columns:
+            return quoted([column]), first
         return self._as_sql(value, field_name), first
 
     def _as_sql(self, value: Any, field: str) -> Any:
@@ -84,9 +86,6 @@ class _Formatter(string.Formatter):
             return text_literal(value)
         if not isinstance(value, DataFrame | Column):
             return value
-        plain = _PLAIN_COLUMN.fullmatch(str(value)) if isinstance(value, Column) else None
-        if plain is not None:
-            return quoted(plain[1].split("."))
         known = (name for name, (_, shown) in self.names.items() if shown is value)
         name = next(known, f"_pyhudi_frame_{uuid4().hex}")
         self.names[name] = (field, value)

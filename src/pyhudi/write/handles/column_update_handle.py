@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import FileSummary
 from pyhudi.format.base_file.parquet import BaseFileWriter
@@ -84,7 +85,7 @@ class ColumnUpdateHandle:
                 ),
             )
             name = base_file_name(key.file_id, self._task.token, context.instant, context.extension)
-            copied = self._copy(key, name, source, replaced, lambda: merge.check_end(rows))
+            copied = self._copy(key, name, source, replaced, lambda: _check_end(key, merge, rows))
             if copied is None:
                 return None
         path = join_path(key.partition, name)
@@ -117,7 +118,9 @@ class ColumnUpdateHandle:
         )
         with context.storage.open_output(marked.path) as sink:
             copier = RowGroupCopier(sink, constants, most_keys)
-            copier.add(source, replaced)
+            reason = copier.add(source, replaced)
+            if reason is not None:
+                raise FormatError(f"base file {key.base_path!r} has changed while it was read: {reason}")
             check_end()
             copied = copier.close()
         marked.check()
@@ -131,6 +134,18 @@ class ColumnUpdateHandle:
             for batch in batches:
                 writer.write(batch)
         return sink.getvalue()
+
+
+def _check_end(key: GroupKey, merge: BaseRowMerge, rows: GroupRows) -> None:
+    """Check that all incoming rows were updates of rows of the base file.
+
+    Raises:
+        FormatError: Some were not.
+    """
+    merge.check_end(rows)
+    for batch in rows.inserts(key):
+        if batch.num_rows:
+            raise FormatError(f"{batch.num_rows} updates of base file {key.base_path!r} have no row there")
 
 
 def _types(schema: pa.Schema) -> pa.Schema:

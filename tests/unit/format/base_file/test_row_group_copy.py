@@ -156,6 +156,28 @@ def test_columns_of_another_form_are_not_replaced(column: pa.Table, reason: str)
     assert str(_replaced(_file(_rows(0, 2)), column, sizes=[2])).startswith(reason)
 
 
+def test_old_calendar_and_order():
+    sink = io.BytesIO()
+    table = pa.table({"d": [1, 2], "e": [1, 2]})
+    with pq.ParquetWriter(sink, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"org.apache.spark.legacyDateTime": ""})
+    copier = RowGroupCopier(io.BytesIO(), {}, 1000)
+    source = pa.BufferReader(sink.getvalue())
+    new = pa.table({"d": [3, 4]})
+    columns = ReplacedColumns(pa.py_buffer(_file(new.slice(0, 0), None)), lambda _: pa.py_buffer(_file(new, None)))
+    assert copier.check(source, columns) == "its dates are in the Julian calendar"
+    assert copier.check(source) is None
+    sink, out = io.BytesIO(), io.BytesIO()
+    pq.write_table(table, sink, sorting_columns=[pq.SortingColumn(0)], store_schema=False)
+    copier = RowGroupCopier(out, {}, 1000)
+    assert copier.add(pa.BufferReader(sink.getvalue()), columns) is None
+    copier.close()
+    assert pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0).sorting_columns
+    assert not pq.read_metadata(pa.BufferReader(out.getvalue())).row_group(0).sorting_columns
+    assert pq.read_table(pa.BufferReader(out.getvalue())).to_pydict() == {"d": [3, 4], "e": [1, 2]}
+
+
 def test_rows_that_are_missing():
     with pytest.raises(FormatError, match="2 rows cannot replace columns of a row group of 3"):
         _replaced(_file(_rows(0, 3)), pa.table({"n": [1, 2]}), sizes=[2])

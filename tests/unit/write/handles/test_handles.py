@@ -355,6 +355,22 @@ def test_an_update_of_columns_of_a_row_that_is_not_there(tmp_path: Path) -> None
     assert data_files(tmp_path) == {group.path}
 
 
+@pytest.mark.parametrize("how", ["no position", "unknown key"])
+def test_updates_of_columns_without_a_row(tmp_path: Path, how: str) -> None:
+    group = Group(tmp_path, ["k0"])
+    row = {**_update(group, 0, 1), ROW: None, RECORD_KEY: "k7"}
+    keyed_write = {"keyed": KeyedWrite()} if how == "unknown key" else {}
+    with pytest.raises(FormatError, match=r"1 updates of base file .* have no row there"):
+        group.merge([row], unassigned=KEPT, updates_columns=True, **keyed_write)
+    assert data_files(tmp_path) == {group.path}
+
+
+def test_columns_of_a_file_whose_keys_have_two_orders(tmp_path: Path) -> None:
+    group = Group(tmp_path, ["a", "\U0001f600"])
+    merged = group.merge([{**_update(group, 1, 7), RECORD_KEY: "\U0001f600"}], unassigned=KEPT, updates_columns=True)
+    assert [(r["id"], r["ts"]) for r in merged["rows"]] == [("a", 100), ("\U0001f600", 7)]
+
+
 def test_columns_of_a_damaged_file(tmp_path: Path) -> None:
     group = Group(tmp_path, ["k0", "k1"])
     file = tmp_path / group.path

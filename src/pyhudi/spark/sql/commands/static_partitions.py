@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +42,9 @@ class StaticValues:
         in the zone of this process, some of whose times are ambiguous."""
         if isinstance(kind, TimestampType | TimestampNTZType):
             return F.expr(cast_text(text, kind))
-        return F.lit(self.row[name]).cast(kind)
+        value = self.row[name]
+        # as text, because PySpark converts dates by way of another calendar
+        return F.lit(value.isoformat() if isinstance(value, date) else value).cast(kind)
 
 
 def partition_values(
