@@ -111,10 +111,7 @@ class RowGroupCopier:
         """
         with as_corruption("cannot read the Parquet file"):
             footer = read_file_metadata(source)
-            reason = self._refusal(footer, replaced)
-            if footer is None or reason is not None:
-                return reason
-            return FooterUnion(self._max_keys).add(*_mergeable(footer))
+            return self._refusal(footer, replaced, FooterUnion(self._max_keys))
 
     def add(self, source: Any, replaced: ReplacedColumns | None = None) -> str | None:
         """Copy all row groups of a file (random access), except the columns that are replaced. Return the reason if it
@@ -126,11 +123,8 @@ class RowGroupCopier:
         """
         with as_corruption("cannot read the Parquet file"):
             footer = read_file_metadata(source)
-            reason = self._refusal(footer, replaced)
+            reason = self._refusal(footer, replaced, self._entries)
             if footer is None or reason is not None:
-                return reason
-            reason = self._entries.add(*_mergeable(footer))
-            if reason is not None:
                 return reason
             if self._first is None:
                 self._first = {k: v for k, v in footer.items() if k not in (_ROW_GROUPS, _ENTRIES)}
@@ -164,11 +158,16 @@ class RowGroupCopier:
         self._write(end_of_file(footer))
         return CopiedFile(self._num_rows, self._position)
 
-    def _refusal(self, footer: Struct | None, replaced: ReplacedColumns | None) -> str | None:
-        """Return the reason why a file with this footer is not copied (None: it is)."""
+    def _refusal(self, footer: Struct | None, replaced: ReplacedColumns | None, entries: FooterUnion) -> str | None:
+        """Return the reason why a file with this footer is not copied (None: it is); otherwise its entries are merged
+        with ``entries``."""
         if footer is None:
             return "it is encrypted"
-        return self._obstacle(footer) or (None if replaced is None else _form_obstacle(footer, replaced.empty))
+        return (
+            self._obstacle(footer)
+            or (None if replaced is None else _form_obstacle(footer, replaced.empty))
+            or entries.add(_entries(footer), _text(footer, _CREATED_BY), to_int(footer[_NUM_ROWS]))
+        )
 
     def _obstacle(self, footer: Struct) -> str | None:
         created_by = _text(footer, _CREATED_BY)
@@ -372,11 +371,6 @@ def _columns(footer: Struct) -> tuple[list[Struct], Value | None]:
 def _entries(footer: Struct) -> dict[bytes, bytes]:
     found = footer[_ENTRIES].data.values if _ENTRIES in footer else ()
     return {one[1].data: one[2].data for one in found if 2 in one}
-
-
-def _mergeable(footer: Struct) -> tuple[dict[bytes, bytes], str, int]:
-    """Return what `FooterUnion` merges: entries, writer and rows."""
-    return _entries(footer), _text(footer, _CREATED_BY), to_int(footer[_NUM_ROWS])
 
 
 def _chunks(footer: Struct) -> Iterator[Struct]:

@@ -13,19 +13,18 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import FileSummary
 from pyhudi.format.base_file.parquet import BaseFileWriter
-from pyhudi.format.base_file.row_group_copy import CopiedFile, ReplacedColumns, RowGroupCopier
+from pyhudi.format.base_file.row_group_copy import CopiedFile, ReplacedColumns
 from pyhudi.format.file_names import base_file_name
 from pyhudi.metadata.writer.file_statistics import file_bounds
-from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME
-from pyhudi.schema.table_types import as_nullable
+from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME
 from pyhudi.storage import join_path
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
+from pyhudi.write.handles.file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.marked_file import MarkedFile
 from pyhudi.write.handles.merge_handle import kept_as_dictionaries, previous_file, with_dictionaries
 from pyhudi.write.rows.base_file_batches import BaseReader
@@ -72,7 +71,7 @@ class ColumnUpdateHandle:
         started = time.monotonic()
         with context.storage.open_input(key.base_path) as source:
             base = BaseReader(source, key.base_path, context.invalid_text)
-            if _types(base.schema()) != _types(context.file_schema):
+            if not has_file_columns(context, base.schema()):
                 _log_rewrite(key, "the columns of the table have changed since")
                 return None
             repeating = kept_as_dictionaries(base, self._plain, self._rules)
@@ -106,10 +105,7 @@ class ColumnUpdateHandle:
         """Write the new file; None, with nothing written, if the old one cannot be copied. ``check_end`` is called when
         all rows are merged, before the file is complete."""
         context = self._context
-        bloom = context.bloom or BloomOptions()
-        constants = {FILE_NAME: name} if context.populate_meta_fields else {}
-        most_keys = max(bloom.num_entries, bloom.dynamic_max)
-        reason = RowGroupCopier(io.BytesIO(), constants, most_keys).check(source, replaced)
+        reason = new_copier(context, io.BytesIO(), name).check(source, replaced)
         if reason is not None:
             _log_rewrite(key, reason)
             return None
@@ -117,7 +113,7 @@ class ColumnUpdateHandle:
             context.storage, context.instant, key.partition, name, IOType.MERGE, attempt=context.attempt
         )
         with context.storage.open_output(marked.path) as sink:
-            copier = RowGroupCopier(sink, constants, most_keys)
+            copier = new_copier(context, sink, name)
             reason = copier.add(source, replaced)
             if reason is not None:
                 raise FormatError(f"base file {key.base_path!r} has changed while it was read: {reason}")
@@ -146,10 +142,6 @@ def _check_end(key: GroupKey, merge: BaseRowMerge, rows: GroupRows) -> None:
     for batch in rows.inserts(key):
         if batch.num_rows:
             raise FormatError(f"{batch.num_rows} updates of base file {key.base_path!r} have no row there")
-
-
-def _types(schema: pa.Schema) -> pa.Schema:
-    return as_nullable(schema.remove_metadata())
 
 
 def _log_rewrite(key: GroupKey, reason: str) -> None:

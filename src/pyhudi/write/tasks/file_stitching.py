@@ -9,23 +9,19 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pyhudi.format.base_file import parquet
-from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import FileSummary
 from pyhudi.format.base_file.row_group_copy import CopiedFile, RowGroupCopier
 from pyhudi.format.file_names import base_file_name
 from pyhudi.metadata.writer.file_statistics import file_bounds
-from pyhudi.schema.meta_fields import FILE_NAME
-from pyhudi.schema.table_types import as_nullable
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.create_handle import task_file_ids
+from pyhudi.write.handles.file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.marked_file import MarkedFile
 from pyhudi.write.write_status import Stat, file_stat
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 _log = logging.getLogger(__name__)
@@ -56,10 +52,7 @@ def stitch_files(context: WriteContext, task: TaskId, partition: str, unit: int,
     marked = MarkedFile(context.storage, context.instant, partition, name, IOType.CREATE, attempt=context.attempt)
     with ExitStack() as stack:
         sink = stack.enter_context(context.storage.open_output(path))
-        bloom = context.bloom or BloomOptions()
-        constants = {FILE_NAME: name} if context.populate_meta_fields else {}
-        copier = RowGroupCopier(sink, constants, max(bloom.num_entries, bloom.dynamic_max))
-        copied = _copy(context, copier, paths)
+        copied = _copy(context, new_copier(context, sink, name), paths)
         if copied is None:
             gone = InterruptedError("the base file is discarded")
             stack.__exit__(type(gone), gone, None)
@@ -85,13 +78,7 @@ def _differs(context: WriteContext, path: str) -> str | None:
     """Return the reason why a file does not have the current columns of the table; None if it has."""
     with context.storage.open_input(path) as source:
         schema_in_file = parquet.read_schema(parquet.open_file(source, pre_buffer=False))
-    return (
-        None if _plain(schema_in_file) == _plain(context.file_schema) else "the columns of the table have changed since"
-    )
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    return as_nullable(schema.remove_metadata())
+    return None if has_file_columns(context, schema_in_file) else "the columns of the table have changed since"
 
 
 def _refused(path: str, reason: str) -> None:
