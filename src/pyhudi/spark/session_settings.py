@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.errors import ConfigError
 from pyhudi.keygen.timestamp_settings import java_zone
@@ -31,6 +31,17 @@ _changed: dict[tuple[int, str], _Change] = {}
 def is_connect(of_session: object) -> bool:
     """Return whether a session, or an object created by one, belongs to Spark Connect."""
     return ".connect." in type(of_session).__module__
+
+
+def is_dataframe(value: object) -> bool:
+    """Return whether a value is a DataFrame, of a classic session or of Spark Connect, whose class is another one
+    before Spark 4."""
+    return isinstance(value, DataFrame) or (is_connect(value) and type(value).__name__ == "DataFrame")
+
+
+def is_column(value: object) -> bool:
+    """Return whether a value is a Column, of a classic session or of Spark Connect."""
+    return isinstance(value, Column) or (is_connect(value) and type(value).__name__ == "Column")
 
 
 @contextmanager

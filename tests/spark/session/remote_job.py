@@ -54,6 +54,23 @@ def run(spark: SparkSession, folder: Path) -> list[Any]:
     return answers
 
 
+def run_statements(spark: SparkSession, folder: Path) -> list[Any]:
+    """Return the rows of a table that statements created and changed."""
+    pyhudi.activate(spark)
+    properties = "TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts', type = 'mor')"
+    spark.sql(f"CREATE TABLE t (id INT, v DOUBLE, ts BIGINT) USING hudi {properties} LOCATION '{folder}/t'")
+    spark.sql("INSERT INTO t VALUES (1, 1.0, 1), (2, 2.0, 1), (3, 3.0, 1), (4, 4.0, 1)")
+    spark.sql("UPDATE t SET v = v * 10, ts = 2 WHERE id = 1")
+    spark.sql("DELETE FROM t WHERE id IN (SELECT max(id) FROM t)")
+    changes = spark.createDataFrame([(2, 7.0, 5), (9, 9.0, 5)], "id INT, v DOUBLE, ts BIGINT")
+    clauses = "WHEN MATCHED AND s.v > 4 THEN UPDATE SET v = s.v + 1, ts = s.ts WHEN NOT MATCHED THEN INSERT *"
+    spark.sql(f"MERGE INTO t USING {{new}} s ON t.id = s.id {clauses}", new=changes)
+    spark.range(20, 21).selectExpr("int(id) id", "0.5D v", "1L ts").write.insertInto("t")
+    found = spark.sql("SELECT id, v FROM t ORDER BY id").collect()
+    spark.sql("DROP TABLE t")
+    return [list(row) for row in found]
+
+
 def _found(rows: DataFrame) -> list[Any]:
     return [list(row) for row in rows.select("id", "v").orderBy("id").collect()]
 
@@ -127,4 +144,5 @@ if __name__ == "__main__":
     if what == "serve":
         serve(int(argument))
     with {"cluster": cluster, "connect": connect}[what]() as session:
-        print(json.dumps(run(session, Path(argument))))
+        answers = run(session, Path(argument))
+        print(json.dumps([answers, run_statements(session, Path(argument))]))

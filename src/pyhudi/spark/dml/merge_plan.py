@@ -174,7 +174,7 @@ class MergePlan:
             # with the columns of the table, which are null
             others = rows.limit(0).join(others, F.lit(False), "right")
             parts.append(cached.add(self._evaluated(others, (When.NOT_MATCHED,))))
-        taken = reduce(DataFrame.unionByName, parts).where(F.col(_CLAUSE).isNotNull())
+        taken = reduce(lambda some, more: some.unionByName(more), parts).where(F.col(_CLAUSE).isNotNull())
         return MatchedClauses(taken, found.unique, found.exact)
 
     def _join_type(self) -> str:

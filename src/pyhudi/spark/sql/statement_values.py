@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.errors import QueryError
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.session_settings import is_column, is_dataframe
 from pyhudi.spark.sql.passthrough_statements import spark_sql, text_literal
 
 
@@ -56,7 +57,7 @@ class StatementValues:
         shown: list[str] = []
         try:
             for name, (field, value) in self._formatter.names.items():
-                if not isinstance(value, DataFrame):
+                if not is_dataframe(value):
                     raise QueryError(f"{{{field}}} is {value}: write the name of the column into the statement instead")
                 value.createOrReplaceTempView(name)
                 shown.append(name)
@@ -77,14 +78,14 @@ class _Formatter(string.Formatter):
         value, first = super().get_field(field_name, args, kwargs)
         name, _, column = field_name.partition(".")
         frame = kwargs.get(name)
-        if isinstance(frame, DataFrame) and column in frame.columns:
+        if frame is not None and is_dataframe(frame) and column in frame.columns:
             return quoted([column]), first
         return self._as_sql(value, field_name), first
 
     def _as_sql(self, value: Any, field: str) -> Any:
         if isinstance(value, str):
             return text_literal(value)
-        if not isinstance(value, DataFrame | Column):
+        if not (is_dataframe(value) or is_column(value)):
             return value
         known = (name for name, (_, shown) in self.names.items() if shown is value)
         name = next(known, f"_pyhudi_frame_{uuid4().hex}")
