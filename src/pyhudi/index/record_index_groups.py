@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyhudi.metadata.records.metadata_keys import data_partition_id, group_of, java_hashes
 
 PREFIX = "record-index-"
-NOWHERE = -1
+NO_FILE_GROUP = -1
 Index = npt.NDArray[np.int32]
 
 
@@ -63,14 +63,14 @@ class RecordGroups:
         return [path for path in partitions if data_partition_id(path) not in self.spans]
 
     def numbers(self, keys: pa.Array, partitions: pa.Array | str) -> Index:
-        """Return the file group number of each key in its partition; `NOWHERE` if a partition has none."""
+        """Return the file group number of each key in its partition; `NO_FILE_GROUP` if a partition has none."""
         if self.spans is None:
             return group_of(keys, len(self.ids))
         if isinstance(partitions, str):
-            first, count = self.spans.get(data_partition_id(partitions), (NOWHERE, 1))
+            first, count = self.spans.get(data_partition_id(partitions), (NO_FILE_GROUP, 1))
             return group_of(keys, count) + np.int32(first)
         encoded = partitions.dictionary_encode()
-        found = [self.spans.get(data_partition_id(path), (NOWHERE, 1)) for path in encoded.dictionary.to_pylist()]
+        found = [self.spans.get(data_partition_id(path), (NO_FILE_GROUP, 1)) for path in encoded.dictionary.to_pylist()]
         spans = np.array(found, np.int64).reshape(-1, 2)[encoded.indices.to_numpy(zero_copy_only=False)]
         numbers: Index = (spans[:, 0] + np.abs(java_hashes(keys).astype(np.int64)) % spans[:, 1]).astype(np.int32)
         return numbers

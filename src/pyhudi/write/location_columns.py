@@ -11,9 +11,9 @@ FILE_ID = "_pyhudi_file_id"
 BASE_PATH = "_pyhudi_base_path"
 """Text: that group's current base file, relative to the root of the table; null for a new file group."""
 ROW = "_pyhudi_row"
-"""Bigint: zero-based row in that base file that the record updates or deletes; null for a new record, `SOMEWHERE` for
-one in the file group whose position is unknown (it is found by key) or not needed."""
-SOMEWHERE = -1
+"""Bigint: zero-based row in that base file that the record updates or deletes; null for a new record,
+`UNKNOWN_POSITION` for one in the file group whose position is unknown (it is found by key) or not needed."""
+UNKNOWN_POSITION = -1
 TASK = "_pyhudi_task"
 """Int: placement key, chosen so that Spark's hash partitioning sends the row to the intended task."""
 STATUS = "status"

@@ -43,9 +43,9 @@ _GLOBAL_RECORD_INDEXES = frozenset({IndexType.RECORD_INDEX, IndexType.GLOBAL_REC
 
 
 def check_writable(
-    config: TableConfig, merging: MergeSettings, operation: Operation, opts: Options, *, placed: bool = False
+    config: TableConfig, merging: MergeSettings, operation: Operation, opts: Options, *, located: bool = False
 ) -> None:
-    """Refuse a write that cannot be done like in Apache Hudi. ``placed``: rows contain the locations of their records
+    """Refuse a write that cannot be done like in Apache Hudi. ``located``: rows contain the locations of their records
     in the table, or the keys with which they were read.
 
     Raises:
@@ -68,7 +68,7 @@ def check_writable(
             "be merged with rows that are identified by key; create the table as MERGE_ON_READ, or with meta "
             "fields"
         )
-    if not config.record_keys and not placed and operation in (Operation.UPSERT, Operation.DELETE):
+    if not config.record_keys and not located and operation in (Operation.UPSERT, Operation.DELETE):
         raise ConfigError(
             f"{name} requires record keys, but table {config.name!r} generates its own; pass rows that were read "
             f"from it, with their columns {RECORD_KEY} and {PARTITION_PATH}, or use insert, bulk_insert, UPDATE, "

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.index.record_index_groups import NOWHERE, RecordGroups, new_group_ids
+from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordGroups, new_group_ids
 from pyhudi.metadata.records.metadata_keys import group_of
 
 # no folder is called ".", which stands for the empty path in the names of groups
@@ -28,7 +28,7 @@ def test_keys_stay_in_the_groups_of_their_partition(
         alone = groups.numbers(pa.array([key]), path).tolist()
         assert alone == [number]
         if path not in counts:
-            assert number == NOWHERE
+            assert number == NO_FILE_GROUP
             continue
         (own,) = group_of(pa.array([key]), counts[path]).tolist()
         assert groups.ids[number] == new_group_ids({path: counts[path]})[own]

@@ -45,7 +45,7 @@ _COPY, _EQUATED, _MATCHED = "_pyhudi_copy_of_", "_pyhudi_equated_", "_pyhudi_mat
 
 @dataclass(frozen=True, slots=True)
 class MatchedClauses:
-    """The pairs of rows that a clause takes: new values and stored ones, places, and the number of the clause.
+    """The pairs of rows that a clause takes: new values and stored ones, locations, and the number of the clause.
 
     ``unique``: no row of the table is in two pairs. ``exact``: values of the source that equal none of the table also
     differ from them as texts.
@@ -342,7 +342,7 @@ class MergePlan:
         stored version is kept because it is newer, or a merger says so."""
         new = self._inserts_new_keys(taken) or not self._has(When.NOT_MATCHED)
         by_time = self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
-        return self.target.placed and taken.unique and new and by_time and not self.moves
+        return self.target.located and taken.unique and new and by_time and not self.moves
 
     def changes(self, taken: MatchedClauses, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
         """Return what is to be written. ``repeated``: rows are deleted by several pairs, of which one will do."""
@@ -350,7 +350,7 @@ class MergePlan:
         deleted = F.col(KIND) == MergeAction.DELETE.value
         new_keys = self._inserts_new_keys(taken)
         found = RowChanges(
-            target.placed,
+            target.located,
             keys_assigned=bool(target.key_columns & self._assigned()),
             partition_assigned=self.moves,
             new_keys=new_keys,

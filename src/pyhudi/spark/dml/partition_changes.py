@@ -1,4 +1,4 @@
-"""Rows that change their partition: deleted at the old place, new at the other."""
+"""Rows that change their partition: deleted at the old location, new at the other."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def split_partition_changes(
     as_is = F.struct(*fields, *stays, F.col(DELETE).alias(DELETE))
     there = F.struct(*fields, *goes, F.lit(False).alias(DELETE))
     gone = F.struct(*back, *stays, F.lit(True).alias(DELETE))
-    # a global index finds the record at its old place, and moves it or not as its options say
+    # a global index finds the record at its old location, and moves it or not as its options say
     both = F.array(there) if target.opts.get_typed(options.INDEX_TYPE).is_global else F.array(gone, there)
     versions = F.when(moved, both).otherwise(F.array(as_is))
     every = keyed.select(F.explode(versions).alias(_NEW))

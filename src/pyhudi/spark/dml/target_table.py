@@ -120,16 +120,16 @@ class TargetSnapshot:
 
         planned = plan(table)
         own = spark_schema(remove_meta_columns(planned.schema))
-        placed = client.config.populate_meta_fields and opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET
+        located = client.config.populate_meta_fields and opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET
         read = None
         # a log file needs no positions, and a table without logs may get some at any moment
-        if placed and client.config.table_type is TableType.COPY_ON_WRITE:
+        if located and client.config.table_type is TableType.COPY_ON_WRITE:
             read = positioned_rows(spark, table, planned, opts)
         bases = None if read is None else planned.tasks.select(["partition", "file_id", "base_path"])
         read = dataframe(spark, table, planned, opts) if read is None else read
-        stored = _stored(read, own, self.spec, meta=client.config.populate_meta_fields, placed=placed)
+        stored = _stored(read, own, self.spec, meta=client.config.populate_meta_fields, located=located)
         reads = ReadSet(completed_instants(table.active.timeline), _groups(planned), replan)
-        return TargetTable(client, opts, table, self.spec, own, self.nullable, stored, placed, reads, bases)
+        return TargetTable(client, opts, table, self.spec, own, self.nullable, stored, located, reads, bases)
 
     @property
     def placing_columns(self) -> frozenset[str]:
@@ -152,15 +152,15 @@ class TargetTable(TargetSnapshot):
     """A table as a statement reads and changes it.
 
     Args:
-        rows: Its rows: own columns, then `STORED_KEY`, `STORED_PATH`, `FILE_ID` if ``placed``, and `ROW` if also
+        rows: Its rows: own columns, then `STORED_KEY`, `STORED_PATH`, `FILE_ID` if ``located``, and `ROW` if also
             their positions in base files are known.
-        placed: Whether rows say which file group they are in.
+        located: Whether rows say which file group they are in.
         reads: What ``rows`` were read from.
         bases: The base files in which rows have their positions (partition, file_id, base_path); None: they have none.
     """
 
     rows: DataFrame
-    placed: bool
+    located: bool
     reads: ReadSet
     bases: pa.Table | None = None
 
@@ -168,7 +168,7 @@ class TargetTable(TargetSnapshot):
     def helpers(self) -> list[str]:
         """The columns of ``rows`` that are not the table's own."""
         positions = [] if self.bases is None else [ROW]
-        return [STORED_KEY, STORED_PATH, *([FILE_ID] if self.placed else []), *positions]
+        return [STORED_KEY, STORED_PATH, *([FILE_ID] if self.located else []), *positions]
 
     def unassigned(self, assigned: Collection[str]) -> frozenset[str]:
         """Return the columns of which an update needs no values, because their stored values are at hand where base
@@ -203,14 +203,14 @@ def _tops(fields: object, schema: StructType) -> frozenset[str]:
     return frozenset(name if name in schema.names else name.split(".")[0] for name in fields)  # type: ignore[attr-defined]
 
 
-def _stored(read: DataFrame, own: StructType, spec: KeySpec, *, meta: bool, placed: bool) -> DataFrame:
-    """Rows that were read, with what is known of their places instead of meta columns."""
+def _stored(read: DataFrame, own: StructType, spec: KeySpec, *, meta: bool, located: bool) -> DataFrame:
+    """Rows that were read, with what is known of their locations instead of meta columns."""
     columns: list[Column] = [F.col(quoted([name])) for name in own.names]
     if not meta:
         keyed = with_keys(read.select(*columns), spec, "")
         return keyed.select(*columns, F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH))
     columns += [F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH)]
-    if placed:
+    if located:
         # a base file's name begins with the file group, records of logs have it alone
         columns.append(F.substring_index(FILE_NAME, "_", 1).alias(FILE_ID))
         if ROW_NUMBER in read.columns:

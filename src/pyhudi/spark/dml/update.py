@@ -91,7 +91,7 @@ def update_pinned(
         if moves:
             rows = split_partition_changes(rows, target, own, F.lit(False), cached)
         changes = RowChanges(
-            target.placed,
+            target.located,
             partition_assigned=moves,
             adds=moves,
             bases=target.bases,
@@ -134,7 +134,7 @@ def delete_pinned(
     target, rows = _chosen(spark, pinned, where, alias, reads_whole_table)
     columns = [quoted([name]) for name in target.deletion_columns]
     rows = rows.select(*columns, *target.helpers, F.lit(True).alias(DELETE))
-    changes = RowChanges(target.placed, adds=False, bases=target.bases)
+    changes = RowChanges(target.located, adds=False, bases=target.bases)
     done = write_changes(rows, target.client, target.opts, Operation.DELETE, target.reads, changes)
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from typing import Self
+from typing import Protocol, Self
 
 from pyspark.sql import DataFrame
 
@@ -15,6 +15,12 @@ _log = logging.getLogger(__name__)
 _SHUFFLES = "spark.sql.shuffle.partitions"
 _ROWS_A_TASK = 100_000
 _COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
+
+
+class PersistFrame(Protocol):
+    """Persists a DataFrame, as `CachedFrames.add` does; ``rows`` is the approximate number of rows, if they are few."""
+
+    def __call__(self, frame: DataFrame, rows: int | None = None) -> DataFrame: ...
 
 
 class CachedFrames:

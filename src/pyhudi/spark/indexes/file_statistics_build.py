@@ -92,18 +92,18 @@ class SparkFileStatsReader:
     ) -> tuple[list[Stat], list[pa.Table]]:
         """Run the Spark job; return the write stats, and the bounds of partitions if there are any."""
         spark = self.spark
-        places = _FileLocations.of(0 if groups is None else len(groups.ids), spark)
+        locations = _FileLocations.of(0 if groups is None else len(groups.ids), spark)
 
         def read_files(batches: Iterable[pa.RecordBatch]) -> Batches:
             prepare_worker()
             for batch in batches:
-                yield from read(records, places, pa.Table.from_batches([batch]))
+                yield from read(records, locations, pa.Table.from_batches([batch]))
 
         def write_groups(batches: Iterable[pa.RecordBatch]) -> Batches:
             prepare_worker()
             for number, parts in groupby(runs(batches, _GROUP), itemgetter(0)):
                 entries = ((part.column(_KEY), part.column(_VALUE)) for _, part in parts)
-                if number == places.bounds:
+                if number == locations.bounds:
                     yield _done(None, _joined(entries))
                 else:
                     assert groups is not None
@@ -111,7 +111,7 @@ class SparkFileStatsReader:
 
         readers = max(1, min(files.num_rows // _FILES_A_TASK, 4 * shuffles(spark)))
         rows = spread_frame(spark, files.select(FILE_FIELDS), readers).mapInArrow(read_files, _ROWS)
-        moved = rows.repartition(places.tasks, _TASK).sortWithinPartitions(_GROUP, _KEY)
+        moved = rows.repartition(locations.tasks, _TASK).sortWithinPartitions(_GROUP, _KEY)
         setting = nullcontext() if batch_rows is None else session_setting(spark, _BATCH_ROWS, str(batch_rows))
         with setting, task_errors():
             done = moved.mapInArrow(write_groups, _DONE).collect()
@@ -143,22 +143,22 @@ class _FileLocations:
         )
 
 
-def _statistics(records: FileRecords, places: _FileLocations, files: pa.Table) -> Batches:
+def _statistics(records: FileRecords, locations: _FileLocations, files: pa.Table) -> Batches:
     for start in range(0, files.num_rows, _FILES_TOGETHER):
         some = files.slice(start, _FILES_TOGETHER)
         bounds = records.bounds(some)
-        if places.bounds:
+        if locations.bounds:
             made = records.column_stats(some, bounds)
-            yield places.rows(group_of(made.keys, places.bounds), made.keys, made.values)
+            yield locations.rows(group_of(made.keys, locations.bounds), made.keys, made.values)
         joined = packed(joined_bounds(pa.table([some[PARTITION], bounds], names=[PARTITION, BOUNDS])))
-        number = np.array([places.bounds], np.int32)
-        yield places.rows(number, pa.array([""]), pa.array([joined], pa.binary()))
+        number = np.array([locations.bounds], np.int32)
+        yield locations.rows(number, pa.array([""]), pa.array([joined], pa.binary()))
 
 
-def _blooms(records: FileRecords, places: _FileLocations, files: pa.Table) -> Batches:
+def _blooms(records: FileRecords, locations: _FileLocations, files: pa.Table) -> Batches:
     for start in range(0, files.num_rows, FILTERS_TOGETHER):
         made = records.blooms(files.slice(start, FILTERS_TOGETHER))
-        yield places.rows(group_of(made.keys, places.bounds), made.keys, made.values)
+        yield locations.rows(group_of(made.keys, locations.bounds), made.keys, made.values)
 
 
 def _joined(entries: Iterable[tuple[pa.Array, pa.Array]]) -> bytes:

@@ -39,20 +39,20 @@ Batches = Iterator[pa.RecordBatch]
 class KeyLookup:
     """The table in which keys are looked up, and how.
 
-    ``live``: of file slices with log files the rows that they hold now are looked at, not those of the base file;
-    ``deleted``: and those of the base file that log files have deleted. Their next version goes where they are, as it
-    does without ``live``: a key must not have a place there and another one elsewhere. ``emptied``: log files may have
-    deleted rows of base files, so that of several places of a key some may be empty. ``stored_keys``: rows have keys
-    that they were read with, so that generated keys are looked up, too.
+    ``merge_logs``: file slices with log files are searched with their logs merged, not only their base files.
+    ``include_deleted``: rows of base files that the logs delete are found, too. Their next version goes to the same
+    file group, as it does without ``merge_logs``, so a key must not get another location elsewhere.
+    ``has_log_deletes``: log files may have deleted rows of base files, so that of several locations of a key some may
+    be outdated. ``stored_keys``: rows have keys that they were read with, so that generated keys are looked up, too.
     """
 
     client: TableMetaClient
     spec: KeySpec
     merging: MergeSettings
     opts: Options
-    live: bool = False
-    deleted: bool = False
-    emptied: bool = False
+    merge_logs: bool = False
+    include_deleted: bool = False
+    has_log_deletes: bool = False
     records: RecordIndex | None = None
     stored_keys: bool = False
 
@@ -93,9 +93,9 @@ class BaseFiles:
     table: pa.Table
 
     @classmethod
-    def of(cls, slices: pa.Table, partitions: Sequence[str] | None, *, live: bool = False) -> BaseFiles:
-        """The base files of the slices of some partitions (None: all); ``live``: slices without one, too."""
-        keep = pc.or_(pc.is_valid(slices["base_path"]), pa.scalar(live))
+    def of(cls, slices: pa.Table, partitions: Sequence[str] | None, *, log_only: bool = False) -> BaseFiles:
+        """The base files of the slices of some partitions (None: all); ``log_only``: and slices without one."""
+        keep = pc.or_(pc.is_valid(slices["base_path"]), pa.scalar(log_only))
         if partitions is not None:
             keep = pc.and_(keep, pc.is_in(slices["partition"], value_set=pa.array(partitions, pa.string())))
         found = slices.filter(keep).combine_chunks()

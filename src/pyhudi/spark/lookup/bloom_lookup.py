@@ -31,7 +31,7 @@ from pyhudi.write.location_columns import ROW
 from pyhudi.write.rows.base_file_batches import read_footer
 
 _LEAST, _MOST, _WANTED = "_pyhudi_least", "_pyhudi_most", "_pyhudi_wanted"
-_KEY = TEXT.in_places[0]
+_KEY = TEXT.in_locations[0]
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -41,7 +41,7 @@ def bloom_locations(
     """Find the batch's keys in *files*. Runs a Spark job that reads the files' footers when files are pruned by ranges
     that the metadata table does not have.
 
-    Gives places as `scan_locations` does.
+    Gives locations as `scan_locations` does.
     """
     spark = rows.sparkSession
     everywhere = lookup.index is IndexType.GLOBAL_BLOOM
@@ -116,7 +116,7 @@ def check_files(
     extra: pa.Schema,
     invalid_text: InvalidText = InvalidText.FAIL,
 ) -> Batches:
-    """The places of keys: batches of (file number, key), sorted by file number, against the files themselves.
+    """The locations of keys: batches of (file number, key), sorted by file number, against the files themselves.
     ``invalid_text``: what becomes of text there that is not UTF-8.
 
     Memory: one batch, some filters, and per file the keys that pass its filter.

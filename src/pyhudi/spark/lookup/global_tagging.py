@@ -1,9 +1,9 @@
 """Tagging of rows whose key is in another partition, for global indexes.
 
-Measured on Apache Hudi: where partition paths are updated, the record is deleted at its old place and inserted at the
-new one, unless the stored record wins by its ordering value, which then stays where it is. Where they are not updated,
-the record is written to its old partition. There it also keeps the old values of its partition columns, so that they
-go with the path: Apache Hudi writes the new values and then reads the old ones, from the path.
+Measured on Apache Hudi: where partition paths are updated, the record is deleted at its old location and inserted at
+the new one, unless the stored record wins by its ordering value, which then stays where it is. Where they are not
+updated, the record is written to its old partition. There it also keeps the old values of its partition columns, so
+that they go with the path: Apache Hudi writes the new values and then reads the old ones, from the path.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from pyhudi.spark.lookup.key_columns import KeyColumns, extra_name
 from pyhudi.spark.spark_errors import failure
 from pyhudi.write.location_columns import DELETE, ROW
 
-_PLACES, _OUT = "_pyhudi_places", "_pyhudi_out"
+_LOCATIONS, _OUT = "_pyhudi_locations", "_pyhudi_out"
 
 
 def global_locations(
-    places: DataFrame, keys: KeyColumns, ordering: tuple[str, ...], kept: tuple[str, ...] = (), *, sequences: bool
+    locations: DataFrame, keys: KeyColumns, ordering: tuple[str, ...], kept: tuple[str, ...] = (), *, sequences: bool
 ) -> DataFrame:
     """Return one row per key with the list of its locations; *ordering* and *kept* are fields of the base rows;
     *sequences* as in `MergeSettings`."""
-    base = StructType([field for field in places.schema.fields if field.name.startswith("_pyhudi_base_")])
+    base = StructType([field for field in locations.schema.fields if field.name.startswith("_pyhudi_base_")])
     stored = ordering_values(base, [extra_name(name) for name in ordering], sequences=sequences)
     strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(stored)))
-    place = F.struct(
+    location = F.struct(
         F.col(OLD_PARTITION).alias("partition"),
         F.col(FILE_NO).alias("file_no"),
         F.col(ROW).alias("row"),
         strength.alias("strength"),
         _values(base, kept).alias("kept"),
     )
-    return places.groupBy(*keys.in_places).agg(F.collect_list(place).alias(_PLACES))
+    return locations.groupBy(*keys.in_locations).agg(F.collect_list(location).alias(_LOCATIONS))
 
 
-def relocated(
+def apply_partition_changes(
     found: DataFrame,
     own: Mapping[str, Column],
     schema: StructType,
@@ -55,13 +55,14 @@ def relocated(
     sequences: bool,
     refused: str = "",
 ) -> DataFrame:
-    """Rows joined with the places of their keys as the rows to be written. Lazy.
+    """Rows joined with the locations of their keys as the rows to be written. Lazy.
 
     *own* are the columns of the rows. The result has them with partition path, delete mark and, for rows that stay in
-    another partition, the fields *kept* as the place demands; and file number and row position, null for new records.
-    With *refused*, the reason, evaluation fails on a row that is no delete and whose record is in another partition.
+    another partition, the fields *kept* as the location demands; and file number and row position, null for new
+    records. With *refused*, the reason, evaluation fails on a row that is no delete and whose record is in another
+    partition.
     """
-    places = F.coalesce(F.col(_PLACES), F.array())
+    locations = F.coalesce(F.col(_LOCATIONS), F.array())
     delete = F.coalesce(own[DELETE], F.lit(False))
     new = own[PARTITION_PATH]
 
@@ -76,29 +77,29 @@ def relocated(
             values.alias("kept"),
         )
 
-    def stays(place: Column) -> Column:
-        values = F.when(place["partition"] == new, mine).otherwise(place["kept"])
-        return out(place["partition"], place["file_no"], place["row"], delete, values)
+    def stays(location: Column) -> Column:
+        values = F.when(location["partition"] == new, mine).otherwise(location["kept"])
+        return out(location["partition"], location["file_no"], location["row"], delete, values)
 
     fresh = out(new, F.lit(None).cast("int"), F.lit(None).cast("bigint"), F.lit(False))
     if not moves:
-        known = F.transform(places, stays)
-        needed = F.size(places) == 0
+        known = F.transform(locations, stays)
+        needed = F.size(locations) == 0
     else:
         incoming = ordering_values(schema, ordering, sequences=sequences)
         strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(incoming)))
         # a stored record that is stronger stays; one in the same partition is left to the merge
-        staying = F.filter(places, lambda p: (p["partition"] == new) | (p["strength"] <= strength))
+        staying = F.filter(locations, lambda p: (p["partition"] == new) | (p["strength"] <= strength))
         known = F.transform(
             staying, lambda p: out(p["partition"], p["file_no"], p["row"], delete | (p["partition"] != new))
         )
-        here = F.exists(places, lambda p: p["partition"] == new)
-        beaten = F.size(staying) < F.size(places)
+        here = F.exists(locations, lambda p: p["partition"] == new)
+        beaten = F.size(staying) < F.size(locations)
         needed = ~here & ~beaten
     nothing = F.filter(F.array(fresh), lambda _: F.lit(False))
     inserted = F.when(needed & ~delete, F.array(fresh)).otherwise(nothing)
     if refused:
-        elsewhere = F.filter(places, lambda p: p["partition"] != new)
+        elsewhere = F.filter(locations, lambda p: p["partition"] != new)
         message = F.concat(
             *(F.lit("the record '"), own[RECORD_KEY], F.lit("' is in the partition '"), elsewhere[0]["partition"]),
             *(F.lit("', but the incoming row belongs to '"), new, F.lit(f"', and {refused}")),
@@ -113,7 +114,7 @@ def relocated(
 
 
 def _values(schema: StructType, fields: tuple[str, ...]) -> Column:
-    """The fields as one struct; in places they are called otherwise."""
+    """The fields as one struct; in locations they are called otherwise."""
     names = [name if _top(name) in schema.names else extra_name(name) for name in fields]
     columns = (resolve(schema, name, "partition path", SchemaMismatchError)[0] for name in names)
     return F.struct(F.lit(0).alias("none"), *(column.alias(f"k{i}") for i, column in enumerate(columns)))

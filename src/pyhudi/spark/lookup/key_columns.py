@@ -53,7 +53,7 @@ _LONG_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """Names of the compared columns in the batch; in places they are called ``_pyhudi_key_<i>``.
+    """Names of the compared columns in the batch; in locations they are called ``_pyhudi_key_<i>``.
 
     ``bits``: so many of each column are all that the batch needs, and together they fit into one whole number, which is
     compared instead (empty: they do not). Spark joins by one number in two thirds of the time.
@@ -63,7 +63,7 @@ class KeyColumns:
     bits: tuple[int, ...] = ()
 
     @property
-    def in_places(self) -> tuple[str, ...]:
+    def in_locations(self) -> tuple[str, ...]:
         return tuple(f"{_KEY}{i}" for i in range(1 if self.bits else len(self.names)))
 
     def of(self, rows: DataFrame) -> list[Column]:
@@ -83,8 +83,8 @@ class KeyColumns:
         ]
 
     def matches(self, rows: DataFrame) -> Column:
-        """Condition that a row and a place, joined with the rows, have the same key."""
-        pairs = zip(self.of(rows), self.in_places, strict=True)
+        """Condition that a row and a location, joined with the rows, have the same key."""
+        pairs = zip(self.of(rows), self.in_locations, strict=True)
         return reduce(and_, (mine == F.col(theirs) for mine, theirs in pairs))
 
 
@@ -131,31 +131,31 @@ def scan_locations(
     *,
     broadcast: bool,
     everywhere: bool,
-    live: bool | None = None,
+    merge_logs: bool | None = None,
 ) -> tuple[DataFrame, KeyColumns]:
     """Find the batch's keys by scanning the key columns of *files*. Lazy.
 
-    *live* True: the files' slices have log files, and the rows that they hold now are scanned, which have no position.
-    Not None: keys are compared as texts, so that both kinds of places go together.
+    *merge_logs* True: the files' slices have log files, and their merged rows are scanned, which have no position.
+    Not None: keys are compared as texts, so that both kinds of locations go together.
 
-    Gives places: key columns, file number, old partition, row position and the *extra* columns of the base rows.
-    *broadcast*: the batch is small, and only its own places are wanted: those of its keys, unless *everywhere* those of
-    its keys in its partitions.
+    Gives locations: key columns, file number, old partition, row position and the *extra* columns of the base rows.
+    *broadcast*: the batch is small, and only its own locations are wanted: those of its keys, unless *everywhere* those
+    of its keys in its partitions.
     """
     spark = rows.sparkSession
-    native = _native_types(rows, lookup, files, batch) if live is None else {}
+    native = _native_types(rows, lookup, files, batch) if merge_logs is None else {}
     keys = KeyColumns(tuple(native), _bits(native.values(), tuple(native), batch)) if native else TEXT
     engine = lookup.opts.get_typed(options.READ_ENGINE)
-    more, exact = _held_fields(rows, lookup, files, extra, live=live)
+    more, exact = _held_fields(rows, lookup, files, extra, merge_logs=merge_logs)
     if native:
         fields = [StructField(name, kind) for name, kind in native.items()]
     elif lookup.virtual_keys:
-        fields, same = _held_fields(rows, lookup, files, _key_columns(rows, lookup), live=live)
+        fields, same = _held_fields(rows, lookup, files, _key_columns(rows, lookup), merge_logs=merge_logs)
         exact = exact and same
     else:
         fields = [StructField(RECORD_KEY, StringType())]
     schema = StructType([*fields, *(field for field in more if field.name not in {f.name for f in fields})])
-    if live:
+    if merge_logs:
         base = merged_slice_rows(spark, lookup, files, schema)
     else:
         base = base_rows(spark, lookup, files, schema, engine=engine if exact else ReadEngine.ARROW)
@@ -168,21 +168,23 @@ def scan_locations(
         texts = [record_key(schema, lookup.spec, zone)]
     kept = [F.col(quoted([n])).cast(resolve(rows.schema, n, "ordering")[1]).alias(extra_name(n)) for n in extra]
     reference = FILE_NO if FILE_NO in base.columns else "_pyhudi_file_name"
-    named = [text.alias(name) for text, name in zip(texts, keys.in_places, strict=True)]
+    named = [text.alias(name) for text, name in zip(texts, keys.in_locations, strict=True)]
     base = base.select(*named, reference, ROW, *kept)
     if not broadcast:
         return with_file_no(spark, base, files), keys
     incoming = keys.of(rows)
     names = [f"{_KEY}in_{i}" for i in range(len(incoming))]
-    one_place = everywhere or len(batch.partitions) == 1
+    ignore_partitions = everywhere or len(batch.partitions) == 1
     wanted = rows.select(*(c.alias(n) for c, n in zip(incoming, names, strict=True)), PARTITION_PATH)
-    wanted = F.broadcast(wanted.select(*names) if one_place else wanted.distinct() if batch.has_duplicates else wanted)
-    same_key = reduce(and_, (F.col(mine) == F.col(n) for mine, n in zip(keys.in_places, names, strict=True)))
-    if one_place:
+    wanted = F.broadcast(
+        wanted.select(*names) if ignore_partitions else wanted.distinct() if batch.has_duplicates else wanted
+    )
+    same_key = reduce(and_, (F.col(mine) == F.col(n) for mine, n in zip(keys.in_locations, names, strict=True)))
+    if ignore_partitions:
         return with_file_no(spark, base.join(wanted, same_key, "left_semi"), files), keys
     # a key may be in many partitions, and only after the join are the file's partitions cheap to know
-    places = with_file_no(spark, base.join(wanted, same_key), files)
-    return places.where(F.col(OLD_PARTITION) == F.col(PARTITION_PATH)).drop(*names, PARTITION_PATH), keys
+    locations = with_file_no(spark, base.join(wanted, same_key), files)
+    return locations.where(F.col(OLD_PARTITION) == F.col(PARTITION_PATH)).drop(*names, PARTITION_PATH), keys
 
 
 def extra_name(name: str) -> str:
@@ -226,13 +228,13 @@ def _key_columns(rows: DataFrame, lookup: KeyLookup) -> tuple[str, ...]:
 
 
 def _held_fields(
-    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, names: tuple[str, ...], *, live: bool | None
+    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, names: tuple[str, ...], *, merge_logs: bool | None
 ) -> tuple[list[StructField], bool]:
     """Columns with the types that the files have for them, and whether all files have the same. Merged slices
-    (*live*) have the table's types."""
+    (*merge_logs*) have the table's types."""
     if not names:
         return [], True
-    if live:
+    if merge_logs:
         found = table_schema(PinnedTable.of(lookup.client))
         held = {n: {found.schema.field(n).type} if found and n in found.schema.names else set() for n in names}
     else:

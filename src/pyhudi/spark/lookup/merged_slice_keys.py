@@ -25,7 +25,7 @@ from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, BaseFiles, KeyLookup
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.write.location_columns import ROW, SOMEWHERE
+from pyhudi.write.location_columns import ROW, UNKNOWN_POSITION
 
 _PARTITIONS_PER_CORE = 4
 Batches = Iterator[pa.RecordBatch]
@@ -34,8 +34,8 @@ Batches = Iterator[pa.RecordBatch]
 def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
     """Columns of the rows that file slices hold, log files merged in, with ``_pyhudi_file_no`` and no real position.
 
-    *files* have log files; *schema* names the columns, with the types that they are wanted in. With `KeyLookup.deleted`
-    rows of base files come although log files delete them.
+    *files* have log files; *schema* names the columns, with the types that they are wanted in. With
+    `KeyLookup.include_deleted` rows of base files come although log files delete them.
     """
     pinned = PinnedTable.of(lookup.client)
     found = table_schema(pinned)
@@ -46,7 +46,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
     context = replace(context, columns=tuple(names))
     wanted = from_spark_json(schema.json())
     out = StructType([*schema.fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())])
-    slices, deleted = files.table, lookup.deleted
+    slices, include_deleted = files.table, lookup.include_deleted
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         pa.set_cpu_count(1)
@@ -54,7 +54,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
             for number in batch.column(0).to_pylist():
                 row = slices.filter(pc.equal(slices["file_no"], number)).to_pylist()[0]
                 file_slice = FileSlice.of(row)
-                held = _ever_held(context, file_slice) if deleted else read_slice(context, file_slice)
+                held = _ever_held(context, file_slice) if include_deleted else read_slice(context, file_slice)
                 yield from _rows(held, number, wanted)
 
     tasks = max(1, min(len(files), _PARTITIONS_PER_CORE * shuffle_partitions(spark)))
@@ -85,5 +85,5 @@ def _rows(held: Batches, number: int, wanted: pa.Schema) -> Batches:
             batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type) for f in wanted
         ]
         numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int32))
-        somewhere = pa.repeat(pa.scalar(SOMEWHERE, pa.int64()), batch.num_rows)
-        yield pa.RecordBatch.from_arrays([*columns, numbers, somewhere], names=[*wanted.names, FILE_NO, ROW])
+        unknown = pa.repeat(pa.scalar(UNKNOWN_POSITION, pa.int64()), batch.num_rows)
+        yield pa.RecordBatch.from_arrays([*columns, numbers, unknown], names=[*wanted.names, FILE_NO, ROW])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +16,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
-from pyhudi.index.record_index_groups import NOWHERE, RecordGroups
+from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordGroups
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.metadata.reader.metadata_table import KEY
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.slice_tasks import parallelism
@@ -44,7 +44,7 @@ _KEYS = StructType(
         StructField(TASK, IntegerType()),
     ]
 )
-_PLACES = StructType(
+_LOCATIONS = StructType(
     [
         *_KEYS.fields,
         StructField(OLD_PARTITION, StringType()),
@@ -56,19 +56,13 @@ _BY = (PARTITION_PATH, OLD_PARTITION, FOUND_ID, DELETE)
 Batches = Iterator[pa.RecordBatch]
 
 
-class Keep(Protocol):
-    """Persists a frame."""
-
-    def __call__(self, frame: DataFrame) -> DataFrame: ...
-
-
 @dataclass(frozen=True, slots=True)
 class BatchLocations:
     """Locations of the keys of a batch by the record index.
 
     Args:
-        places: One row for each key: the key, a partition path and a delete mark of its rows, the file group of the
-            index that has it (`GROUP`, `TASK`; `NOWHERE` if the partition has none), and its location
+        locations: One row for each key: the key, a partition path and a delete mark of its rows, the file group of the
+            index that has it (`GROUP`, `TASK`; `NO_FILE_GROUP` if the partition has none), and its location
             (``_pyhudi_old_partition``, ``_pyhudi_found_id``; null: the key is new). Keys of one file group of the index
             are in one partition of the frame.
         counts: Number of keys (``keys``) and rows (``rows``) by partition path, location and delete mark.
@@ -76,7 +70,7 @@ class BatchLocations:
         groups: The file groups of the index.
     """
 
-    places: DataFrame
+    locations: DataFrame
     counts: pa.Table
     most: int
     groups: RecordGroups
@@ -99,7 +93,7 @@ class BatchLocations:
 
     def match(self, rows: DataFrame, *, broadcast: bool) -> DataFrame:
         """Return rows with the locations of their keys, null for those that are new."""
-        found = self.places.where(F.col(FOUND_ID).isNotNull())
+        found = self.locations.where(F.col(FOUND_ID).isNotNull())
         found = found.select(F.col(RECORD_KEY).alias(_FOUND_KEY), OLD_PARTITION, FOUND_ID)
         condition = F.col(RECORD_KEY) == F.col(_FOUND_KEY)
         if self.groups.partitioned:
@@ -107,9 +101,9 @@ class BatchLocations:
         return rows.join(F.broadcast(found) if broadcast else found, condition, "left").drop(_FOUND_KEY)
 
 
-def locate(rows: DataFrame, index: RecordIndex, keep: Keep) -> BatchLocations:
-    """Look up the keys of *rows*, each in its own partition only if the index knows keys by partition. *keep* persists
-    what is found. Runs a Spark job."""
+def locate(rows: DataFrame, index: RecordIndex, persist: PersistFrame) -> BatchLocations:
+    """Look up the keys of *rows*, each in its own partition only if the index knows keys by partition. *persist*
+    persists what is found. Runs a Spark job."""
     groups = index.groups
     tasks = max(1, min(len(groups), parallelism(rows.sparkSession)))
     mark = F.coalesce(F.col(DELETE), F.lit(False)) if DELETE in rows.columns else F.lit(False)
@@ -120,15 +114,15 @@ def locate(rows: DataFrame, index: RecordIndex, keep: Keep) -> BatchLocations:
         for number, part in by_group(batches, GROUP):
             yield _located(index, number, part)
 
-    places = keep(keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(look_up, _PLACES))
-    summed = places.groupBy(*_BY).agg(F.count(F.lit(1)), F.sum(_COUNT), F.max(_COUNT)).collect()
+    locations = persist(keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(look_up, _LOCATIONS))
+    summed = locations.groupBy(*_BY).agg(F.count(F.lit(1)), F.sum(_COUNT), F.max(_COUNT)).collect()
     schema = pa.schema(
         [*((name, pa.string()) for name in _BY[:3]), (DELETE, pa.bool_()), ("keys", pa.int64()), ("rows", pa.int64())]
     )
     counts = pa.Table.from_arrays(
         [pa.array([row[i] for row in summed], field.type) for i, field in enumerate(schema)], schema=schema
     )
-    return BatchLocations(places, counts, max((row[6] for row in summed), default=0), groups)
+    return BatchLocations(locations, counts, max((row[6] for row in summed), default=0), groups)
 
 
 def _with_group(rows: DataFrame, groups: RecordGroups, tasks: int) -> DataFrame:
@@ -160,15 +154,15 @@ def _located(index: RecordIndex, number: int, rows: pa.Table) -> pa.RecordBatch:
         ids = pc.if_else(there, ids, pa.scalar(None, pa.string()))
         partitions = pc.if_else(there, partitions, pa.scalar(None, pa.string()))
     columns = [*(column.combine_chunks() for column in distinct.columns), partitions, ids, pa.array(counts, pa.int64())]
-    return pa.RecordBatch.from_arrays(columns, names=_PLACES.names)
+    return pa.RecordBatch.from_arrays(columns, names=_LOCATIONS.names)
 
 
 def _found(index: RecordIndex, number: int, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Partition and file id of keys of one file group, null where the index has none."""
-    if number == NOWHERE:
+    if number == NO_FILE_GROUP:
         nothing = pa.nulls(len(keys), pa.string())
         return nothing, nothing
     records = index.table.lookup(PARTITION, keys, [RECORD_INDEX], prefix=index.groups.prefix(number))
-    places = locations_of(records[RECORD_INDEX])
+    locations = locations_of(records[RECORD_INDEX])
     at = pc.index_in(keys, value_set=records[KEY].combine_chunks())
-    return places["partition"].combine_chunks().take(at), places["file_id"].combine_chunks().take(at)
+    return locations["partition"].combine_chunks().take(at), locations["file_id"].combine_chunks().take(at)

@@ -19,11 +19,11 @@ from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, BatchLocations
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, SOMEWHERE
+from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, UNKNOWN_POSITION
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA
 
 _log = logging.getLogger(__name__)
-_PLACE = [OLD_PARTITION, FOUND_ID]
+_LOCATION = [OLD_PARTITION, FOUND_ID]
 
 
 def tag_located(
@@ -55,8 +55,8 @@ def has_unknown_groups(located: BatchLocations, index: RecordIndex, slices: pa.T
     """Return True if the index names file groups that the slices have not. It is doubted unless another writer has made
     them meanwhile; then they are looked at again before the commit."""
     named = located.found
-    places = zip(named[OLD_PARTITION].to_pylist(), named[FOUND_ID].to_pylist(), strict=True)
-    strangers = set(places) - _groups_of(slices)
+    locations = zip(named[OLD_PARTITION].to_pylist(), named[FOUND_ID].to_pylist(), strict=True)
+    strangers = set(locations) - _groups_of(slices)
     if not strangers:
         return False
     made_since = _groups_of(FileSystemView.load(client).latest_slices())
@@ -86,12 +86,12 @@ def _moved(located: BatchLocations, found: DataFrame) -> pa.Table:
     """File groups (partition, file_id) with records of keys that rows of other partitions have. Runs a Spark job if
     rows of one key have been merged, as it takes the partition of any of them."""
     if located.most > 1:
-        rows = [] if located.groups.partitioned else found.where(_elsewhere()).select(*_PLACE).distinct().collect()
+        rows = [] if located.groups.partitioned else found.where(_elsewhere()).select(*_LOCATION).distinct().collect()
         columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(2)]
         return pa.Table.from_arrays(columns, names=["partition", "file_id"])
     named = located.found
     there = named.filter(pc.not_equal(named[OLD_PARTITION], named[PARTITION_PATH]))
-    return there.group_by(_PLACE).aggregate([]).rename_columns(["partition", "file_id"])
+    return there.group_by(_LOCATION).aggregate([]).rename_columns(["partition", "file_id"])
 
 
 def _groups_of(slices: pa.Table) -> set[tuple[str, str]]:
@@ -100,19 +100,19 @@ def _groups_of(slices: pa.Table) -> set[tuple[str, str]]:
 
 
 def _tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
-    """Rows with the places of their keys as tagged rows, without positions; deletes of keys that are nowhere are left
-    out."""
+    """Rows with the locations of their keys as tagged rows, without positions; deletes of keys that are nowhere are
+    left out."""
     names = [name for name in matched.columns if name not in (OLD_PARTITION, FOUND_ID)]
     known = pa.table(
         [slices["partition"], slices["file_id"], slices["base_path"]], names=[OLD_PARTITION, FOUND_ID, BASE_PATH]
     )
     kept = matched.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FOUND_ID).isNotNull())
-    placed = kept.join(F.broadcast(small_frame(matched.sparkSession, known)), [OLD_PARTITION, FOUND_ID], "left")
-    return placed.select(
+    joined = kept.join(F.broadcast(small_frame(matched.sparkSession, known)), [OLD_PARTITION, FOUND_ID], "left")
+    return joined.select(
         *(quoted([name]) for name in names),
         F.col(FOUND_ID).alias(FILE_ID),
         F.col(BASE_PATH),
-        F.when(F.col(FOUND_ID).isNotNull(), F.lit(SOMEWHERE).cast("bigint")).alias(ROW),
+        F.when(F.col(FOUND_ID).isNotNull(), F.lit(UNKNOWN_POSITION).cast("bigint")).alias(ROW),
     )
 
 

@@ -1,17 +1,17 @@
 """Tagging: where in the table the key of every incoming row is.
 
 The tagged rows have ``_pyhudi_file_id``, ``_pyhudi_base_path`` and ``_pyhudi_row``, null for new records. A base file
-may hold a key more than once; every place makes a row. Deletes of keys that are nowhere are left out.
+may hold a key more than once; every location makes a row. Deletes of keys that are nowhere are left out.
 
 A look-up has two steps. First the incoming keys are found in the base files: narrow rows, with the incoming keys
-broadcast when they are not too many, so that the table's keys are never shuffled. Then the rows get the places found.
+broadcast when they are not too many, so that the table's keys are never shuffled. Then the rows get the locations
+found.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -22,13 +22,14 @@ from pyhudi.config.enums import IndexType, MergeMode
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.keys.deduplication import dedupe
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup
 from pyhudi.spark.lookup.batch_summary import Batch, summarize
 from pyhudi.spark.lookup.bloom_lookup import bloom_locations
 from pyhudi.spark.lookup.current_locations import current_locations
-from pyhudi.spark.lookup.global_tagging import global_locations, relocated
+from pyhudi.spark.lookup.global_tagging import apply_partition_changes, global_locations
 from pyhudi.spark.lookup.key_columns import KeyColumns, native_candidates, scan_locations
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations, locate
 from pyhudi.spark.lookup.record_index_tagging import counted, has_unknown_groups, tag_located
@@ -48,19 +49,13 @@ _MOVES = {
 _FOUND_PATH, _FOUND_ID = "_pyhudi_file_path", "_pyhudi_old_file_id"
 
 
-class Keep(Protocol):
-    """Persists a frame; ``rows``: about how many there are, if they are few."""
-
-    def __call__(self, frame: DataFrame, rows: int | None = None) -> DataFrame: ...
-
-
 def _lazy(frame: DataFrame, rows: int | None = None) -> DataFrame:
     del rows
     return frame
 
 
 def untagged(rows: DataFrame) -> DataFrame:
-    """Rows of which none is in the table: no places, and no deletes."""
+    """Rows of which none is in the table: no locations, and no deletes."""
     if DELETE in rows.columns:
         rows = rows.where(~F.coalesce(F.col(DELETE), F.lit(False)))
     nulls = {FILE_ID: "string", BASE_PATH: "string", ROW: "bigint"}
@@ -72,7 +67,7 @@ def untagged_batch(
     rows: DataFrame,
     spec: KeySpec,
     merging: MergeSettings,
-    keep: Keep,
+    persist: PersistFrame,
     *,
     combine: bool,
     global_keys: bool,
@@ -86,7 +81,7 @@ def untagged_batch(
     if not batch.has_duplicates:
         return untagged(rows)
     merged = _one_for_each(rows, merging, global_keys=global_keys, hard_deletes=hard_deletes)
-    return keep(untagged(merged), batch.rows)
+    return persist(untagged(merged), batch.rows)
 
 
 def _one_for_each(rows: DataFrame, merging: MergeSettings, *, global_keys: bool, hard_deletes: bool) -> DataFrame:
@@ -114,20 +109,20 @@ def tag(
     combine: bool = False,
     hard_deletes: bool = False,
     batch: Batch | None = None,
-    keep: Keep = _lazy,
+    persist: PersistFrame = _lazy,
 ) -> Tagged:
-    """Tag rows with the places of their keys.
+    """Tag rows with the locations of their keys.
 
     *rows* have keys and ``_pyhudi_delete``; *slices* (SLICE_SCHEMA) are the file groups to search. *combine*: rows of
     one key are merged first (`dedupe`), which costs nothing when no key comes twice. *hard_deletes*: rows are deletes
-    that win whatever their ordering values say. With a global index a row may come out as a delete at its old place and
-    a new record at the new one, or with the partition path it had before.
+    that win whatever their ordering values say. With a global index a row may come out as a delete at its old location
+    and a new record at the new one, or with the partition path it had before.
 
     Runs a Spark job over *rows* (`locate` with a record index, else `summarize`, unless *batch* is given), for BLOOM
     another over the files' footers.
-    Evaluating the result evaluates *rows* twice: persist them before if they are expensive. *keep* may persist what it
-    is given, so that evaluating the result several times searches the files once: the places that were found, which
-    are narrow, or where that would not do, the result.
+    Evaluating the result evaluates *rows* twice: persist them before if they are expensive. *persist* may persist what
+    it is given, so that evaluating the result several times searches the files once: the locations that were found,
+    which are narrow, or where that would not do, the result.
 
     Raises:
         UnsupportedTableError: the index is not supported.
@@ -138,10 +133,10 @@ def tag(
     if lookup.spec.auto_keys and not lookup.stored_keys:
         return Tagged(untagged(rows))
     everywhere = lookup.index.is_global
-    if len(BaseFiles.of(slices, None, live=lookup.live)) == 0:
+    if len(BaseFiles.of(slices, None, log_only=lookup.merge_logs)) == 0:
         return Tagged(
             untagged_batch(
-                *(rows, lookup.spec, lookup.merging, keep),
+                *(rows, lookup.spec, lookup.merging, persist),
                 combine=combine,
                 global_keys=everywhere,
                 hard_deletes=hard_deletes,
@@ -149,7 +144,7 @@ def tag(
         )
     located = None
     if lookup.records is not None:
-        located = locate(rows, lookup.records, keep)
+        located = locate(rows, lookup.records, persist)
         batch = located.batch
         if has_unknown_groups(located, lookup.records, slices, lookup.client):
             located = batch = None
@@ -157,18 +152,18 @@ def tag(
     merged = combine and batch.has_duplicates
     if merged:
         rows = _one_for_each(rows, lookup.merging, global_keys=everywhere, hard_deletes=hard_deletes)
-    files = BaseFiles.of(slices, None if everywhere else batch.partitions, live=lookup.live)
+    files = BaseFiles.of(slices, None if everywhere else batch.partitions, log_only=lookup.merge_logs)
     small = batch.rows <= lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
     if small:
-        keep = partial(keep, rows=batch.rows)
+        persist = partial(persist, rows=batch.rows)
     if len(files) == 0 or batch.rows == 0:
-        return Tagged(keep(untagged(rows)))
+        return Tagged(persist(untagged(rows)))
     if located is not None:
         return _tag_by_records(rows, located, slices, lookup, small=small, hard_deletes=hard_deletes)
     narrow = small and not merged
-    search = _Search(rows, lookup, files, batch, keep if narrow else _lazy)
+    search = BaseFileLookup(rows, lookup, files, batch, persist if narrow else _lazy)
     found = search.tag_everywhere(hard_deletes) if everywhere else search.tag_in_partition()
-    return Tagged(found if narrow else keep(found))
+    return Tagged(found if narrow else persist(found))
 
 
 def _tag_by_records(
@@ -177,7 +172,7 @@ def _tag_by_records(
     """The tagged rows by the record index, without positions but for those whose record is in another partition."""
 
     def tag_moving(moving: DataFrame, old: pa.Table) -> DataFrame:
-        lookup_by_scan = replace(lookup, live=True, records=None)
+        lookup_by_scan = replace(lookup, merge_logs=True, records=None)
         return tag(moving, old, lookup_by_scan, hard_deletes=hard_deletes).rows
 
     found, moved = tag_located(rows, located, slices, broadcast=small, tag_moving=tag_moving)
@@ -187,24 +182,24 @@ def _tag_by_records(
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class BaseFileLookup:
     rows: DataFrame
     lookup: KeyLookup
     files: BaseFiles
     batch: Batch
-    keep: Keep = _lazy
+    persist: PersistFrame = _lazy
 
     @property
     def small(self) -> bool:
         """True if the batch's keys may be broadcast."""
         return self.batch.rows <= self.lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
 
-    def _places(self, extra: tuple[str, ...] = ()) -> tuple[DataFrame, KeyColumns]:
+    def _base_locations(self, extra: tuple[str, ...] = ()) -> tuple[DataFrame, KeyColumns]:
         """Locations of the keys of the batch: key columns, file number, old partition, row position, *extra* base
         columns."""
         small = self.small
-        if self.lookup.live:
-            return self._live_places(extra)
+        if self.lookup.merge_logs:
+            return self._merged_locations(extra)
         if self.lookup.index in _BLOOM and not self.lookup.virtual_keys:
             return bloom_locations(self.rows, self.lookup, self.files, extra)
         everywhere = self.lookup.index.is_global
@@ -212,33 +207,33 @@ class _Search:
             self.rows, self.lookup, self.files, self.batch, extra, broadcast=small, everywhere=everywhere
         )
 
-    def _live_places(self, extra: tuple[str, ...]) -> tuple[DataFrame, KeyColumns]:
-        """The same, of slices with log files by what they hold now: those places have no position."""
+    def _merged_locations(self, extra: tuple[str, ...]) -> tuple[DataFrame, KeyColumns]:
+        """The same, of slices with log files by what they hold now: those locations have no position."""
         everywhere = self.lookup.index.is_global
         parts = [
             scan_locations(
                 *(self.rows, self.lookup, files, self.batch, extra),
                 broadcast=self.small,
                 everywhere=everywhere,
-                live=live,
+                merge_logs=merge_logs,
             )
-            for files, live in zip(self.files.split(), (False, True), strict=True)
+            for files, merge_logs in zip(self.files.split(), (False, True), strict=True)
             if len(files)
         ]
-        places, keys = parts[0]
-        return (places if len(parts) == 1 else places.unionByName(parts[1][0])), keys
+        locations, keys = parts[0]
+        return (locations if len(parts) == 1 else locations.unionByName(parts[1][0])), keys
 
     def tag_in_partition(self) -> DataFrame:
-        places, keys = self._places()
-        places = self.keep(places)
-        if self.lookup.emptied:
-            places = current_locations(
-                self.rows, places, keys, self.lookup, self.files, self.batch, self.small, self.keep
+        locations, keys = self._base_locations()
+        locations = self.persist(locations)
+        if self.lookup.has_log_deletes:
+            locations = current_locations(
+                self.rows, locations, keys, self.lookup, self.files, self.batch, self.small, self.persist
             )
         small = self.small
         rows = self.rows
         condition = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
-        found = rows.join(F.broadcast(places) if small else places, condition, "left")
+        found = rows.join(F.broadcast(locations) if small else locations, condition, "left")
         kept = found.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FILE_NO).isNotNull())
         own = [F.col(quoted([name])) for name in rows.columns]
         return self._named(kept.select(*own, FILE_NO, ROW))
@@ -259,14 +254,16 @@ class _Search:
         kept = () if hard_deletes or moves else self.lookup.stored_partition_fields
         # fields inside structs are read with the column that they are in
         extra = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in (*ordering, *kept))
-        places, keys = self._places(tuple(extra))
+        locations, keys = self._base_locations(tuple(extra))
         sequences = self.lookup.merging.sequences
-        gathered = self.keep(global_locations(places, keys, ordering, kept, sequences=sequences))
+        gathered = self.persist(global_locations(locations, keys, ordering, kept, sequences=sequences))
         chosen = F.broadcast(gathered) if self.small else gathered
         found = rows.join(chosen, keys.matches(rows), "left")
         own = {name: F.col(quoted([name])) for name in rows.columns}
         return self._named(
-            relocated(found, own, rows.schema, ordering, kept, moves=moves, sequences=sequences, refused=refused)
+            apply_partition_changes(
+                found, own, rows.schema, ordering, kept, moves=moves, sequences=sequences, refused=refused
+            )
         )
 
     def _named(self, rows: DataFrame) -> DataFrame:

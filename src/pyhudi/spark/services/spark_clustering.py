@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 SORTED_IN_TASK = 48 * 1024 * 1024
 """Maximum size in bytes of the files that a task sorts in memory."""
-_PLACE = "_pyhudi_place"
+_CURVE_POSITION = "_pyhudi_curve_position"
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -103,8 +103,8 @@ def _in_tasks(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> 
         prepare_worker()
         me = this_task()
         for batch in batches:
-            for place in batch.column(0).to_pylist():
-                status = encode_stats(work.run(numbers[place], me))
+            for position in batch.column(0).to_pylist():
+                status = encode_stats(work.run(numbers[position], me))
                 yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
 
     # a range is partitioned at its source, so each group gets its own task without a shuffle
@@ -144,9 +144,12 @@ def _in_order(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> 
         )
         keys = [sf.col(_path(rows, name)).asc_nulls_last() for name in order.columns]
         if order.is_curve:
-            rows, keys = _with_places(rows, job.work, _bounds(spark, job, number)), [sf.col(_PLACE).asc()]
+            rows, keys = (
+                _with_curve_positions(rows, job.work, _bounds(spark, job, number)),
+                [sf.col(_CURVE_POSITION).asc()],
+            )
         parts.append(rows.repartitionByRange(unit.outputs, *keys).sortWithinPartitions(*keys))
-    return union(parts).drop(_PLACE)
+    return union(parts).drop(_CURVE_POSITION)
 
 
 def _path(rows: DataFrame, name: str) -> str:
@@ -154,17 +157,17 @@ def _path(rows: DataFrame, name: str) -> str:
     return quoted([name] if name in rows.columns else name.split("."))
 
 
-def _with_places(rows: DataFrame, work: ClusteringWork, lower: Sequence[pa.Array]) -> DataFrame:
+def _with_curve_positions(rows: DataFrame, work: ClusteringWork, lower: Sequence[pa.Array]) -> DataFrame:
     """Return the rows with their positions on the space-filling curve."""
     order = work.order
 
-    def place(batches: Batches) -> Batches:
+    def position(batches: Batches) -> Batches:
         prepare_worker()
         for batch in batches:
             positions = order.curve_positions(order.values(batch), lower)
-            yield pa.RecordBatch.from_arrays([*batch.columns, positions], names=[*batch.schema.names, _PLACE])
+            yield pa.RecordBatch.from_arrays([*batch.columns, positions], names=[*batch.schema.names, _CURVE_POSITION])
 
-    return rows.mapInArrow(place, StructType([*rows.schema.fields, StructField(_PLACE, LongType())]))
+    return rows.mapInArrow(position, StructType([*rows.schema.fields, StructField(_CURVE_POSITION, LongType())]))
 
 
 def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Array, ...]:
@@ -176,9 +179,9 @@ def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Ar
     def sample(batches: Batches) -> Batches:
         prepare_worker()
         for batch in batches:
-            for place in batch.column(0).to_pylist():
+            for position in batch.column(0).to_pylist():
                 reading = replace(work.reading, columns=work.order.roots)
-                found = work.order.sample(read_slice(reading, work.unit(number).slices[place]), most)
+                found = work.order.sample(read_slice(reading, work.unit(number).slices[position]), most)
                 if found is not None:
                     yield pa.RecordBatch.from_arrays([pa.array([_packed(found)], pa.binary())], names=["sample"])
 

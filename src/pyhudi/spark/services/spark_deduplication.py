@@ -76,13 +76,15 @@ def find_duplicates(
     """
     check_deduplicable(table)
     rows = _rows(spark, table, opts, partition).select(RECORD_KEY, COMMIT_TIME, FILE_ID)
-    places = rows.repartition(RECORD_KEY).groupBy(RECORD_KEY, COMMIT_TIME, FILE_ID).agg(sf.count(sf.lit(1)).alias("n"))
-    by_key = places.groupBy(RECORD_KEY).agg(
-        sf.sum("n").alias("n"), sf.sort_array(sf.collect_list(sf.struct(COMMIT_TIME, FILE_ID, "n"))).alias("places")
+    locations = (
+        rows.repartition(RECORD_KEY).groupBy(RECORD_KEY, COMMIT_TIME, FILE_ID).agg(sf.count(sf.lit(1)).alias("n"))
     )
-    newest = sf.filter("places", lambda one: one[COMMIT_TIME] == sf.element_at(sf.col("places"), -1)[COMMIT_TIME])
+    by_key = locations.groupBy(RECORD_KEY).agg(
+        sf.sum("n").alias("n"), sf.sort_array(sf.collect_list(sf.struct(COMMIT_TIME, FILE_ID, "n"))).alias("locations")
+    )
+    newest = sf.filter("locations", lambda one: one[COMMIT_TIME] == sf.element_at(sf.col("locations"), -1)[COMMIT_TIME])
     last = sf.aggregate(newest, sf.lit(0).cast("bigint"), lambda so_far, one: so_far + one["n"])
-    files = sf.array_distinct(sf.col(f"places.{FILE_ID}"))
+    files = sf.array_distinct(sf.col(f"locations.{FILE_ID}"))
     double = by_key.where("n > 1").select(
         RECORD_KEY, "n", last.alias("last"), sf.array_min(files).alias(_HEAD), sf.explode(files).alias(FILE_ID)
     )

@@ -297,11 +297,11 @@ def _prepare(
         opts = config.validate_against(opts)
     payload, ordering = opts.get_typed(options.PAYLOAD_CLASS), opts.get_typed(options.ORDERING_FIELDS)
     merging = with_delete_marker(config.merging_for(payload, ordering), opts)
-    placed = changes is not None and changes.placed
+    located = changes is not None and changes.located
     changing = operation in (Operation.UPSERT, Operation.DELETE)
     stored_keys = not config.record_keys and changes is None and changing and identifies_records(df.columns)
     stored_keys &= client is not None and config.populate_meta_fields
-    check_writable(config, merging, operation, opts, placed=placed or stored_keys)
+    check_writable(config, merging, operation, opts, located=located or stored_keys)
     check_inline(config, opts)
     if client is not None:
         warn_of_old_partitions(config, operation, opts)

@@ -17,7 +17,7 @@ from pyhudi.spark.keys.key_generator import key_failure, with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import group_keys
-from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, SOMEWHERE
+from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, UNKNOWN_POSITION
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA
 
 STORED_KEY = "_pyhudi_stored_key"
@@ -25,7 +25,7 @@ STORED_KEY = "_pyhudi_stored_key"
 STORED_PATH = "_pyhudi_stored_path"
 """Text: its partition path."""
 CHANGE_COLUMNS = frozenset((STORED_KEY, STORED_PATH, DELETE, FILE_ID, ROW))
-"""Columns of a change that are not the table's. `FILE_ID` is there only if rows are placed, `ROW` if their positions
+"""Columns of a change that are not the table's. `FILE_ID` is there only if rows are located, `ROW` if their positions
 are known."""
 
 
@@ -52,17 +52,17 @@ def keyed_changes(job: WriteJob, instant: str) -> DataFrame:
     if job.changes.partition_assigned:
         path = F.when(F.col(DELETE), path).otherwise(F.col(PARTITION_PATH))
     names = [name for name in rows.columns if name not in (STORED_KEY, STORED_PATH, RECORD_KEY, PARTITION_PATH)]
-    if not job.changes.placed:
+    if not job.changes.located:
         names = [name for name in names if name not in (FILE_ID, ROW)]
     return rows.select(*(quoted([name]) for name in names), key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
 
 
-def placed_changes(rows: DataFrame) -> DataFrame:
+def located_changes(rows: DataFrame) -> DataFrame:
     """Tag rows whose file groups are known, and new records, which have none. Their base files are not known:
     `with_base_paths`."""
     own = [name for name in rows.columns if name not in (FILE_ID, ROW)]
-    somewhere = F.when(F.col(FILE_ID).isNotNull(), F.lit(SOMEWHERE).cast("bigint")).alias(ROW)
-    row = F.col(ROW) if ROW in rows.columns else somewhere
+    unknown = F.when(F.col(FILE_ID).isNotNull(), F.lit(UNKNOWN_POSITION).cast("bigint")).alias(ROW)
+    row = F.col(ROW) if ROW in rows.columns else unknown
     path = F.lit(None).cast("string").alias(BASE_PATH)
     return rows.select(*(quoted([name]) for name in own), FILE_ID, path, row)
 
@@ -80,7 +80,7 @@ def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -
             was read.
     """
     at = pc.index_in(group_keys(counts), value_set=group_keys(slices))
-    placed = pc.is_valid(counts["file_id"])
+    located = pc.is_valid(counts["file_id"])
     paths = slices["base_path"].combine_chunks().take(at)
     stale = pc.is_null(at)
     if read is not None:
@@ -88,7 +88,7 @@ def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -
         other = pc.fill_null(pc.not_equal(paths, read["base_path"].combine_chunks().take(known)), True)
         # rows that were looked up have their base file, which need not be among those that were read
         stale = pc.or_(stale, pc.and_(pc.is_null(counts["base_path"]), other))
-    gone = counts.filter(pc.and_(placed, stale))
+    gone = counts.filter(pc.and_(located, stale))
     if gone.num_rows:
         first = gone.slice(0, 1).to_pylist()[0]
         raise ConflictError(

@@ -49,7 +49,7 @@ class RowChanges:
     """Differences of the rows of an UPDATE, DELETE or MERGE from those of other writes (`pyhudi.spark.dml`).
 
     Args:
-        placed: Rows of the table say which file group they are in.
+        located: Rows of the table say which file group they are in.
         keys_assigned: Columns of the record key may have been assigned, so that keys have to be compared.
         partition_assigned: The same of partition fields: rows may move to another partition.
         new_keys: The keys of new records are known not to be in the table.
@@ -62,7 +62,7 @@ class RowChanges:
             keep what is stored.
     """
 
-    placed: bool
+    located: bool
     keys_assigned: bool = False
     partition_assigned: bool = False
     new_keys: bool = False

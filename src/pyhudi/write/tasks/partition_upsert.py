@@ -99,12 +99,12 @@ def partition_upsert_task(
         with SpillableRows(context.buffer_size) as buffered:
             buffer_rows(rows, partition, lookup.dedupe, buffered)
             share = TaskShare.parse(partition.file_id)
-            for key, placed, filled in _placed(partition.partition, buffered, context, lookup, share):
-                writer.write(key, placed, append=not filled)
+            for key, located, filled in _located(partition.partition, buffered, context, lookup, share):
+                writer.write(key, located, append=not filled)
     return encode_stats(writer.stats)
 
 
-def _placed(
+def _located(
     partition: str, held: SpillableRows, context: WriteContext, lookup: PartitionLookup, share: TaskShare
 ) -> Iterator[tuple[GroupKey, LocatedRows, bool]]:
     """Yield the file groups of a share of a partition to write, with their rows, and whether new records are among

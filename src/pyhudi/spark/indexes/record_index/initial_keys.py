@@ -152,7 +152,7 @@ def _keys(
     groups: RecordGroups,
     tasks: int,
 ) -> DataFrame:
-    """The keys that the table's rows have now; ``files`` are the slices as numbered places."""
+    """The keys that the table's rows have now; ``files`` are the slices as numbered locations."""
     logged = pc.fill_null(pc.greater(pc.list_value_length(slices["log_paths"]), 0), False)
     parts = []
     alone = files.filter(pc.invert(logged))

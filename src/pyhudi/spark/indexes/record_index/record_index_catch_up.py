@@ -63,11 +63,11 @@ def catch_up_delta(
     if not after and not before:
         return IndexDelta(frozenset({PARTITION}))
     millis = millis_of_instant(instant, config.timezone)
-    places, ids, paths = (
+    locations, ids, paths = (
         pa.chunked_array([[getattr(one, name) for one in after]], pa.string())
         for name in ("partition", "file_id", "base_path")
     )
-    files = numbered(places, ids, paths, millis)
+    files = numbered(locations, ids, paths, millis)
     own = metadata_timeline(storage, version).timeline
     partitioned = has_partitioned_record_index(storage, config)
     known = [group.file_id for group in group_slices(storage, own, PARTITION, version)]

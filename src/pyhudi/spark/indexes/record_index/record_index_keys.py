@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config.enums import InvalidText
 from pyhudi.format.file_names import LOG, parse_names, split_paths
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
-from pyhudi.index.record_index_groups import NOWHERE, RecordGroups
+from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordGroups
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.driver_frames import small_frame
@@ -35,7 +35,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def removed_from(numbers: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The numbers of places for keys that are gone from partitions with these numbers; and back."""
+    """The numbers of locations for keys that are gone from partitions with these numbers; and back."""
     return pc.subtract(pa.scalar(-1, pa.int32()), numbers)
 
 
@@ -125,8 +125,8 @@ def removed_keys(rows: DataFrame, partitions: pa.Array, groups: RecordGroups, ta
             keys, paths = (batch.column(name).cast(pa.string()) for name in (RECORD_KEY, PARTITION_PATH))
             at = pc.index_in(paths, value_set=partitions)
             known = at.is_valid()
-            places = removed_from(at).filter(known)
-            yield _numbered(keys.filter(known), paths.filter(known), places, groups, placement)
+            locations = removed_from(at).filter(known)
+            yield _numbered(keys.filter(known), paths.filter(known), locations, groups, placement)
 
     return rows.select(RECORD_KEY, PARTITION_PATH).mapInArrow(number, _KEYS)
 
@@ -134,17 +134,17 @@ def removed_keys(rows: DataFrame, partitions: pa.Array, groups: RecordGroups, ta
 def _numbered(
     keys: pa.Array,
     partitions: pa.Array | str,
-    places: pa.Array | int,
+    locations: pa.Array | int,
     groups: RecordGroups,
     placement: np.ndarray[tuple[int], np.dtype[np.int32]],
 ) -> pa.RecordBatch:
     of_group = groups.numbers(keys, partitions)
-    if isinstance(places, int):
-        places = pa.array(np.full(len(keys), places, dtype=np.int32))
-    columns = [keys, places, pa.array(of_group), pa.array(placement[of_group % len(placement)])]
+    if isinstance(locations, int):
+        locations = pa.array(np.full(len(keys), locations, dtype=np.int32))
+    columns = [keys, locations, pa.array(of_group), pa.array(placement[of_group % len(placement)])]
     found = pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, FILE, GROUP, TASK])
     # what has no file group has never been in the index
-    return found.filter(pa.array(of_group != NOWHERE)) if groups.partitioned else found
+    return found.filter(pa.array(of_group != NO_FILE_GROUP)) if groups.partitioned else found
 
 
 def shuffles(spark: SparkSession) -> int:

@@ -83,8 +83,8 @@ def index_delta(
     """Write what a write at ``instant`` has done to the keys; None when the table has no record index that is kept up
     to date: the index is taken out of use then. Runs a Spark job.
 
-    An index has one place for each key. Where a write puts a key into a second file group (of a partition, if the index
-    is partitioned), looking for it there would not find all of its rows, so that the index cannot stay.
+    An index has one location for each key. Where a write puts a key into a second file group (of a partition, if the
+    index is partitioned), looking for it there would not find all of its rows, so that the index cannot stay.
     """
     if PARTITION not in config.metadata_partitions or not config.populate_meta_fields:
         return None
@@ -131,8 +131,8 @@ def index_delta(
             numbers = removed_from(pc.index_in(replaced["partition"], value_set=partitions))
             parts.append(read(spark, storage, replaced.append_column("number", numbers), groups, tasks))
         keys = union(parts)
-    places = KeyLocations(files, partitions)
-    written = write_keys(keys, places, target, None if gathered else tasks)
+    locations = KeyLocations(files, partitions)
+    written = write_keys(keys, locations, target, None if gathered else tasks)
     if written.clashes:
         _log.warning(
             "the record index of %s is taken out of use: %d keys are in more than one file group now%s",
@@ -141,11 +141,11 @@ def index_delta(
             "" if groups.partitioned else ", of the same or of several partitions",
         )
         return None
-    taken = partial(_taken, keys, places, target, tasks) if files.num_rows else None
+    taken = partial(_taken, keys, locations, target, tasks) if files.num_rows else None
     return IndexDelta(frozenset({PARTITION}), written.stats, taken=taken)
 
 
-def _taken(keys: DataFrame, places: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
+def _taken(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
     """Number of the keys that have moved although the index has their old location. Runs a Spark job."""
     config = TableConfig.load(target.storage)
     if PARTITION not in config.metadata_partitions:
@@ -154,7 +154,7 @@ def _taken(keys: DataFrame, places: KeyLocations, target: RecordIndexWrite, task
         now = MetadataTable.open_now(target.storage, config)
     except MetadataTableError:  # the commit does without it
         return 0
-    return count_clashes(keys, places, replace(target, current=now, check=True), tasks)
+    return count_clashes(keys, locations, replace(target, current=now, check=True), tasks)
 
 
 def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
@@ -177,7 +177,7 @@ def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
 def numbered(
     partitions: pa.ChunkedArray, file_ids: pa.ChunkedArray, paths: pa.ChunkedArray, millis: int | pa.Array
 ) -> pa.Table:
-    """Files as places of keys, numbered from 0 on: partition, file_id, path, millis, number."""
+    """Files as locations of keys, numbered from 0 on: partition, file_id, path, millis, number."""
     count = len(paths)
     times = pa.repeat(pa.scalar(millis, pa.int64()), count) if isinstance(millis, int) else millis
     numbers = pa.array(range(count), pa.int32())

@@ -42,7 +42,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
     found = table_schema(table)
     if not changed.num_rows or found is None:
         return 0
-    left = pa.concat_arrays([_places(changed), _places(gone)])
+    left = pa.concat_arrays([_location_texts(changed), _location_texts(gone)])
     context = slice_context(table, found.schema, names=column_names(table, found.schema), opts=first.opts)
     there = [(FileSlice.of(row), number) for number, row in enumerate(changed.to_pylist())]
     tasks = task_count(len(first.groups), first.spark)
@@ -70,21 +70,21 @@ def _elsewhere(storage: Storage, stat: Mapping[str, Any] | None, left: pa.Array,
     path, size = f"{METADATA_FOLDER}/{stat['path']}", int(stat["fileSizeInBytes"])
     reader = HFileReader(StorageRanges(storage, path, size), cache=NO_CACHE, name=(path,))
     entries = pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA)
-    places = locations_of(
+    locations = locations_of(
         decode(entries["value"], reader.schema or record_schema(version), [RECORD_INDEX])[RECORD_INDEX]
     )
-    changed = pc.is_in(_places(places), value_set=left)
+    changed = pc.is_in(_location_texts(locations), value_set=left)
     return entries["key"].cast(pa.string()).filter(pc.invert(changed))
 
 
 def _contents(slices: pa.Table) -> pa.Array:
     """File slices as texts."""
-    parts = [_places(slices), pc.fill_null(slices["base_path"], "").combine_chunks()]
+    parts = [_location_texts(slices), pc.fill_null(slices["base_path"], "").combine_chunks()]
     logs = pc.fill_null(pc.binary_join(slices["log_paths"].combine_chunks(), "\0"), "")
     return pc.binary_join_element_wise(*parts, logs, "\0")
 
 
-def _places(rows: pa.Table) -> pa.Array:
+def _location_texts(rows: pa.Table) -> pa.Array:
     """Partition and file id as one text."""
     columns = (rows[name].combine_chunks().cast(pa.string()) for name in ("partition", "file_id"))
     return pc.binary_join_element_wise(*columns, "\0")

@@ -1,7 +1,7 @@
 """Writes the file groups of a record index, each in a task that has all of its keys.
 
-An index knows one place of a key. Here is where it shows that a key has two: in what is written at a time, or in what
-is written and what the index has. They are counted; an index that has not all places must not be used.
+An index knows one location of a key. Here is where it shows that a key has two: in what is written at a time, or in
+what is written and what the index has. They are counted; an index that has not all locations must not be used.
 """
 
 from __future__ import annotations
@@ -70,20 +70,20 @@ class KeyLocations:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The write stats of the files of an index, and how many keys have more than one place."""
+    """The write stats of the files of an index, and how many keys have more than one location."""
 
     stats: list[dict[str, Any]]
     clashes: int
 
 
-def write_keys(keys: DataFrame, places: KeyLocations, target: RecordIndexWrite, tasks: int | None) -> Written:
+def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int | None) -> Written:
     """Write keys (`pyhudi.spark.indexes.record_index.record_index_keys`) to the file groups of the index, in so many
     tasks (None: those of a group are in one partition of the frame already). Runs a Spark job.
 
     A key that one file has and that is gone elsewhere has moved. A key that is gone from another partition than the
     index knows it in stays.
     """
-    lasting = merge_of(places, target)
+    lasting = merge_of(locations, target)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
@@ -102,10 +102,10 @@ def write_keys(keys: DataFrame, places: KeyLocations, target: RecordIndexWrite, 
     return Written([json.loads(row[0]) for row in found if row[0] is not None], sum(row[1] for row in found))
 
 
-def count_clashes(keys: DataFrame, places: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
+def count_clashes(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
     """Return the number of keys with more than one location, as `write_keys` counts them. Writes nothing; runs a
     Spark job."""
-    lasting = merge_of(places, target)
+    lasting = merge_of(locations, target)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
@@ -127,7 +127,8 @@ class LocationMerge:
     target: RecordIndexWrite
 
     def records(self, number: int, keys: pa.Array, numbers: pa.Array) -> tuple[RecordChanges, int]:
-        """The last place of each key, and the keys that are nowhere any more; and how many keys have two places."""
+        """The last location of each key, and the keys that are nowhere any more; and how many keys have two
+        locations."""
         gone = pc.less(numbers, 0)
         there, at = keys.filter(pc.invert(gone)), numbers.filter(pc.invert(gone))
         lost = pa.table([keys.filter(gone), pc.subtract(-1, numbers.filter(gone).cast(pa.int64()))], names=["k", "p"])
@@ -151,10 +152,10 @@ class LocationMerge:
         if len(encoded.dictionary) == len(there):
             return there, at, 0
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        # several log files are one place
+        # several log files are one location
         groups = _joined(self.files["partition"], self.files["file_id"]).dictionary_encode().indices
-        places = groups.to_numpy(zero_copy_only=False).astype(np.int64)[at.to_numpy()]
-        pairs = pc.count_distinct(pa.array(codes * (int(places.max(initial=0)) + 1) + places)).as_py()
+        locations = groups.to_numpy(zero_copy_only=False).astype(np.int64)[at.to_numpy()]
+        pairs = pc.count_distinct(pa.array(codes * (int(locations.max(initial=0)) + 1) + locations)).as_py()
         last = np.zeros(len(encoded.dictionary), dtype=np.int64)
         last[codes] = np.arange(len(codes))
         return there.take(pa.array(last)), at.take(pa.array(last)), pairs - len(encoded.dictionary)
@@ -188,11 +189,11 @@ class LocationMerge:
         )
 
 
-def merge_of(places: KeyLocations, target: RecordIndexWrite) -> LocationMerge:
+def merge_of(locations: KeyLocations, target: RecordIndexWrite) -> LocationMerge:
     """Return the merge for keys with these locations."""
-    files = places.files.sort_by("number").combine_chunks()
+    files = locations.files.sort_by("number").combine_chunks()
     values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
-    return LocationMerge(files, places.partitions, values, target)
+    return LocationMerge(files, locations.partitions, values, target)
 
 
 _NO_KEYS = pa.array([], pa.string())

@@ -114,8 +114,8 @@ class BucketPlan:
             rows = numbered(rows)
         context = _context(job, instant, self.logs)
         if self.locations is not None:
-            placed = located(rows, self.locations).withColumn(ROW, _no_row())
-            stats = run_upsert(_together(placed, job), context)
+            routed = located(rows, self.locations).withColumn(ROW, _no_row())
+            stats = run_upsert(_together(routed, job), context)
             if self.out_of_view is not None:
                 check_in_view(stats, self.out_of_view)
             store_first(job.storage, opened(self.locations, stats))
@@ -214,8 +214,8 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: CachedFrame
     policy = duplicate_policy(job)
     if policy is not DuplicatePolicy.NONE and job.client is not None and slices.num_rows:
         opts = job.opts.merged({options.INDEX_TYPE.key: IndexType.SIMPLE})
-        lookup = KeyLookup(job.client, job.spec, job.merging, opts, live=True)
-        tagged = tag(cached.add(rows), slices, lookup, keep=cached.add).rows
+        lookup = KeyLookup(job.client, job.spec, job.merging, opts, merge_logs=True)
+        tagged = tag(cached.add(rows), slices, lookup, persist=cached.add).rows
         if policy is DuplicatePolicy.FAIL:
             count = tagged.where(F.col(FILE_ID).isNotNull()).count()
             if count:
@@ -234,7 +234,7 @@ def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) 
     """Return the rows with the file groups of their buckets, on the tasks that write these."""
     opened_id = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(new_tail()))
     file_id, base_path = opened_id, F.lit(None).cast("string")
-    keys, tasks = _placed(slices, job)
+    keys, tasks = _task_placement(slices, job)
     if groups.num_rows:
         known = groups.append_column(TASK, pa.array(keys, pa.int32())).rename_columns(
             [PARTITION_PATH, _BUCKET, _KNOWN_ID, BASE_PATH, TASK]
@@ -246,8 +246,8 @@ def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) 
     merges = job.config.table_type is not TableType.MERGE_ON_READ and groups.num_rows > 0
     if merges:
         added[TASK] = F.coalesce(F.col(TASK), F.hash(PARTITION_PATH, _BUCKET))
-    placed = rows.select(*(quoted([name]) for name in own), *(c.alias(n) for n, c in added.items()))
-    return _together(placed, job, tasks if merges else 0)
+    routed = rows.select(*(quoted([name]) for name in own), *(c.alias(n) for n, c in added.items()))
+    return _together(routed, job, tasks if merges else 0)
 
 
 def _together(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
@@ -268,7 +268,7 @@ def _no_row() -> Column:
     return F.lit(None).cast("bigint")
 
 
-def _placed(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int32], int]:
+def _task_placement(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int32], int]:
     """Return the placement keys of the file groups' tasks, from the sizes of base files, and the number of tasks."""
     sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
     most = most_tasks(job)

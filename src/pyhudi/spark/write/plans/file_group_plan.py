@@ -37,7 +37,7 @@ from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.plans.row_tagging import combines, duplicate_policy, keys_only, record_index_of, tag_rows
 from pyhudi.spark.write.plans.table_state import TableState
 from pyhudi.spark.write.plans.write_plan import most_tasks
-from pyhudi.spark.write.row_changes import keyed_changes, placed_changes, read_groups, with_base_paths
+from pyhudi.spark.write.row_changes import keyed_changes, located_changes, read_groups, with_base_paths
 from pyhudi.spark.write.stored_keys import with_stored_keys
 from pyhudi.spark.write.write_job import RowChanges, WriteJob
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -158,8 +158,8 @@ def plan_file_groups(
                 rows = cached.add(rows)
                 job.key_constraint.count_partitions(rows)
         records = record_index_of(job)
-        if job.changes is not None and job.changes.placed:
-            found = _count_placed(table, job.changes, rows, cached, records, metadata_partitions)
+        if job.changes is not None and job.changes.located:
+            found = _count_located(table, job.changes, rows, cached, records, metadata_partitions)
         else:
             found = _count_tagged(table, rows, cached, records)
         _check_duplicates(job, found.counts)
@@ -210,7 +210,7 @@ def _count_tagged(
     return _CountedRows(found.rows, counts, by_key=by_key, located=found.located)
 
 
-def _count_placed(
+def _count_located(
     table: TableState,
     changes: RowChanges,
     rows: DataFrame,
@@ -221,7 +221,7 @@ def _count_placed(
     """Tag rows by the file groups that they were read from, and count them if need be."""
     bases = _bases_to_rewrite(table, changes, metadata_partitions)
     rows = rows if bases is not None or changes.cached else cached.add(rows)
-    tagged = _tag_placed(table, changes, rows, cached, records)
+    tagged = _tag_located(table, changes, rows, cached, records)
     counts = count_rows(tagged) if bases is None else read_groups(bases)
     counts = with_base_paths(counts, table.slices, changes.bases)
     # without positions only the file groups are known
@@ -249,18 +249,18 @@ def _bases_to_rewrite(table: TableState, changes: RowChanges, metadata_partition
     return changes.bases if few and without_key_indexes(metadata_partitions) else None
 
 
-def _tag_placed(
+def _tag_located(
     table: TableState, changes: RowChanges, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None
 ) -> DataFrame:
-    """Changes of rows at their places, with new records looked up unless their keys are known to be new."""
+    """Changes of rows at their locations, with new records looked up unless their keys are known to be new."""
     job = table.job
     if not changes.adds or job.operation is Operation.DELETE:
-        return placed_changes(rows)
+        return located_changes(rows)
     new = changes.new_keys or job.spec.auto_keys
     if new and (job.spec.auto_keys or changes.distinct_keys or not combines(job)):
-        return placed_changes(rows)
+        return located_changes(rows)
     own = [name for name in rows.columns if name not in (FILE_ID, ROW)]
-    known = placed_changes(rows.where(F.col(FILE_ID).isNotNull()))
+    known = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
     added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in own))
     if new:
         added = cached.add(added)

@@ -1,4 +1,4 @@
-"""Plans of upserts and deletes whose rows are sent by partition, and find their places in the tasks that write.
+"""Plans of upserts and deletes whose rows are sent by partition, and find their locations in the tasks that write.
 
 All that is asked of the rows before is how many there are in each partition.
 """
@@ -93,8 +93,8 @@ class PartitionUpsertPlan:
 def supports_partition_lookup(
     job: WriteJob, slices: pa.Table, logged: LogContents, pending_clustering: pa.Table
 ) -> bool:
-    """Return True if the tasks of a write can find the places of its rows by the record keys of base files alone, each
-    in its own partition, and whether there are partitions of the table that are small enough for it."""
+    """Return True if the tasks of a write can find the locations of its rows by the record keys of base files alone,
+    each in its own partition, and whether there are partitions of the table that are small enough for it."""
     return (
         job.client is not None
         and job.operation in (Operation.UPSERT, Operation.DELETE)
@@ -153,7 +153,7 @@ def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
 
 
 def _by_partition(plan: PartitionUpsertPlan, most_tasks: int) -> DataFrame:
-    """The rows at the tasks of their partitions, in the order in which they came, without places. The rows of a
+    """The rows at the tasks of their partitions, in the order in which they came, without locations. The rows of a
     partition of which several tasks rewrite files go to each of these."""
     shares = partition_shares(plan, most_tasks)
     # placed by time, in bytes of what is rewritten in that time

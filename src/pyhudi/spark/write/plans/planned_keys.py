@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.index.record_index_groups import NOWHERE, RecordGroups
+from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordGroups
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK
 from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, BatchLocations
@@ -40,8 +40,8 @@ class PlannedKeys:
         """
         if groups.ids != self.located.groups.ids or not matches_plan(files, self.workload):
             return None
-        new = F.col(FOUND_ID).isNull() & ~F.col(DELETE) & (F.col(GROUP) != F.lit(NOWHERE))
-        keys = self.located.places.where(new).select(RECORD_KEY, PARTITION_PATH, GROUP, TASK)
+        new = F.col(FOUND_ID).isNull() & ~F.col(DELETE) & (F.col(GROUP) != F.lit(NO_FILE_GROUP))
+        keys = self.located.locations.where(new).select(RECORD_KEY, PARTITION_PATH, GROUP, TASK)
         found = new_key_locations(keys, self.workload, files)
         return found.select(RECORD_KEY, FILE, GROUP, TASK)
 

@@ -68,13 +68,13 @@ def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
     if workload.buckets.num_rows:
         rows = rows.join(F.broadcast(_insert_routes(spark, workload.buckets, groups)), PARTITION_PATH, "left")
         bucket = _bucket()
-        # a record with a place keeps it; coalesce evaluates the lookup for new records only
+        # a record with a location keeps it; coalesce evaluates the lookup for new records only
         task = F.coalesce(task, F.element_at(_TASKS, bucket))
         base_path = F.when(file_id.isNull(), F.element_at(_PATHS, bucket)).otherwise(base_path)
         file_id = F.coalesce(file_id, F.element_at(_IDS, bucket))
-    placed = {FILE_ID: file_id, BASE_PATH: base_path}
-    names = [name for name in tagged.columns if name not in placed]
-    rows = rows.select(*(quoted([name]) for name in names), *(c.alias(n) for n, c in placed.items()), task.alias(TASK))
+    routed = {FILE_ID: file_id, BASE_PATH: base_path}
+    names = [name for name in tagged.columns if name not in routed]
+    rows = rows.select(*(quoted([name]) for name in names), *(c.alias(n) for n, c in routed.items()), task.alias(TASK))
     moved = rows.repartition(tasks, TASK)
     return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW).asc_nulls_last())
 

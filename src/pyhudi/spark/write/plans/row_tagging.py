@@ -73,17 +73,17 @@ def tag_rows(
     # a record that is not to be inserted again does not move to another partition either
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
     stays = not job.global_keys and policy is DuplicatePolicy.NONE
-    emptied = stays and logged.deletes
+    has_log_deletes = stays and logged.deletes
     # the index may still have keys of deleted records, which are no duplicates
     index = records if policy is DuplicatePolicy.NONE else None
     lookup = KeyLookup(
-        *(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, index),
+        *(job.client, job.spec, job.merging, opts, logged.new_keys, stays, has_log_deletes, index),
         stored_keys=job.stored_keys,
     )
     if job.global_keys:
         # ordering values are compared with stored ones, which may not fit into the types that rows come with
         rows = as_in_table(rows, job.merging.ordering_fields, job.schema)
-    found = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
+    found = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, persist=cached.add)
     if policy is DuplicatePolicy.DROP:
         return Tagged(found.rows.where(F.col(FILE_ID).isNull()))
     return found
@@ -105,7 +105,7 @@ def keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:
 
 
 def combines(job: WriteJob) -> bool:
-    """Return whether rows of one key are merged before they are written; rows that have their places never are."""
+    """Return whether rows of one key are merged before they are written; rows that have their locations never are."""
     option = {
         Operation.UPSERT: options.COMBINE_BEFORE_UPSERT,
         Operation.DELETE: options.COMBINE_BEFORE_DELETE,
