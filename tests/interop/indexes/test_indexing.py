@@ -116,6 +116,7 @@ NAMED_CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("oracle", "table_type", "index"), NAMED_CASES, indirect=["oracle"])
 def test_apache_hudi_builds_what_is_planned_here(
     oracle: Oracle, table_type: str, index: str, spark: SparkSession, tmp_path: Path

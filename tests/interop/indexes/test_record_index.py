@@ -55,6 +55,7 @@ def test_the_record_index_in_turns(
     assert "record_index" in oracle.metadata_partitions(both.path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_base_files_of_several_blocks(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     """Blocks of a record index are smaller than those of other HFiles."""

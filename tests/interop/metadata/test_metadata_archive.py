@@ -20,6 +20,7 @@ ON = {"hoodie__archive__automatic": "true"}
 SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ["0.15.0", seldom("1.0.2"), seldom("1.2.0")], indirect=True)
 def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     kind = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}

@@ -141,6 +141,7 @@ def test_plans_change_hands(oracle: Oracle, version: int, tmp_path: Path):
     assert not any(shared.table.inspect.file_slices()["log_paths"].to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("oracle", "version"), CASES, indirect=["oracle"])
 def test_ranges_that_end_inside_a_compaction(oracle: Oracle, version: int, tmp_path: Path):
     """A compaction is planned, a delta commit is completed, and then the compaction, which takes up an earlier one. No

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
+from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
 
 OPTIONS = {
@@ -25,7 +26,7 @@ KEPT = ["id", "p", "ts", "v", "_hoodie_commit_time"]
 
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_repaired_tables(oracle: Oracle, spark: SparkSession, tmp_path: Path, table_type: str) -> None:
     path = tmp_path / "t"
     options = {**OPTIONS, "hoodie.datasource.write.table.type": table_type}

@@ -183,6 +183,7 @@ def test_savepoints_and_restores(both: Table) -> None:
     both.check()
 
 
+@pytest.mark.slow
 @RELEASES
 def test_rollbacks(both: Table) -> None:
     before = dict(both.model)

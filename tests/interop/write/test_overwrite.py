@@ -33,7 +33,7 @@ OTHER_KEYS = {"hoodie.datasource.write.recordkey.field": "num"}
         seldom(("1.2.0", OTHER_KEYS)),
         seldom(("1.0.2", {})),
         seldom(("1.0.2", OTHER_KEYS)),
-        ("0.15.0", OTHER_KEYS),
+        seldom(("0.15.0", OTHER_KEYS)),
         seldom(("0.15.0", {})),
     ],
     indirect=["oracle"],

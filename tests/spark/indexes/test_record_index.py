@@ -132,7 +132,7 @@ def test_the_index_says_where_every_key_is(
 
 
 MOVES = [
-    ("COPY_ON_WRITE", "BLOOM", {}),
+    seldom(("COPY_ON_WRITE", "BLOOM", {})),
     seldom(("MERGE_ON_READ", "SIMPLE", {})),
     seldom(("COPY_ON_WRITE", "SIMPLE", {"hoodie__metadata__record__index__enable": False, **PARTITIONED})),
     ("MERGE_ON_READ", "BLOOM", {"hoodie__metadata__record__index__enable": False, **PARTITIONED}),

@@ -75,7 +75,7 @@ def test_the_same_files_as_by_threads(spark: SparkSession, tmp_path: Path):
     assert pc.sum(ours.stats["numInserts"]).as_py() == 100
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [seldom(6), 9])
 def test_inline_after_writes(version: int, spark: SparkSession, tmp_path: Path):
     """Every second delta commit compacts, as the options say, and the writer's rows are in base files then."""
     options = {
