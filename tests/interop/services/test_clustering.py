@@ -109,8 +109,8 @@ def test_plans_change_hands(oracle: Oracle, version: int, table_type: str, tmp_p
 
 @pytest.mark.parametrize("oracle", [seldom("1.2.0")], indirect=True)
 def test_row_groups_are_copied(oracle: Oracle, tmp_path: Path):
-    """Apache Hudi reads and goes on with files that were stitched here, of its files and ours, and carries out our
-    plans to stitch files."""
+    """Apache Hudi reads and goes on with files that were concatenated here, of its files and ours, and carries out our
+    plans to concatenate files."""
     shared = Shared(tmp_path / "table", oracle, "COPY_ON_WRITE")
     shared.write(range(10), "insert")
     shared.write(range(10, 20), "insert")

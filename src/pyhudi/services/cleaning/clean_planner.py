@@ -47,7 +47,7 @@ class LastClean:
     incomplete: bool = False
 
     @classmethod
-    def looked_through(cls, table: PinnedTable) -> LastClean | None:
+    def last_scan(cls, table: PinnedTable) -> LastClean | None:
         """Return the last clean, or a later plan of this process that found nothing to delete."""
         last, known = cls.of(table.active), _FOUND_NOTHING.get(table.storage.root)
         if known is None or (last is not None and last.earliest >= known.earliest):
@@ -139,7 +139,7 @@ def make_clean_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = Fa
     )
     if earliest is None and not retention.by_versions:
         return _without(plan, f"the timeline has no writes beyond the last {retention}")
-    complete_plan = _with_files(table, opts, plan, retention, LastClean.looked_through(table), savepoints)
+    complete_plan = _with_files(table, opts, plan, retention, LastClean.last_scan(table), savepoints)
     if earliest is not None and not len(complete_plan) and not complete_plan.incomplete:
         checked = LastClean("", earliest.requested, plan.last_completed, plan.savepoints)
         _FOUND_NOTHING[table.storage.root] = checked

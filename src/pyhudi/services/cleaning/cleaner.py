@@ -112,7 +112,7 @@ class Cleaner:
                 if len(new) or empty_clean_due(table, new, self._opts):
                     scheduled = self._schedule(table, new, only_if_due=only_if_due)
                     plans += [] if scheduled is None else [scheduled]
-        done = [plan for plan in plans if self._carry_out(plan)]
+        done = [plan for plan in plans if self._execute(plan)]
         return ServiceResult(
             SERVICE,
             self._storage.uri(),
@@ -137,7 +137,7 @@ class Cleaner:
         for plan in pending:
             self._check(table, plan)
         for plan in pending:
-            self._carry_out(plan)
+            self._execute(plan)
         table = table.again()
         plan = choose(table)
         if not len(plan):
@@ -153,7 +153,7 @@ class Cleaner:
             plan = after_last_clean(plan, active, self._opts)
             instant = slot.take(newest(active))
             active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
-        self._carry_out(plan.scheduled(instant))
+        self._execute(plan.scheduled(instant))
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class Cleaner:
             config = current_config(self._storage, table.config)
             active = ActiveTimeline.load(self._storage, config.layout)
             refuse_pending_restore(active)
-            if _held(active) != _held(table.active):
+            if _retaining_instants(active) != _retaining_instants(table.active):
                 # The retained slices have changed since.
                 now = PinnedTable(self._storage, config, active)
                 if pending_cleans(active) and not self._opts.get_typed(options.CLEAN_MULTIPLE_ENABLED):
@@ -210,7 +210,7 @@ class Cleaner:
                 f"{table.config.layout.path(f'{plan.instant}.clean.requested')} and .inflight, and clean again"
             )
 
-    def _carry_out(self, plan: CleanPlan) -> bool:
+    def _execute(self, plan: CleanPlan) -> bool:
         """Delete the files of a plan and complete it. Return False if another process has executed it, or it was
         removed."""
         begun = time.monotonic()
@@ -257,7 +257,7 @@ class Cleaner:
         return True
 
 
-def _held(active: ActiveTimeline) -> set[tuple[str, str]]:
+def _retaining_instants(active: ActiveTimeline) -> set[tuple[str, str]]:
     """Return the instants that retain or affect file slices: savepoints, plans, cleans, rollbacks of writes."""
     timeline = active.timeline
     pending = timeline.pending().of_actions(*_PLANS, Action.CLEAN)

@@ -41,7 +41,7 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
-from pyhudi.write.tasks.file_stitching import stitch_files
+from pyhudi.write.tasks.binary_copy import copy_base_files
 from pyhudi.write.tasks.row_copy import copied_columns, write_copies, write_copies_to
 from pyhudi.write.write_status import Stat
 
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.table.schema_history import ColumnNamesByInstant
 
-_ENDLESS = 1 << 62
+_UNLIMITED = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class ClusteringUnit:
     """File slices of one partition that are rewritten together: into approximately ``outputs`` files; ``size`` is in
     bytes of files."""
 
@@ -66,7 +66,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringWork:
+class ClusteringTaskContext:
     """A clustering as seen by its tasks: settings for reading slices, order of rows, settings of files, and the units,
     the largest first, each pickled, because every task gets all of them and uses one. ``copies``: row groups are copied
     without decoding where possible."""
@@ -78,16 +78,16 @@ class ClusteringWork:
     attempt: int
     copies: bool = False
 
-    def unit(self, number: int) -> Unit:
+    def unit(self, number: int) -> ClusteringUnit:
         """Return one of the units."""
-        loaded: Unit = pickle.loads(self.packed[number])
+        loaded: ClusteringUnit = pickle.loads(self.packed[number])
         return loaded
 
     def run(self, number: int, task: TaskId) -> list[Stat]:
         """Rewrite one unit, sorted in memory if there is an order. Return the stats of the files."""
         unit = self.unit(number)
-        if self.copies and (stitched := self._stitched(unit, number, task)) is not None:
-            return [stitched]
+        if self.copies and (copied := self._copied(unit, number, task)) is not None:
+            return [copied]
         rows: Iterator[pa.RecordBatch] = (b for one in unit.slices for b in read_slice(self.reading, one))
         if self.order:
             rows = self.order.sorted(rows, self.reading.output_schema)
@@ -100,12 +100,12 @@ class ClusteringWork:
         """Write rows in input order."""
         return write_copies(self.context, self._named(task), partition, number, rows)
 
-    def _stitched(self, unit: Unit, number: int, task: TaskId) -> Stat | None:
+    def _copied(self, unit: ClusteringUnit, number: int, task: TaskId) -> Stat | None:
         """Write a unit by copying row groups; return None if this is not possible."""
         paths = [one.base_path for one in unit.slices if one.base_path is not None]
         if len(paths) < len(unit.slices) or any(one.log_paths for one in unit.slices):
             return None
-        return stitch_files(self.context, self._named(task), unit.partition, number, paths)
+        return copy_base_files(self.context, self._named(task), unit.partition, number, paths)
 
     def _named(self, task: TaskId) -> TaskId:
         """Return the task with a number derived from the attempt, so that file names of attempts differ."""
@@ -114,13 +114,13 @@ class ClusteringWork:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringJob:
-    """A clustering: the work of its tasks, its units, and its commit metadata. ``table`` is the table in which slices
-    were looked up, ``slices`` are these (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
+    """A clustering: the context of its tasks, its units, and its commit metadata. ``table`` is the table in which
+    slices were looked up, ``slices`` are these (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
 
     table: PinnedTable
     opts: Options
-    work: ClusteringWork
-    units: tuple[Unit, ...]
+    task_context: ClusteringTaskContext
+    units: tuple[ClusteringUnit, ...]
     slices: pa.Table
     schema_text: str
     buckets: Mapping[str, HashingMetadata] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class ClusteringJob:
         merging = with_delete_marker(table.config.merging, opts)
         context = write_context(table.storage, table.config, merging, opts, Operation.BULK_INSERT, plan.instant, own)
         attempt = secrets.randbits(31) if attempt is None else attempt
-        size = _ENDLESS if single else opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES)
+        size = _UNLIMITED if single else opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES)
         context = replace(context, max_file_size=size, attempt=f"{attempt:x}", logs=None, names_at=names)
         reading = slice_context(table, as_nullable(stored), names=names, opts=opts)
         reading = replace(reading, columns=tuple(copied_columns(context)))
@@ -157,8 +157,8 @@ class ClusteringJob:
         if is_resizing(plan.strategy):
             buckets, units = _routed(table, plan, opts, units)
         copies = is_copying(plan.strategy) and not order and context.extension == "parquet"
-        work = ClusteringWork(reading, context, order, tuple(map(pickle.dumps, units)), attempt, copies)
-        return cls(table, opts, work, units, slices, to_avro(own, table.config.name), buckets)
+        task_context = ClusteringTaskContext(reading, context, order, tuple(map(pickle.dumps, units)), attempt, copies)
+        return cls(table, opts, task_context, units, slices, to_avro(own, table.config.name), buckets)
 
     @property
     def replaced(self) -> pa.Table:
@@ -177,7 +177,7 @@ class ClusteringJob:
 
     def metadata(self, stats: pa.Table) -> CommitMetadata:
         """Return the commit metadata."""
-        names = self.work.context.names_at
+        names = self.task_context.context.names_at
         extra = {"schema": self.schema_text, **({} if names is None else names.recorded())}
         return CommitMetadata(CLUSTER, stats, extra, replaced=self.replaced)
 
@@ -222,7 +222,9 @@ def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_col
     return RowOrder.of(stored_columns(table, "cluster", None)[1], sort_columns, opts).columns
 
 
-def _units(table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool) -> tuple[pa.Table, tuple[Unit, ...]]:
+def _units(
+    table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool
+) -> tuple[pa.Table, tuple[ClusteringUnit, ...]]:
     """Return the current slices of a plan's file groups, and units of them, the largest first. ``split``: rows have no
     order, so a group with several output files is split into as many units."""
     view = FileSystemView.load(table, partitions=plan.partitions)
@@ -233,22 +235,22 @@ def _units(table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool
     by_group = {(row["partition"], row["file_id"]): row for row in slices.to_pylist()}
     for row in wanted.to_pylist():
         _check_whole(row, by_group.get((row["partition"], row["file_id"])))
-    units: list[Unit] = []
+    units: list[ClusteringUnit] = []
     for number, outputs in enumerate(plan.outputs):
         names = wanted.filter(pc.equal(wanted["group"], number)).select(["partition", "file_id"]).to_pylist()
         rows = [row for name in names if (row := by_group.get((name["partition"], name["file_id"]))) is not None]
         if not rows:
             continue
         sizes = [(row["base_size"] or 0) + sum(row["log_sizes"] or ()) for row in rows]
-        for some in _parts(sizes, target if split and outputs > 1 else _ENDLESS):
+        for some in _parts(sizes, target if split and outputs > 1 else _UNLIMITED):
             group_slices = tuple(FileSlice.of(rows[i]) for i in some)
-            units.append(Unit(group_slices[0].partition, group_slices, outputs, sum(sizes[i] for i in some)))
+            units.append(ClusteringUnit(group_slices[0].partition, group_slices, outputs, sum(sizes[i] for i in some)))
     return slices, tuple(sorted(units, key=lambda unit: -unit.size))
 
 
 def _routed(
-    table: PinnedTable, plan: ClusteringPlan, opts: Options, units: Sequence[Unit]
-) -> tuple[Mapping[str, HashingMetadata], tuple[Unit, ...]]:
+    table: PinnedTable, plan: ClusteringPlan, opts: Options, units: Sequence[ClusteringUnit]
+) -> tuple[Mapping[str, HashingMetadata], tuple[ClusteringUnit, ...]]:
     """Return the buckets of each partition after a plan, and the units with their routing."""
     assert plan.instant is not None
     bucketing = bucketing_of(table.config, opts)

@@ -159,7 +159,7 @@ def run_plan(
     job = ClusteringJob.of(pinned, plan, opts)
     runner.check(client.config, job)
     taken = PlannedTransaction.take_up(
-        *(client, plan.action, plan.instant, CLUSTER, opts, job.work.context.attempt, runner.stats_reader),
+        *(client, plan.action, plan.instant, CLUSTER, opts, job.task_context.context.attempt, runner.stats_reader),
         take_over=take_over,
     )
     if taken is None:
@@ -167,7 +167,7 @@ def run_plan(
     with taken as tx:
         outdated = tx.is_outdated(plan.file_groups)
         if not outdated:
-            return _run_taken_up(client, tx, plan, opts, runner, job.work.attempt)
+            return _run_taken_up(client, tx, plan, opts, runner, job.task_context.attempt)
     # Files of the old instant would contain rows of later writes. Time travel to an instant in between would return
     # them, and a restore to it would keep them.
     renewed = reschedule(client, plan, opts)
@@ -202,7 +202,7 @@ def _run_taken_up(
 
 def cluster_one(job: ClusteringJob, number: int, task: TaskId) -> bytes:
     """Rewrite one unit of a job. Return its encoded write stats."""
-    return encode_stats(job.work.run(number, task))
+    return encode_stats(job.task_context.run(number, task))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class ThreadClusteringRunner:
                 "clustering a table with a record index, which must be updated, requires Spark: pass spark=…"
             )
         largest = max((unit.size for unit in job.units), default=0)
-        if job.work.order and largest > _SORTED_IN_MEMORY:
+        if job.task_context.order and largest > _SORTED_IN_MEMORY:
             raise SetupError(
                 f"sorting {largest:,} bytes of files requires Spark: pass spark=…, or reduce "
                 "hoodie.clustering.plan.strategy.max.bytes.per.group for the next plan"
@@ -235,7 +235,7 @@ class ThreadClusteringRunner:
 
     def run(self, job: ClusteringJob) -> pa.Table:
         """Rewrite all units. Return the write stats."""
-        threads = 1 if job.work.order else os.cpu_count() or 1
+        threads = 1 if job.task_context.order else os.cpu_count() or 1
         return run_tasks(partial(cluster_one, job), len(job.units), threads, self.progress, PROGRESS)
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:

@@ -15,8 +15,8 @@ from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, inputs_of
 from pyhudi.services.compaction.compaction_schedule import pending_plans as pending_compactions
-from pyhudi.services.compaction.compaction_triggers import Due
 from pyhudi.services.pending_plans import LockedTimeline, lock_timeline, read_plans
+from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -123,13 +123,13 @@ def commits_since_clustering(timeline: Timeline) -> int:
     return sum(i.requested > last for i in timeline.writes().completed())
 
 
-def clustering_due(timeline: Timeline, opts: Options) -> Due:
+def evaluate_clustering_trigger(timeline: Timeline, opts: Options) -> TriggerResult:
     """Return whether a clustering is to be planned: inline after `hoodie.clustering.inline.max.commits` commits,
     asynchronously after `hoodie.clustering.async.max.commits`."""
     inline = opts.get_typed(options.CLUSTERING_INLINE)
     option = options.CLUSTERING_INLINE_MAX_COMMITS if inline else options.CLUSTERING_ASYNC_MAX_COMMITS
     least, count = opts.get_typed(option), commits_since_clustering(timeline)
-    return Due(count >= least, f"{count} of {least} commits since the last clustering")
+    return TriggerResult(count >= least, f"{count} of {least} commits since the last clustering")
 
 
 def _planner(
@@ -140,7 +140,7 @@ def _planner(
     columns = opts.get_typed(options.CLUSTERING_SORT_COLUMNS)
 
     def plan(active: ActiveTimeline) -> ClusteringPlan:
-        due = clustering_due(active.timeline, opts)
+        due = evaluate_clustering_trigger(active.timeline, opts)
         if only_if_due and not due:
             return ClusteringPlan(reason=f"not due: {due.reason}")
         table = PinnedTable(client.storage, client.config, active)

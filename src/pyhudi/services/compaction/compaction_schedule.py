@@ -15,9 +15,10 @@ from pyhudi.services.compaction.compaction_job import check_runnable
 from pyhudi.services.compaction.compaction_operations import operations_of
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.services.compaction.compaction_strategies import Limits, choose, named_strategies
-from pyhudi.services.compaction.compaction_triggers import Due, compaction_due, log_compaction_due
+from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, evaluate_log_compaction_trigger
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
 from pyhudi.services.pending_plans import lock_timeline, read_plans
+from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -110,7 +111,11 @@ def _planner(
 
     def plan(active: ActiveTimeline, now: str) -> CompactionPlan:
         is_log = action == Action.LOG_COMPACTION
-        due = log_compaction_due(active, opts) if is_log else compaction_due(active.timeline, now, opts)
+        due = (
+            evaluate_log_compaction_trigger(active, opts)
+            if is_log
+            else evaluate_compaction_trigger(active.timeline, now, opts)
+        )
         reason = _why(due, active, action)
         blocked = _blocked_by(client.config, active, opts)
         if blocked is not None:
@@ -129,7 +134,7 @@ def _planner(
     return plan
 
 
-def _why(due: Due, active: ActiveTimeline, action: str) -> str:
+def _why(due: TriggerResult, active: ActiveTimeline, action: str) -> str:
     """Return the reason for a plan at this time, and the existing plans, which are executed before it."""
     why = f"due: {due.reason}" if due else f"requested; not due yet: {due.reason}"
     planned = [instant.requested for instant in active.timeline.pending().of_actions(action)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import CompactionTrigger
+from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State, parse_instant
 from pyhudi.timeline.timeline import Timeline
@@ -23,17 +24,6 @@ class DeltaCommits:
         """Return the seconds from ``since`` to ``now``, both truncated to seconds."""
         begin, end = (parse_instant(text).replace(microsecond=0) for text in (self.since, now))
         return int((end - begin).total_seconds())
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """Result of a trigger: true if the service is due; with the reason."""
-
-    is_due: bool
-    reason: str
-
-    def __bool__(self) -> bool:
-        return self.is_due
 
 
 def since_compaction(timeline: Timeline) -> DeltaCommits | None:
@@ -83,14 +73,14 @@ def is_log_compaction(active: ActiveTimeline, instant: Instant) -> bool:
     return planned is not None and planned.action == Action.LOG_COMPACTION
 
 
-def compaction_due(timeline: Timeline, now: str, opts: Options) -> Due:
+def evaluate_compaction_trigger(timeline: Timeline, now: str, opts: Options) -> TriggerResult:
     """Return whether a compaction is to be planned at the instant ``now``, by
     `hoodie.compact.inline.trigger.strategy`."""
     trigger = opts.get_typed(options.COMPACT_TRIGGER)
     after_request = trigger is CompactionTrigger.NUM_COMMITS_AFTER_LAST_REQUEST
     commits = since_request(timeline) if after_request else since_compaction(timeline)
     if commits is None:
-        return Due(False, "there are no delta commits")
+        return TriggerResult(False, "there are no delta commits")
     least = opts.get_typed(options.COMPACT_MAX_DELTA_COMMITS)
     patience = opts.get_typed(options.COMPACT_MAX_DELTA_SECONDS)
     elapsed = commits.seconds_until(now)
@@ -99,23 +89,25 @@ def compaction_due(timeline: Timeline, now: str, opts: Options) -> Due:
     by_time = f"{elapsed} of {patience} seconds since {commits.since}"
     match trigger:
         case CompactionTrigger.TIME_ELAPSED:
-            return Due(late, by_time)
+            return TriggerResult(late, by_time)
         case CompactionTrigger.NUM_AND_TIME:
-            return Due(enough and late, f"{by_number}; {by_time}")
+            return TriggerResult(enough and late, f"{by_number}; {by_time}")
         case CompactionTrigger.NUM_OR_TIME:
-            return Due(enough or late, f"{by_number}; {by_time}")
-    return Due(enough, by_number)
+            return TriggerResult(enough or late, f"{by_number}; {by_time}")
+    return TriggerResult(enough, by_number)
 
 
-def log_compaction_due(active: ActiveTimeline, opts: Options) -> Due:
+def evaluate_log_compaction_trigger(active: ActiveTimeline, opts: Options) -> TriggerResult:
     """Return whether a log compaction is to be planned: `hoodie.log.compaction.blocks.threshold` delta commits since
     the last compaction and since the last log compaction."""
     commits = since_compaction(active.timeline)
     if commits is None:
-        return Due(False, "there are no delta commits")
+        return TriggerResult(False, "there are no delta commits")
     least = opts.get_typed(options.LOG_COMPACTION_BLOCKS_THRESHOLD)
     count = min(commits.count, since_log_compaction(active))
-    return Due(count >= least, f"{count} of {least} delta commits since the last compaction or log compaction")
+    return TriggerResult(
+        count >= least, f"{count} of {least} delta commits since the last compaction or log compaction"
+    )
 
 
 def _last(instants: Iterable[Instant]) -> Instant | None:

@@ -24,7 +24,7 @@ from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringWork
+from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringTaskContext
 from pyhudi.services.clustering.clustering_runner import PROGRESS
 from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
@@ -70,14 +70,14 @@ class SparkClusteringRunner:
 
     def run(self, job: ClusteringJob) -> pa.Table:
         """Rewrite all groups; return the write stats. Runs Spark jobs."""
-        sorts, total = bool(job.work.order), len(job.units)
+        sorts, total = bool(job.task_context.order), len(job.units)
         report_progress(self.progress, PROGRESS, 0, total)
         large = [
             n for n, unit in enumerate(job.units) if sorts and unit.routing is None and unit.size > self.sorted_in_task
         ]
         small = [n for n in range(len(job.units)) if n not in set(large)]
         with task_errors():
-            parts = [run_tasks(_in_order(self.spark, job, large), _writing(job.work))] if large else []
+            parts = [run_tasks(_in_order(self.spark, job, large), _writing(job.task_context))] if large else []
             if small:
                 parts.append(_in_tasks(self.spark, job, small))
         report_progress(self.progress, PROGRESS, total, total)
@@ -97,14 +97,14 @@ class SparkClusteringRunner:
 def _in_tasks(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> pa.Table:
     """Rewrite groups, each in its own task; return the write stats."""
     numbers = tuple(units)
-    work = job.work
+    task_context = job.task_context
 
     def task(batches: Batches) -> Batches:
         prepare_worker()
         me = this_task()
         for batch in batches:
             for position in batch.column(0).to_pylist():
-                status = encode_stats(work.run(numbers[position], me))
+                status = encode_stats(task_context.run(numbers[position], me))
                 yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
 
     # a range is partitioned at its source, so each group gets its own task without a shuffle
@@ -112,7 +112,7 @@ def _in_tasks(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> 
     return decode_stats(bytes(row[0]) for row in frame.collect())
 
 
-def _writing(work: ClusteringWork) -> Callable[[Iterable[pa.RecordBatch], TaskId], bytes]:
+def _writing(task_context: ClusteringTaskContext) -> Callable[[Iterable[pa.RecordBatch], TaskId], bytes]:
     """Return a function that writes the rows of a task, which belong to one partition, in the order they come in."""
 
     def write(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
@@ -121,7 +121,7 @@ def _writing(work: ClusteringWork) -> Callable[[Iterable[pa.RecordBatch], TaskId
         if first is None:
             return encode_stats([])
         partition: str = first.column(first.schema.get_field_index(PARTITION_PATH))[0].as_py()
-        return encode_stats(work.write(partition, task.partition, chain([first], rows), task))
+        return encode_stats(task_context.write(partition, task.partition, chain([first], rows), task))
 
     return write
 
@@ -131,7 +131,7 @@ def _in_order(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> 
     # partition columns are read from the files: in paths they are texts
     opts = Options.parse({**job.opts, options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
     scan = plan_scan(job.table, opts=opts)
-    order, parts = job.work.order, []
+    order, parts = job.task_context.order, []
     for number in units:
         unit = job.units[number]
         names = pa.table(
@@ -139,13 +139,13 @@ def _in_order(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> 
         )
         plan = replace(scan, tasks=scan.tasks.filter(in_groups(scan.tasks, names)))
         rows = dataframe(spark, job.table, plan, opts)
-        rows = rows.select(*map(quoted_name, job.work.reading.columns)).withColumn(
+        rows = rows.select(*map(quoted_name, job.task_context.reading.columns)).withColumn(
             PARTITION_PATH, sf.lit(unit.partition)
         )
         keys = [sf.col(_path(rows, name)).asc_nulls_last() for name in order.columns]
         if order.is_curve:
             rows, keys = (
-                _with_curve_positions(rows, job.work, _bounds(spark, job, number)),
+                _with_curve_positions(rows, job.task_context, _bounds(spark, job, number)),
                 [sf.col(_CURVE_POSITION).asc()],
             )
         parts.append(rows.repartitionByRange(unit.outputs, *keys).sortWithinPartitions(*keys))
@@ -157,9 +157,9 @@ def _path(rows: DataFrame, name: str) -> str:
     return quoted([name] if name in rows.columns else name.split("."))
 
 
-def _with_curve_positions(rows: DataFrame, work: ClusteringWork, lower: Sequence[pa.Array]) -> DataFrame:
+def _with_curve_positions(rows: DataFrame, task_context: ClusteringTaskContext, lower: Sequence[pa.Array]) -> DataFrame:
     """Return the rows with their positions on the space-filling curve."""
-    order = work.order
+    order = task_context.order
 
     def position(batches: Batches) -> Batches:
         prepare_worker()
@@ -173,23 +173,23 @@ def _with_curve_positions(rows: DataFrame, work: ClusteringWork, lower: Sequence
 def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Array, ...]:
     """Return the lower bounds of the ranges of the columns in a group, from a sample of each of its slices. Runs a
     Spark job."""
-    work, count = job.work, len(job.units[number].slices)
-    most = max(1, work.order.sample_size // count)
+    task_context, count = job.task_context, len(job.units[number].slices)
+    most = max(1, task_context.order.sample_size // count)
 
     def sample(batches: Batches) -> Batches:
         prepare_worker()
         for batch in batches:
             for position in batch.column(0).to_pylist():
-                reading = replace(work.reading, columns=work.order.roots)
-                found = work.order.sample(read_slice(reading, work.unit(number).slices[position]), most)
+                reading = replace(task_context.reading, columns=task_context.order.roots)
+                found = task_context.order.sample(read_slice(reading, task_context.unit(number).slices[position]), most)
                 if found is not None:
                     yield pa.RecordBatch.from_arrays([pa.array([_packed(found)], pa.binary())], names=["sample"])
 
     rows = spark.range(0, count, 1, count).mapInArrow(sample, "sample binary").collect()
     parts = [pa.ipc.open_stream(bytes(row[0])).read_all() for row in rows]
     if not parts:
-        return tuple(pa.array([], pa.null()) for _ in work.order.columns)
-    return work.order.bounds(pa.concat_tables(parts))
+        return tuple(pa.array([], pa.null()) for _ in task_context.order.columns)
+    return task_context.order.bounds(pa.concat_tables(parts))
 
 
 def _packed(found: pa.Table) -> bytes:

@@ -25,7 +25,7 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.table_overwrite.overwrite_compatibility import KeptParts, kept_parts
+from pyhudi.transaction.table_overwrite.overwrite_compatibility import RetainedParts, retained_parts
 from pyhudi.transaction.table_overwrite.table_replacement import replace_table
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_operations import type_name
@@ -46,7 +46,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
         refuse_replacing("the save mode overwrite")
     before = table_schema(PinnedTable.of(old))
     columns = pa.schema([]) if before is None else before.schema
-    remains = kept_parts(old.config, columns, job.config, job.schema)
+    retained = retained_parts(old.config, columns, job.config, job.schema)
     plan: WritePlan | None = None
     try:
         plan = plan_ahead(job, None)
@@ -56,14 +56,14 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
             plan = plan or plan_write(job, None, (), tx.instant)
             tx.to_inflight(None if job.operation is Operation.BULK_INSERT else CommitMetadata(type_name(job.operation)))
             stats = plan.write(tx.instant)
-            return _replace(job, tx, stats, remains)
+            return _replace(job, tx, stats, retained)
     finally:
         if plan is not None:
             plan.release()
 
 
-def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, remains: KeptParts) -> WriteResult:
-    outcome, metadata = replace_table(tx, job.config, job.metadata(stats), lambda: store_bucket_counts(job), remains)
+def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, retained: RetainedParts) -> WriteResult:
+    outcome, metadata = replace_table(tx, job.config, job.metadata(stats), lambda: store_bucket_counts(job), retained)
     if isinstance(outcome, Conflicted):
         raise outcome.error()
     assert metadata.replaced is not None

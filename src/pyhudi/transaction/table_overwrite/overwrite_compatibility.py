@@ -27,7 +27,7 @@ _ROWS = (
 )
 
 
-class KeptParts(Enum):
+class RetainedParts(Enum):
     """Parts of an overwritten table that are kept."""
 
     NOTHING = "nothing"
@@ -39,7 +39,7 @@ class KeptParts(Enum):
     """Its completed instants, too: they can be read with the properties of the new table."""
 
 
-def kept_parts(old: TableConfig, old_columns: pa.Schema, new: TableConfig, new_columns: pa.Schema) -> KeptParts:
+def retained_parts(old: TableConfig, old_columns: pa.Schema, new: TableConfig, new_columns: pa.Schema) -> RetainedParts:
     """Return the parts of a table that can be kept when a table with other properties and columns replaces it.
 
     Args:
@@ -52,14 +52,14 @@ def kept_parts(old: TableConfig, old_columns: pa.Schema, new: TableConfig, new_c
         The parts that both Apache Hudi and pyhudi read correctly with the properties of the new table.
     """
     if not _same(old, new, _PARTITIONING) or _timestamps(old) != _timestamps(new):
-        return KeptParts.NOTHING
+        return RetainedParts.NOTHING
     before, after = _types(old_columns), _types(new_columns)
     if any(f.name in after and before.get(f.name, after[f.name]) != after[f.name] for f in new.partition_fields):
-        return KeptParts.NOTHING
+        return RetainedParts.NOTHING
     dropped = {f.name for f in new.partition_fields} if new.drop_partition_columns else set()
     evolved = all(after.get(name) == kind for name, kind in before.items() if name not in dropped)
     same_timeline = (old.version, old.layout, old.timezone) == (new.version, new.layout, new.timezone)
-    return KeptParts.HISTORY if evolved and same_timeline and _same(old, new, _ROWS) else KeptParts.FILES
+    return RetainedParts.HISTORY if evolved and same_timeline and _same(old, new, _ROWS) else RetainedParts.FILES
 
 
 def _types(columns: pa.Schema) -> dict[str, pa.DataType]:

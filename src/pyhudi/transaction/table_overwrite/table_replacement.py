@@ -36,7 +36,7 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.table_overwrite.overwrite_compatibility import KeptParts
+from pyhudi.transaction.table_overwrite.overwrite_compatibility import RetainedParts
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -60,12 +60,12 @@ def replace_table(
     config: TableConfig,
     metadata: CommitMetadata,
     keep_index: Callable[[], None] = lambda: None,
-    remains: KeptParts = KeptParts.NOTHING,
+    retained: RetainedParts = RetainedParts.NOTHING,
 ) -> tuple[Committed | Conflicted, CommitMetadata]:
     """Complete ``tx``, a replacecommit in the old table's timeline, and convert the table to one with ``config``.
 
     ``metadata`` describes the write; it is returned with the replaced file groups. ``keep_index`` stores the index
-    metadata of the new table, replacing that of the old one. ``remains`` are the parts of the old table to keep. Every
+    metadata of the new table, replacing that of the old one. ``retained`` are the parts of the old table to keep. Every
     other write that is pending, or was completed since this one started, is a conflict, because its rows belong to the
     old table.
 
@@ -84,18 +84,18 @@ def replace_table(
 
     entered: list[Instant] = []
 
-    def become(done: Instant) -> None:
+    def replace_with(done: Instant) -> None:
         tx.storage.delete_tree(_INDEX)
         keep_index()
-        entered.append(done if old.folder == new.folder else _put_into(config, tx, done, metadata))
+        entered.append(done if old.folder == new.folder else _complete_in_new_layout(config, tx, done, metadata))
         tx.config.updated(tx.storage, change=lambda properties: _replace(properties, config.properties))
         try:
-            _clear_away(tx.storage, old, new, done.requested, metadata.stats, remains)
+            _delete_old_table(tx.storage, old, new, done.requested, metadata.stats, retained)
         except StorageError as error:
             _log.warning("invisible leftovers of the old table at %s were not deleted: %s", tx.storage.root, error)
         tx.build_metadata_table(metadata)
 
-    outcome = tx.commit(metadata, exclusively=become)
+    outcome = tx.commit(metadata, exclusively=replace_with)
     return (Committed(entered[0]) if isinstance(outcome, Committed) else outcome), metadata
 
 
@@ -112,11 +112,11 @@ def _all_others(storage: Storage, stats: pa.Table) -> pa.Table:
     return groups.select(REPLACED_SCHEMA.names).cast(REPLACED_SCHEMA)
 
 
-def _put_into(config: TableConfig, tx: Transaction, done: Instant, metadata: CommitMetadata) -> Instant:
+def _complete_in_new_layout(config: TableConfig, tx: Transaction, done: Instant, metadata: CommitMetadata) -> Instant:
     """Create the completed instant in the folder of another layout. Return it in that layout."""
     # From an interrupted replacement, or from before an upgrade.
-    _clear_instants(tx.storage, config.layout)
-    _clear_history(tx.storage, config.layout)
+    _delete_instants(tx.storage, config.layout)
+    _delete_history(tx.storage, config.layout)
     active = ActiveTimeline.load(tx.storage, config.layout)
     entry = active.create_requested(done.action, done.requested, requested_replace(config.version))
     entry = active.to_inflight(entry)
@@ -127,25 +127,27 @@ def _put_into(config: TableConfig, tx: Transaction, done: Instant, metadata: Com
     return active.complete(entry, metadata.encode(config.version, Action.REPLACE_COMMIT), completion)
 
 
-def _clear_away(storage: Storage, old: Layout, new: Layout, kept: str, stats: pa.Table, remains: KeptParts) -> None:
+def _delete_old_table(
+    storage: Storage, old: Layout, new: Layout, kept: str, stats: pa.Table, retained: RetainedParts
+) -> None:
     for folder in _DESCRIPTIONS:
         storage.delete_tree(folder)
-    if remains is KeptParts.HISTORY:
+    if retained is RetainedParts.HISTORY:
         # Plans of services that must not be executed any more.
-        _clear_instants(storage, old, lambda instant: instant.is_completed)
+        _delete_instants(storage, old, lambda instant: instant.is_completed)
         return
-    if remains is KeptParts.NOTHING:
-        _clear_data(storage, stats)
+    if retained is RetainedParts.NOTHING:
+        _delete_data(storage, stats)
     mine = kept if old.folder == new.folder else None
-    _clear_instants(storage, old, lambda instant: instant.requested == mine)
-    _clear_history(storage, old)
+    _delete_instants(storage, old, lambda instant: instant.requested == mine)
+    _delete_history(storage, old)
     storage.delete_tree(_UPGRADED)
     if old.folder not in (new.folder, META_FOLDER):
         storage.delete_tree(old.folder)
     storage.make_dirs(new.history)
 
 
-def _clear_history(storage: Storage, layout: Layout) -> None:
+def _delete_history(storage: Storage, layout: Layout) -> None:
     if layout.history not in (META_FOLDER, layout.folder):
         storage.delete_tree(layout.history)
         return
@@ -154,7 +156,7 @@ def _clear_history(storage: Storage, layout: Layout) -> None:
     storage.delete_many(paths.filter(pc.match_substring_regex(paths, _HISTORY_FILE)).to_pylist())
 
 
-def _clear_data(storage: Storage, stats: pa.Table) -> None:
+def _delete_data(storage: Storage, stats: pa.Table) -> None:
     """Delete every file outside of ``.hoodie``, except those of the write and the metadata of its partitions."""
     folders = pc.unique(stats["partitionPath"].combine_chunks())
     written = stats["path"].combine_chunks()
@@ -171,7 +173,7 @@ def _clear_data(storage: Storage, stats: pa.Table) -> None:
             storage.delete_tree(name)
 
 
-def _clear_instants(storage: Storage, layout: Layout, keep: Callable[[Instant], bool] = lambda _: False) -> None:
+def _delete_instants(storage: Storage, layout: Layout, keep: Callable[[Instant], bool] = lambda _: False) -> None:
     """Delete the instants of a layout, except some. After a crash none of them looks failed."""
     active = ActiveTimeline.load(storage, layout)
     for instant in active.timeline:

@@ -249,7 +249,7 @@ COPY = {**FAST, "hoodie.clustering.plan.strategy.class": "SparkStreamCopyCluster
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_row_groups_are_copied(version: int, tmp_path: Path):
-    """Files without logs are stitched together as they are; those with logs are rewritten."""
+    """Files without logs are copied together as they are; those with logs are rewritten."""
     mor = MorTable(tmp_path / "table", version)
     for number in range(3):
         ids = {p: f"{p * 8}-0000-4000-8000-00000000000{number}-0" for p in "ab"}

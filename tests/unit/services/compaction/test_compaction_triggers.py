@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.config import Options
-from pyhudi.services.compaction.compaction_triggers import compaction_due, since_compaction, since_request
+from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, since_compaction, since_request
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
 
@@ -26,7 +26,9 @@ def instant(second: int, action: str, state: State = State.COMPLETED, *, took: i
 def due(timeline: Timeline, now: int, **options: object) -> bool:
     names = {"trigger": TRIGGER, "commits": "hoodie.compact.inline.max.delta.commits"}
     names |= {"seconds": "hoodie.compact.inline.max.delta.seconds"}
-    return bool(compaction_due(timeline, at(now), Options.parse({names[k]: v for k, v in options.items()})))
+    return bool(
+        evaluate_compaction_trigger(timeline, at(now), Options.parse({names[k]: v for k, v in options.items()}))
+    )
 
 
 DELTAS = Timeline([instant(i, "deltacommit") for i in (10, 20, 30)])

@@ -22,7 +22,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.instant import State
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.table_overwrite.overwrite_compatibility import KeptParts, kept_parts
+from pyhudi.transaction.table_overwrite.overwrite_compatibility import RetainedParts, retained_parts
 from pyhudi.transaction.table_overwrite.table_replacement import replace_table
 from tests.properties import places
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, data_files, make_table
@@ -66,12 +66,12 @@ def overwrite(
     version: int,
     options: dict[str, str] = OPTIONS,
     file_id: str = "N",
-    remains: KeptParts = KeptParts.NOTHING,
+    retained: RetainedParts = RetainedParts.NOTHING,
 ) -> Committed | Conflicted:
     write = Write(("b", "c"), "replacecommit", "INSERT", options=options, file_ids={"b": file_id, "c": file_id})
     with write.begin(storage) as tx:
         write_partition_metadata(storage, "c", tx.instant)
-        return replace_table(tx, config(version), write.write_files(tx), remains=remains)[0]
+        return replace_table(tx, config(version), write.write_files(tx), retained=retained)[0]
 
 
 def replaced(storage: Storage) -> set[tuple[str, str]]:
@@ -115,7 +115,7 @@ def test_nothing_is_left_of_the_old_table(tmp_path: Path, old: int, new: int) ->
 def test_files_stay_for_who_is_reading_them(tmp_path: Path, old: int, new: int) -> None:
     storage = old_table(tmp_path, old)
     before = {path for path in data_files(storage) if not path.endswith("metadata")}
-    done = overwrite(storage, new, remains=KeptParts.FILES)
+    done = overwrite(storage, new, retained=RetainedParts.FILES)
     assert isinstance(done, Committed)
     assert before < data_files(storage)
     assert visible(storage) == NEW
@@ -128,7 +128,7 @@ def test_history_stays(tmp_path: Path, version: int) -> None:
     storage = old_table(tmp_path, version)
     plan(storage, "compaction", "20240101000000000")
     before, first = list(active(storage).timeline.completed()), data_files(storage)
-    done = overwrite(storage, version, remains=KeptParts.HISTORY)
+    done = overwrite(storage, version, retained=RetainedParts.HISTORY)
     assert isinstance(done, Committed)
     assert first < data_files(storage)
     assert list(active(storage).timeline) == [*before, done.instant], "and no plan of the old table"
@@ -136,7 +136,7 @@ def test_history_stays(tmp_path: Path, version: int) -> None:
     assert visible(storage) == NEW
     assert [group[1] for group in visible(storage, before[-1].requested)] == ["A", "C"]
     assert storage.exists(".hoodie/archived/.commits_.archive.1_1-0-1")
-    assert isinstance(overwrite(storage, version, file_id="M", remains=KeptParts.HISTORY), Committed)
+    assert isinstance(overwrite(storage, version, file_id="M", retained=RetainedParts.HISTORY), Committed)
     assert {group[1] for group in visible(storage)} == {"M"}
 
 
@@ -146,56 +146,56 @@ PARTITIONED = {"hoodie.table.partition.fields": "p"}
 @pytest.mark.parametrize(
     ("changed", "columns", "stays"),
     [
-        ({"hoodie.table.name": "renamed"}, {}, KeptParts.HISTORY),
-        ({}, {"more": pa.int64()}, KeptParts.HISTORY),
-        ({}, {"v": pa.int64()}, KeptParts.FILES),
-        ({"hoodie.table.recordkey.fields": "v"}, {}, KeptParts.FILES),
-        ({"hoodie.table.type": "MERGE_ON_READ"}, {}, KeptParts.FILES),
-        ({"hoodie.table.version": "8"}, {}, KeptParts.FILES),
-        ({"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}, {}, KeptParts.FILES),
-        ({"hoodie.table.partition.fields": "v"}, {}, KeptParts.NOTHING),
-        ({"hoodie.datasource.write.hive_style_partitioning": "true"}, {}, KeptParts.NOTHING),
-        ({}, {"p": pa.date32()}, KeptParts.NOTHING),
+        ({"hoodie.table.name": "renamed"}, {}, RetainedParts.HISTORY),
+        ({}, {"more": pa.int64()}, RetainedParts.HISTORY),
+        ({}, {"v": pa.int64()}, RetainedParts.FILES),
+        ({"hoodie.table.recordkey.fields": "v"}, {}, RetainedParts.FILES),
+        ({"hoodie.table.type": "MERGE_ON_READ"}, {}, RetainedParts.FILES),
+        ({"hoodie.table.version": "8"}, {}, RetainedParts.FILES),
+        ({"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}, {}, RetainedParts.FILES),
+        ({"hoodie.table.partition.fields": "v"}, {}, RetainedParts.NOTHING),
+        ({"hoodie.datasource.write.hive_style_partitioning": "true"}, {}, RetainedParts.NOTHING),
+        ({}, {"p": pa.date32()}, RetainedParts.NOTHING),
     ],
 )
-def test_what_stays(changed: dict[str, str], columns: dict[str, pa.DataType], stays: KeptParts) -> None:
+def test_what_stays(changed: dict[str, str], columns: dict[str, pa.DataType], stays: RetainedParts) -> None:
     kinds = {"id": pa.string(), "v": pa.string(), "p": pa.string()}
     old, new = config(9, **PARTITIONED), config(9, **PARTITIONED | changed)
-    assert kept_parts(old, pa.schema(kinds), new, pa.schema(kinds | columns)) is stays
+    assert retained_parts(old, pa.schema(kinds), new, pa.schema(kinds | columns)) is stays
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "remains"),
+    ("old", "new", "retained"),
     [
-        (9, 9, KeptParts.HISTORY),
-        (8, 9, KeptParts.FILES),
-        (6, 6, KeptParts.HISTORY),
-        (6, 9, KeptParts.FILES),
-        (9, 6, KeptParts.NOTHING),
+        (9, 9, RetainedParts.HISTORY),
+        (8, 9, RetainedParts.FILES),
+        (6, 6, RetainedParts.HISTORY),
+        (6, 9, RetainedParts.FILES),
+        (9, 6, RetainedParts.NOTHING),
     ],
 )
-def test_dying_exchanges(tmp_path: Path, old: int, new: int, remains: KeptParts) -> None:
+def test_dying_exchanges(tmp_path: Path, old: int, new: int, retained: RetainedParts) -> None:
     folder, dead = tmp_path / "table", tmp_path / "dead"
     first = data_files(old_table(folder, old))
     shutil.copytree(folder, dead)
     probe = FaultyStorage(opened(dead))
-    overwrite(probe, new, remains=remains)
+    overwrite(probe, new, retained=retained)
     shutil.rmtree(dead)
     seen = []
     for nth in places(sum(name in WRITES for name, _ in probe.operations)):
         shutil.copytree(folder, dead)
         with pytest.raises(Killed):
-            overwrite(FaultyStorage(opened(dead), [Fault("writes", nth + 1, "after", Killed)]), new, remains=remains)
+            overwrite(FaultyStorage(opened(dead), [Fault("writes", nth + 1, "after", Killed)]), new, retained=retained)
         storage = opened(dead)
         found = visible(storage)
         seen.append(found)
         assert found in (OLD, NEW)
         if TableConfig.load(storage).name == "new":
             assert found == NEW
-        assert isinstance(overwrite(storage, new, file_id="again", remains=remains), Committed)
+        assert isinstance(overwrite(storage, new, file_id="again", retained=retained), Committed)
         assert visible(storage) == [("b", "again"), ("c", "again")]
         assert not active(storage).timeline.pending()
-        if remains is not KeptParts.NOTHING:
+        if retained is not RetainedParts.NOTHING:
             assert {path for path in first if not path.endswith("metadata")} <= data_files(storage)
         assert isinstance(overwrite(storage, new, file_id="last"), Committed)
         assert visible(storage) == [("b", "last"), ("c", "last")]

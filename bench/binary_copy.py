@@ -1,4 +1,4 @@
-"""``python -m bench.stitching [files rows]``: small files clustered by copying row groups, and by rewriting them.
+"""``python -m bench.binary_copy [files rows]``: small files clustered by copying row groups, and by rewriting them.
 
 Both by the threads of this process, on copies of one table. Prints seconds of wall-clock time and of the processor,
 medians of three, and their ratio; what begins and completes the action is in both.
@@ -101,7 +101,7 @@ def run(source: Path, target: Path, strategy: str) -> tuple[float, float, int]:
 def main() -> None:
     """Make the table and measure both ways in turns."""
     files, rows = [int(text) for text in sys.argv[1:]] or (64, 100_000)
-    with tempfile.TemporaryDirectory(prefix="bench-stitching-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-binary-copy-") as folder:
         root = Path(folder)
         make(root / "t", files, rows)
         size = sum(path.stat().st_size for path in (root / "t").glob("*.parquet"))

@@ -1,4 +1,5 @@
-"""Concatenation of base files without decoding, in the tasks of a clustering that does not reorder rows."""
+"""Binary copy of base files: concatenation without decoding, in the tasks of a clustering that does not reorder
+rows."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def stitch_files(context: WriteContext, task: TaskId, partition: str, unit: int, paths: Sequence[str]) -> Stat | None:
+def copy_base_files(
+    context: WriteContext, task: TaskId, partition: str, unit: int, paths: Sequence[str]
+) -> Stat | None:
     """Write the row groups of Parquet base files of one partition, in order, to one new file. Return its stat.
 
     Returns None, and leaves no file, if they cannot be concatenated: a file has other columns than the current ones of
