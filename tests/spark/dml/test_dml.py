@@ -394,6 +394,33 @@ def test_rows_move_to_where_their_key_is(spark, tmp_path):
     assert rows(table) == [(1, "Moss", 1, None), (2, "Moss", 3, None)]
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor", seldom("record-index"), seldom("bucket")])
+def test_new_values_that_mark_rows_as_deletes(spark, tmp_path, kind):
+    columns = "id int, city string, _hoodie_is_deleted boolean"
+    table = HudiTable.create(str(tmp_path / "t"), TABLES[kind])
+    table.bulk_insert(frame(spark, *((n, "Oslo", False) for n in range(1, 6)), columns=columns))
+    done = table.update({"_hoodie_is_deleted": "id = 1"}, "id < 3")
+    assert (done.rows_matched, done.write.num_deletes) == (2, 1)
+    source = frame(spark, (2, "Oslo", True), (3, "Moss", True), (8, "Oslo", True), (9, "Oslo", None), columns=columns)
+    merge = table.merge(source.alias("s"), "target.id = s.id").when_matched_update_all("s.id > 2")
+    merge.when_matched_update({"city": "s.city"}).when_not_matched_insert_all().execute()
+    assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == [2, 4, 5, 9]
+    assert table.validate_metadata().num_rows == 0
+    if kind == "mor":
+        table.services.compact(spark=spark)
+        assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == [2, 4, 5, 9]
+
+
+def test_one_of_two_key_columns_is_assigned_its_own_value(spark, tmp_path):
+    keys = {"hoodie.datasource.write.recordkey.field": "id,city", "hoodie.datasource.write.partitionpath.field": ""}
+    table = HudiTable.create(str(tmp_path / "t"), {**KEYED, **keys})
+    table.bulk_insert(frame(spark, *FIRST))
+    source = frame(spark, (1, "Oslo", 11), columns="id int, city string, fare bigint")
+    merge = table.merge(source.alias("s"), "target.id = s.id AND target.city = s.city")
+    merge.when_matched_update({"id": "s.id", "fare": "s.fare"}).execute()
+    assert rows(table) == [(1, "Oslo", 11, (1, "x")), *FIRST[1:]]
+
+
 @pytest.mark.parametrize("kind", ["cow", seldom("mor")])
 def test_rows_that_keep_a_newer_version_are_counted(spark, tmp_path, kind):
     options = {**TABLES[kind], "hoodie.datasource.write.precombine.field": "fare"}

@@ -27,6 +27,7 @@ from pyhudi.spark.dml.partition_changes import split_partition_changes
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_keys
 from pyhudi.spark.spark_errors import task_errors
@@ -311,8 +312,8 @@ class MergePlan:
 
     @property
     def _unassigned(self) -> frozenset[str]:
-        """Columns that updates need not have. None if there are new records: one whose key the table has already is
-        an update with all its columns."""
+        """Columns that updates need not have; empty if there are new records, because one whose key the table has
+        already is an update with all its columns."""
         if self.moves or self._has(When.NOT_MATCHED):
             return frozenset()
         return self.target.unassigned(self._assigned())
@@ -342,12 +343,21 @@ class MergePlan:
         stored version is kept because it is newer, or a merger says so."""
         new = self._inserts_new_keys(taken) or not self._has(When.NOT_MATCHED)
         by_time = self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
-        return self.target.located and taken.unique and new and by_time and not self.moves
+        return self.target.located and taken.unique and new and by_time and not (self.moves or self._marks_deletes)
+
+    @property
+    def _marks_deletes(self) -> bool:
+        """True if new values may mark a row as a delete."""
+        return bool(self.target.delete_markers) and (
+            self._has(When.NOT_MATCHED) or bool(self.target.delete_markers & self._assigned())
+        )
 
     def changes(self, taken: MatchedClauses, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
         """Return what is to be written. ``repeated``: rows are deleted by several pairs, of which one will do."""
         target, rows = self.target, taken.rows
         deleted = F.col(KIND) == MergeAction.DELETE.value
+        if self._marks_deletes:
+            deleted |= is_delete(target.schema, target.merging)
         new_keys = self._inserts_new_keys(taken)
         found = RowChanges(
             target.located,
@@ -358,7 +368,7 @@ class MergePlan:
             adds=self.moves or self._has(When.NOT_MATCHED),
             bases=target.bases,
             cached=not self.moves and not repeated,
-            deletes=any(clause.do is MergeAction.DELETE for clause in self.clauses),
+            deletes=self._marks_deletes or any(clause.do is MergeAction.DELETE for clause in self.clauses),
             unassigned=self._unassigned,
         )
         own = {name: F.col(quoted([name])) for name in target.schema.names}

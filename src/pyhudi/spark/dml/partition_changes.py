@@ -11,6 +11,7 @@ from pyhudi.config import options
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.write.row_changes import STORED_PATH
@@ -34,7 +35,7 @@ def split_partition_changes(
         rows: What the values are computed of, with the columns of `TargetTable.rows`.
         target: The table.
         own: The new value of each of its columns.
-        deleted: Whether a row is deleted.
+        deleted: Whether a row is deleted; so is one whose new values mark it as a delete.
         cached: Keeps the values, which are needed more than once.
         stored: The values before, by column; None: the columns of that name.
     """
@@ -42,7 +43,8 @@ def split_partition_changes(
     before = stored or {name: F.col(quoted([name])) for name in own}
     new = [value.alias(name) for name, value in own.items()]
     old = F.struct(*(before[name].alias(name) for name in own)).alias(_OLD)
-    values = cached.add(rows.select(*new, *helpers, old, deleted.alias(DELETE)))
+    values = rows.select(*new, *helpers, old, deleted.alias(DELETE))
+    values = cached.add(values.withColumn(DELETE, F.col(DELETE) | is_delete(values.schema, target.merging)))
     keyed = with_keys(values, target.spec, "")
     names = list(own)
     moved = F.col(STORED_PATH).isNotNull() & ~F.col(DELETE) & (F.col(STORED_PATH) != F.col(PARTITION_PATH))

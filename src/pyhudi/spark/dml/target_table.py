@@ -21,6 +21,7 @@ from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
+from pyhudi.spark.keys.deduplication import delete_marker_columns
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER
@@ -170,6 +171,11 @@ class TargetTable(TargetSnapshot):
         positions = [] if self.bases is None else [ROW]
         return [STORED_KEY, STORED_PATH, *([FILE_ID] if self.located else []), *positions]
 
+    @property
+    def delete_markers(self) -> frozenset[str]:
+        """Columns whose values mark rows as deletes."""
+        return delete_marker_columns(self.schema, self.merging)
+
     def unassigned(self, assigned: Collection[str]) -> frozenset[str]:
         """Return the columns of which an update needs no values, because their stored values are at hand where base
         files are rewritten: all but those that it assigns, and those that decide between versions of a record.
@@ -180,8 +186,10 @@ class TargetTable(TargetSnapshot):
         merging = self.merging
         if self.bases is None or merging.mode is MergeMode.CUSTOM or merging.partial_update_mode is not None:
             return frozenset()
-        deciding = _tops((name for names in merging.deciding_columns.values() for name in names), self.schema)
-        return self.nullable.intersection(self.schema.names) - deciding - frozenset(assigned)
+        needed = _tops((name for names in merging.deciding_columns.values() for name in names), self.schema)
+        if not self.key_columns.isdisjoint(assigned):
+            needed |= self.key_columns  # the key is computed again
+        return self.nullable.intersection(self.schema.names) - needed - frozenset(assigned)
 
     def absent(self, columns: Collection[str]) -> dict[str, Column]:
         """Return null for each of these columns, with its type."""

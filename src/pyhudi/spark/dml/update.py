@@ -17,6 +17,7 @@ from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.partition_changes import split_partition_changes
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
@@ -76,13 +77,15 @@ def update_pinned(
         raise ConfigError(f"UPDATE cannot assign {keys[0]!r}: it is part of the record key; delete and insert rows")
     values = check_types(rows, ((name, as_column(value)) for name, value in named.items()), target.schema)
     moves = bool(target.partition_columns & named.keys())
+    marks = bool(target.delete_markers & named.keys())
     own = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
     unassigned: frozenset[str] = frozenset() if moves else target.unassigned(named)
     with CachedFrames() as cached:
         if not moves:
             own |= target.absent(unassigned)
             new = [value.alias(name) for name, value in own.items()]
-            rows = rows.select(*new, *target.helpers, F.lit(False).alias(DELETE))
+            rows = rows.select(*new, *target.helpers)
+            rows = rows.withColumn(DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False))
         matched = None
         if not _is_certain(target, named.keys()):  # the write would not count rows whose stored version is kept
             rows = cached.add(rows)
@@ -96,7 +99,7 @@ def update_pinned(
             adds=moves,
             bases=target.bases,
             cached=matched is not None and not moves,
-            deletes=moves,
+            deletes=moves or marks,
             unassigned=unassigned,
         )
         done = write_changes(rows, target.client, target.opts, Operation.UPSERT, target.reads, changes)
@@ -106,8 +109,11 @@ def update_pinned(
 
 
 def _is_certain(target: TargetTable, assigned: Set[str]) -> bool:
-    """Return whether an update changes each row: no stored version is kept because it is newer, or a merger says so."""
+    """Return whether an update changes each row: no stored version is kept because it is newer, or a merger says so,
+    and none is deleted."""
     merging = target.merging
+    if not target.delete_markers.isdisjoint(assigned):
+        return False
     if merging.mode is MergeMode.EVENT_TIME_ORDERING:
         return assigned.isdisjoint(name.partition(".")[0] for name in merging.ordering_fields)
     return merging.mode is MergeMode.COMMIT_TIME_ORDERING

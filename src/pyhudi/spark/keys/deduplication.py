@@ -40,12 +40,22 @@ def mark_deletes(df: DataFrame, merging: MergeSettings, *, every_row: bool = Fal
 def is_delete(schema: StructType, merging: MergeSettings) -> Column:
     """Return a column that is true if a row is a delete; never null."""
     is_marked = F.lit(False)
+    for name in sorted(delete_marker_columns(schema, merging)):
+        marker = F.lit(True) if name == IS_DELETED else F.lit(merging.properties[DELETE_MARKER])
+        value = F.col(name) if name == IS_DELETED else F.col(quoted([name])).cast("string")
+        is_marked |= F.coalesce(value == marker, F.lit(False))
+    return is_marked
+
+
+def delete_marker_columns(schema: StructType, merging: MergeSettings) -> frozenset[str]:
+    """Return the columns that mark rows as deletes: ``_hoodie_is_deleted`` and the delete field of the table."""
+    found = set()
     if IS_DELETED in schema.names and isinstance(schema[IS_DELETED].dataType, BooleanType):
-        is_marked = F.coalesce(F.col(IS_DELETED), F.lit(False))
-    field, marker = merging.properties.get(DELETE_FIELD), merging.properties.get(DELETE_MARKER)
-    if field is None or marker is None or field not in schema.names:
-        return is_marked
-    return is_marked | F.coalesce(F.col(quoted([field])).cast("string") == marker, F.lit(False))
+        found.add(IS_DELETED)
+    field = merging.properties.get(DELETE_FIELD)
+    if field is not None and field in schema.names and DELETE_MARKER in merging.properties:
+        found.add(field)
+    return frozenset(found)
 
 
 def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) -> DataFrame:
