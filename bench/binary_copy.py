@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.format.base_file.base_file_footer import BloomOptions
-from pyhudi.format.base_file.parquet import BaseFileWriter
+from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
@@ -60,7 +60,7 @@ def make(root: Path, files: int, rows: int) -> None:
         file_id = f"{number:08x}-0000-4000-8000-000000000000-0"
         name = f"{file_id}_{number}-0-0_{tx.instant}.parquet"
         tx.markers.create("", name, IOType.CREATE)
-        with BaseFileWriter(
+        with ParquetFileWriter(
             str(root / name), add_meta_columns(SCHEMA), avro_schema=to_avro(add_meta_columns(SCHEMA), "t"),
             bloom=BloomOptions(),
         ) as writer:  # fmt: skip

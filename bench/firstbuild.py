@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from bench.memory_use import Sampler
 from pyhudi.format.base_file.base_file_footer import BloomOptions
-from pyhudi.format.base_file.parquet import BaseFileWriter
+from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
@@ -65,7 +65,7 @@ def make(root: Path, files: int, partitions: int, rows: int) -> None:
             os.link(first, path)
             continue
         first = path
-        with BaseFileWriter(str(path), schema, bloom=BloomOptions()) as writer:
+        with ParquetFileWriter(str(path), schema, bloom=BloomOptions()) as writer:
             writer.write(data)
 
 

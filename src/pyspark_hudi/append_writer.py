@@ -16,7 +16,7 @@ from pyspark_hudi.append_job import BegunAppend
 
 
 @dataclass(frozen=True)
-class WrittenFiles(WriterCommitMessage):  # type: ignore[misc,unused-ignore]
+class AppendCommitMessage(WriterCommitMessage):  # type: ignore[misc,unused-ignore]
     """Encoded write stats of the files of a task."""
 
     stats: bytes
@@ -28,15 +28,15 @@ class HudiAppendWriter(DataSourceArrowWriter):  # type: ignore[misc,unused-ignor
     def __init__(self, append: BegunAppend) -> None:
         self._append = append
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> AppendCommitMessage:
         """Write the rows of a task."""
         prepare_worker()
-        return WrittenFiles(self._append.write(iterator, this_task()))
+        return AppendCommitMessage(self._append.write(iterator, this_task()))
 
-    def commit(self, messages: list[WrittenFiles | None]) -> None:
+    def commit(self, messages: list[AppendCommitMessage | None]) -> None:
         """Publish the files of all tasks."""
         self._append.commit(message.stats for message in messages if message is not None)
 
-    def abort(self, messages: list[WrittenFiles | None]) -> None:  # noqa: ARG002
+    def abort(self, messages: list[AppendCommitMessage | None]) -> None:  # noqa: ARG002
         """Roll back the write."""
         self._append.abort()

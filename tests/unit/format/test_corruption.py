@@ -69,7 +69,7 @@ class Failing(io.BytesIO):
 def test_a_failing_storage_is_no_damage(kind: Any) -> None:
     rows = pa.table({"a": list(range(10)), "s": ["x"] * 10})
     sink = io.BytesIO()
-    writer = parquet.BaseFileWriter if kind is parquet else orc.OrcFileWriter
+    writer = parquet.ParquetFileWriter if kind is parquet else orc.OrcFileWriter
     with writer(sink, rows.schema) as out:
         out.write(rows)
     data = sink.getvalue()

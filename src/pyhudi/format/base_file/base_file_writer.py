@@ -34,7 +34,7 @@ class FileSummary:
     bounds: pa.StructArray | None = None
 
 
-class FileWriter(ABC):
+class BaseFileWriter(ABC):
     """Writes batches to one base file. Use as a context manager: after an error the file is left unfinished.
 
     Rows are buffered as Arrow batches until they fill a block. Subclasses write blocks and the footer.

@@ -34,8 +34,8 @@ _FIRST_MICROS, _LAST_MICROS = -(2**63) // 1000 + 1, (2**63 - 1) // 1000
 """Range of 64-bit nanoseconds, in microseconds."""
 
 
-class OrcFileWriter(base_file_writer.FileWriter):
-    """Writes batches to one ORC file; see `FileWriter` and `pyhudi.format.base_file.parquet.BaseFileWriter`."""
+class OrcFileWriter(base_file_writer.BaseFileWriter):
+    """Writes batches to one ORC file; see `BaseFileWriter` and `pyhudi.format.base_file.parquet.ParquetFileWriter`."""
 
     def __init__(
         self,

@@ -88,8 +88,8 @@ def file_schema(schema: pa.Schema, repeating: Collection[str] = ()) -> pa.Schema
     )
 
 
-class BaseFileWriter(base_file_writer.FileWriter):
-    """Writes batches to one Parquet file; see `FileWriter`.
+class ParquetFileWriter(base_file_writer.BaseFileWriter):
+    """Writes batches to one Parquet file; see `BaseFileWriter`.
 
     Args:
         sink: A path, or an open binary file (which stays open).
@@ -97,7 +97,7 @@ class BaseFileWriter(base_file_writer.FileWriter):
         avro_schema: JSON text for the footer; None omits it, as Apache Hudi's row writer does.
         bloom: Settings of the bloom filter of ``key_column``; None omits filter and key range.
         constants: Columns with the same value in every row, missing in the batches: name → text or None for null.
-        earlier: Footer of the file that is rewritten, see `FileWriter`.
+        earlier: Footer of the file that is rewritten, see `BaseFileWriter`.
         repeating: Text columns with few distinct values, which are buffered as dictionaries.
         bounds: Columns whose bounds are part of the summary, as far as the footer has them.
     """

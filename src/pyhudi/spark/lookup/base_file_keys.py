@@ -18,7 +18,7 @@ from pyhudi.keygen import KeySpec
 from pyhudi.read.schema.file_schemas import written_schemas
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
-from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
+from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.base_files.base_file_scan import can_number_rows
 from pyhudi.spark.read.base_files.spark_file_reader import cannot_reach, read_files

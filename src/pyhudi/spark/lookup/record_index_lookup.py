@@ -26,8 +26,8 @@ from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_keys import GROUP, TASK
-from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
 from pyhudi.spark.lookup.base_file_keys import OLD_PARTITION
 from pyhudi.spark.lookup.batch_summary import Batch

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.base_file.base_file_footer import Footer
-from pyhudi.format.base_file.base_file_writer import FileSummary, FileWriter
+from pyhudi.format.base_file.base_file_writer import BaseFileWriter, FileSummary
 from pyhudi.format.base_file.column_bounds import unknown_columns
 from pyhudi.format.base_file.orc import OrcFileWriter
-from pyhudi.format.base_file.parquet import BaseFileWriter
+from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.format.file_names import base_file_name
 from pyhudi.metadata.writer.file_statistics import file_bounds
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -163,7 +163,7 @@ def _open_writer(
     constants: dict[str, str | None],
     earlier: Footer | None,
     repeating: Collection[str],
-) -> FileWriter:
+) -> BaseFileWriter:
     bloom = context.bloom if context.populate_meta_fields else None
     if context.extension == "orc":
         return OrcFileWriter(
@@ -177,7 +177,7 @@ def _open_writer(
             earlier=earlier,
             bounds=context.indexed,
         )
-    return BaseFileWriter(
+    return ParquetFileWriter(
         sink,
         context.file_schema,
         avro_schema=context.avro_schema,

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_writer import FileSummary
-from pyhudi.format.base_file.parquet import BaseFileWriter
+from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.format.base_file.row_group_copy import CopiedFile, ReplacedColumns
 from pyhudi.format.file_names import base_file_name
 from pyhudi.metadata.writer.file_statistics import file_bounds
@@ -126,7 +126,7 @@ class ColumnUpdateHandle:
         """Return a Parquet file with the changing columns of rows, in one row group."""
         sink = pa.BufferOutputStream()
         options = replace(self._context.parquet, block_size=maxsize)
-        with BaseFileWriter(sink, self._plain, options=options, repeating=repeating) as writer:
+        with ParquetFileWriter(sink, self._plain, options=options, repeating=repeating) as writer:
             for batch in batches:
                 writer.write(batch)
         return sink.getvalue()

@@ -15,7 +15,7 @@ import pytest
 from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.column_bounds import BoundsRecorder, flat_schema, unknown_columns
 from pyhudi.format.base_file.orc import OrcFileWriter
-from pyhudi.format.base_file.parquet import BaseFileWriter
+from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.metadata.writer.file_statistics import file_bounds
 from pyhudi.storage import open_storage
 
@@ -85,7 +85,7 @@ def test_footer(tmp_path: Path, block_size: int, monkeypatch: pytest.MonkeyPatch
     from pyhudi.format.base_file.parquet import ParquetOptions
 
     options = ParquetOptions(block_size=block_size)
-    with BaseFileWriter(path, TABLE.schema, options=options, bounds=WANTED) as writer:
+    with ParquetFileWriter(path, TABLE.schema, options=options, bounds=WANTED) as writer:
         for batch in TABLE.to_batches(max_chunksize=2):
             writer.write(batch)
         summary = writer.close()
@@ -118,7 +118,7 @@ def test_orc(tmp_path: Path) -> None:
 
 def test_long_texts_are_not_in_the_footer(tmp_path: Path) -> None:
     table = pa.table({"t": ["a", "b" * 5000]})
-    with BaseFileWriter(tmp_path / "f.parquet", table.schema, bounds=table.schema) as writer:
+    with ParquetFileWriter(tmp_path / "f.parquet", table.schema, bounds=table.schema) as writer:
         writer.write(table)
         summary = writer.close()
     assert summary.bounds is not None
@@ -129,7 +129,7 @@ def test_long_texts_are_not_in_the_footer(tmp_path: Path) -> None:
 
 def test_columns_that_a_file_does_not_have_are_null(tmp_path: Path) -> None:
     table = pa.table({"t": ["a", "b"]})
-    with BaseFileWriter(tmp_path / "f.parquet", table.schema) as writer:
+    with ParquetFileWriter(tmp_path / "f.parquet", table.schema) as writer:
         writer.write(table)
     wanted = pa.schema([("t", pa.string()), ("new", pa.int32())])
     found = file_bounds(open_storage(tmp_path), "f.parquet", wanted)[0].as_py()["new"]
@@ -160,7 +160,7 @@ def test_numbers_that_have_become_texts_are_in_the_order_of_texts(name: str, tmp
     values, kind, low, high = NUMBERS[name]
     inside = pa.array([{"y": value} for value in values], pa.struct([("y", kind)]))
     table = pa.table({"v": pa.array(values, kind), "x": inside})
-    with BaseFileWriter(tmp_path / "f.parquet", table.schema) as writer:
+    with ParquetFileWriter(tmp_path / "f.parquet", table.schema) as writer:
         writer.write(table)
     wanted = pa.schema([("v", pa.string()), ("x.y", pa.string())])
     bounds = file_bounds(open_storage(tmp_path), "f.parquet", wanted)
@@ -177,7 +177,7 @@ def test_short_floats_that_have_become_wider(tmp_path: Path) -> None:
         wanted = pa.schema([("v", kind), ("x.y", kind)])
         recorder = BoundsRecorder(wanted)
         recorder.add(rows)
-        with BaseFileWriter(tmp_path / "f.parquet", rows.schema) as writer:
+        with ParquetFileWriter(tmp_path / "f.parquet", rows.schema) as writer:
             writer.write(rows)
         for found in (recorder.finish(), file_bounds(open_storage(tmp_path), "f.parquet", wanted)):
             for name in wanted.names:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.format.base_file.orc import OrcFileWriter
-from pyhudi.format.base_file.parquet import BaseFileWriter
+from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.storage import open_storage
 from pyhudi.write.rows.base_file_batches import open_base
 
@@ -19,7 +19,7 @@ ROWS = pa.table({"k": [f"k{i}" for i in range(10)], "v": pa.array(range(10), pa.
 @pytest.mark.parametrize("pieces", [(10,), (7, 3), (1, 2, 3, 4)])
 def test_the_last_rows(tmp_path: Path, extension: str, pieces: tuple[int, ...]) -> None:
     name = f"f.{extension}"
-    maker = BaseFileWriter if extension == "parquet" else OrcFileWriter
+    maker = ParquetFileWriter if extension == "parquet" else OrcFileWriter
     with maker(tmp_path / name, ROWS.schema) as writer:
         start = 0
         for count in pieces:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.arrow_arrays import contiguous
 from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
-from pyhudi.format.base_file.parquet import BaseFileWriter, ParquetOptions
+from pyhudi.format.base_file.parquet import ParquetFileWriter, ParquetOptions
 from pyhudi.format.hfile.hfile_reader import KEY_FIELD
 from pyhudi.format.hfile.hfile_writer import write_hfile
 from pyhudi.format.log.block_framing import Buffer
@@ -59,7 +59,7 @@ def parquet_content(
     """Return the content of a PARQUET_DATA block: a whole Parquet file with the columns of the Avro schema."""
     columns = record_type(schema).arrow
     sink = pa.BufferOutputStream()
-    writer = BaseFileWriter(
+    writer = ParquetFileWriter(
         sink, pa.schema(list(columns)), avro_schema=schema, options=options, constants=constants, bloom=None
     )
     with writer:

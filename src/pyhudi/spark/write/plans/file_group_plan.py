@@ -17,7 +17,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.write_stages import run_upsert
-from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
+from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_deletes, numbered
 from pyhudi.spark.keys.key_generator import with_keys

@@ -11,7 +11,7 @@ from pyhudi.config.enums import DuplicatePolicy, IndexType, Operation
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import CachedFrames
-from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
+from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.tagging import KeyLookup, Tagged, tag, untagged_batch
 from pyhudi.spark.write.write_input import as_in_table
