@@ -199,7 +199,7 @@ def test_inspect_counts_logs(tmp_path):
     assert partition["log_files"] == 1
     assert partition["size"] == sum(table.inspect.files()["size"].to_pylist())
     assert table.inspect.files()["kind"].to_pylist() == ["log", "base"]
-    assert table.scan().plan().needs_merging == 1
+    assert table.scan().plan().num_slices_with_logs == 1
 
 
 def test_detail_and_its_page(table):

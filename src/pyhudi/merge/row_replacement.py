@@ -64,7 +64,7 @@ def replaced_rows(context: SliceContext, file_slice: FileSlice) -> Index:
 
 
 def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-    """The merged rows that stand for the hidden ones, and those that only the logs have.
+    """The merged rows that stand for the excluded ones, and those that only the logs have.
 
     Raises:
         QueryError: a file is gone.

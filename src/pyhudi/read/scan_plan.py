@@ -96,7 +96,7 @@ class ScanPlan:
         return int(base + (pc.sum(pc.list_flatten(self.tasks["log_sizes"])).as_py() or 0))
 
     @property
-    def needs_merging(self) -> int:
+    def num_slices_with_logs(self) -> int:
         """Number of tasks that have log files."""
         return int(pc.sum(self._has_logs()).as_py() or 0)
 
@@ -119,7 +119,7 @@ class ScanPlan:
         tasks = self.tasks.take(numbers)
         of_them = pc.is_in(self.partition_values["partition"], pc.unique(tasks["partition"])).combine_chunks()
         path_values = {
-            name: PathValue(value.values.filter(of_them), value.counts.filter(of_them))
+            name: PathValue(value.values.filter(of_them), value.is_exact.filter(of_them))
             for name, value in self.values_from_path.items()
         }
         return replace(
@@ -135,7 +135,7 @@ class ScanPlan:
             f"query       {self.query}",
             f"partitions  {len(self.partitions)} of {self.partitions_before_pruning}",
             f"slices      {self.tasks.num_rows} of {self.slices_before_pruning}"
-            + (f", {self.needs_merging} with log files" if self.needs_merging else ""),
+            + (f", {self.num_slices_with_logs} with log files" if self.num_slices_with_logs else ""),
             f"files from  {self.files_from}",
             f"bytes       {self.size_bytes:,}",
             f"columns     {len(self.columns)} of {len(self.schema)}",

@@ -23,8 +23,8 @@ from pyhudi.read.execute.merged_reader import slice_context
 from pyhudi.read.filter_hints import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.pruning.bucket_pruning import prune_buckets
-from pyhudi.read.pruning.file_pruner import FilePruner
 from pyhudi.read.pruning.key_condition import key_condition
+from pyhudi.read.pruning.metadata_pruner import MetadataPruner
 from pyhudi.read.pruning.partition_pruning import PathValue, path_values, prune_paths, values_from_path
 from pyhudi.read.pruning.statistics_conditions import Conditions
 from pyhudi.read.query import Query
@@ -134,7 +134,7 @@ def _planned(
 ) -> ScanPlan | None:
     """Return the plan; None if files of the pinned table may have been deleted before they were listed."""
     query = context.query
-    files = TableFiles(table, context.opts, moves=earlier is None)
+    files = TableFiles(table, context.opts, may_reload=earlier is None)
     table = files.table
     found = None if query.is_incremental else _columns_of_snapshot(table, query.as_of)
     rows = context.adapted(rows, table, found)
@@ -177,14 +177,14 @@ def _planned(
     names = None if history is None else history.column_names(schema, selection.schema_as_of)
     if names is not None:
         plan = replace(plan, renamed=names.of(pc.unique(tasks["base_instant"]).to_pylist()))
-    return _with_merging(table, context, plan, pruner, pruning, names) if plan.needs_merging else plan
+    return _with_merging(table, context, plan, pruner, pruning, names) if plan.num_slices_with_logs else plan
 
 
 def _select(
     table: PinnedTable,
     context: _PlanningContext,
     files: TableFiles,
-    pruner: FilePruner,
+    pruner: MetadataPruner,
     earlier: ScanPlan | None,
     *,
     prunes: bool,
@@ -206,7 +206,7 @@ def _prune(
     context: _PlanningContext,
     schema: pa.Schema,
     selection: Selection,
-    pruner: FilePruner,
+    pruner: MetadataPruner,
     rows: RowFilter | None,
 ) -> tuple[pa.Table, pa.Table]:
     """Return the slices that may have rows of the query, and the path values of their partitions."""
@@ -226,7 +226,7 @@ def _with_merging(
     table: PinnedTable,
     context: _PlanningContext,
     plan: ScanPlan,
-    pruner: FilePruner,
+    pruner: MetadataPruner,
     rows: RowFilter | None,
     names: ColumnNamesByInstant | None,
 ) -> ScanPlan:
@@ -270,7 +270,7 @@ def _key_columns(table: PinnedTable, schema: pa.Schema) -> frozenset[str]:
     return frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names)
 
 
-def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: FilePruner, rows: RowFilter | None) -> KeyRows | None:
+def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: RowFilter | None) -> KeyRows | None:
     """Return what a condition says of record keys.
 
     Files may have other values of columns than paths tell, and other keys than those that are read if invalid bytes are
@@ -304,15 +304,15 @@ def _file_pruner(
     history: SchemaHistory | None,
     rows: RowFilter | None,
     files: TableFiles,
-) -> FilePruner:
+) -> MetadataPruner:
     """Return the pruner of partitions and slices, which prunes nothing for an incremental query, whose schema is not
     known yet."""
     schema = context.columns(table, found)
     conditions = Conditions(table.config, schema, context.path_columns(table, schema), _unchanged(found, history))
-    return FilePruner(table, files, context.query, conditions, rows, context.opts, context.overridden_functions)
+    return MetadataPruner(table, files, context.query, conditions, rows, context.opts, context.overridden_functions)
 
 
-def _by_path(table: PinnedTable, context: _PlanningContext, pruner: FilePruner, paths: list[str]) -> list[str]:
+def _by_path(table: PinnedTable, context: _PlanningContext, pruner: MetadataPruner, paths: list[str]) -> list[str]:
     """Return those of the partitions, given by path, that may hold matching rows according to their paths."""
     rows, schema = pruner.rows, pruner.schema
     if rows is None or rows.sql is not None or not schema.names:

@@ -28,8 +28,8 @@ class TableFiles:
 
     ``table`` is the table for planning: as passed, or its current state if its metadata table was ahead. ``metadata``
     is the metadata table, None if it is not used; ``why`` is the reason. ``kinds`` of files are listed, by default base
-    and log files. ``moves``: whether ``table`` may become the current state; otherwise a metadata table that is ahead
-    is not used.
+    and log files. ``may_reload``: whether ``table`` may become the current state; otherwise a metadata table that is
+    ahead is not used.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class TableFiles:
         opts: Options | None = None,
         kinds: Sequence[str] = DATA_KINDS,
         *,
-        moves: bool = True,
+        may_reload: bool = True,
     ) -> None:
         self.table = table
-        self._moves = moves
+        self._may_reload = may_reload
         self._kinds = kinds
         self.metadata: MetadataTable | None = None
         self.why = ""
@@ -59,7 +59,7 @@ class TableFiles:
                 self.metadata = MetadataTable.open(self.table.storage, self.table.config, self.table.active)
                 return
             except MetadataTableAheadError as e:
-                if not self._moves:
+                if not self._may_reload:
                     self.why = "the metadata table describes a later state of the table"
                     return
                 if look == LOOKS - 1:

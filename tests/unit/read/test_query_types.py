@@ -227,7 +227,7 @@ def test_slices_with_logs_are_merged(tmp_path):
     (table.root / "a" / f".f1_{at(20)}.log.1_0-0-0").write_bytes(b"")
     pinned = PinnedTable.of(table.client())
     plan = plan_scan(pinned)
-    assert plan.needs_merging == 1
+    assert plan.num_slices_with_logs == 1
     assert plan.with_logs().tasks.num_rows == 1
     assert plan.without_logs().tasks.num_rows == 0
     assert read(table) == read(table, **{TYPE: "read_optimized"}) == read(table, **as_of(10)) == [("x", 1, 10)]

@@ -19,7 +19,7 @@ from pyhudi.format.avro.skipper import TEXT, Ints, items_of, rows_with, skip, sk
 from pyhudi.format.avro.type_tree import Array, AvroType, Fixed, Map, Primitive, Record, Union
 from pyhudi.format.decimals import decimals_from_bytes
 
-Wanted = Mapping[str, Any] | None
+Projection = Mapping[str, Any] | None
 """Fields to decode by name, with the selection of their nested fields; None selects all.
 
 Members of a union of several types are selected, too: if the value has a branch that is not selected, no member is set.
@@ -29,97 +29,101 @@ _CHUNK = 1 << 17
 """Number of records that are decoded together, so that intermediate data fit into the processor's caches."""
 
 
-def decode_steps(values: pa.BinaryArray, record: Record, wanted: Wanted = None) -> pa.Table:
-    """Return the ``wanted`` fields of the records, in the Arrow types of ``record``.
+def decode_steps(values: pa.BinaryArray, record: Record, projection: Projection = None) -> pa.Table:
+    """Return the fields of a projection of the records, in the Arrow types of ``record``.
 
     Raises:
         FormatError: A value is not such a record, or has trailing bytes.
     """
-    fields = [f for f in record.arrow if wanted is None or f.name in wanted]
-    schema = pa.schema([pa.field(f.name, _type_of(record, f.name, wanted)) for f in fields])
+    fields = [f for f in record.arrow if projection is None or f.name in projection]
+    schema = pa.schema([pa.field(f.name, _type_of(record, f.name, projection)) for f in fields])
     tables = [schema.empty_table()]
     for start in range(0, len(values), _CHUNK):
-        places = BufferCursors.of(values.slice(start, _CHUNK))
-        columns = _fields(record, places, wanted)
-        places.check_finished()
+        cursors = BufferCursors.of(values.slice(start, _CHUNK))
+        columns = _fields(record, cursors, projection)
+        cursors.check_finished()
         tables.append(pa.Table.from_arrays([columns[f.name] for f in fields], schema=schema))
     return pa.concat_tables(tables)
 
 
-def _type_of(record: Record, name: str, wanted: Wanted) -> pa.DataType:
+def _type_of(record: Record, name: str, projection: Projection) -> pa.DataType:
     inner = next(avro for field, avro in record.fields if field == name)
-    return _narrow(inner, None if wanted is None else wanted[name])
+    return _narrow(inner, None if projection is None else projection[name])
 
 
-def _narrow(avro: AvroType, wanted: Wanted) -> pa.DataType:
+def _narrow(avro: AvroType, projection: Projection) -> pa.DataType:
     """Return the Arrow type of the selected fields."""
-    if wanted is None:
+    if projection is None:
         return avro.arrow
     if isinstance(avro, Union) and len(avro.values) == 1:
-        return _narrow(avro.values[0][1], wanted)
+        return _narrow(avro.values[0][1], projection)
     if isinstance(avro, Record):
-        return pa.struct([(name, _narrow(member, wanted[name])) for name, member in avro.fields if name in wanted])
+        return pa.struct(
+            [(name, _narrow(member, projection[name])) for name, member in avro.fields if name in projection]
+        )
     if isinstance(avro, Union) and avro.is_members:
-        return pa.struct([field for field in avro.arrow if field.name in wanted])
+        return pa.struct([field for field in avro.arrow if field.name in projection])
     return avro.arrow
 
 
-def _fields(record: Record, places: BufferCursors, wanted: Wanted) -> dict[str, pa.Array]:
+def _fields(record: Record, cursors: BufferCursors, projection: Projection) -> dict[str, pa.Array]:
     columns = {}
     for name, avro in record.fields:
-        if wanted is None or name in wanted:
-            columns[name] = _read(avro, places, None if wanted is None else wanted[name])
+        if projection is None or name in projection:
+            columns[name] = _read(avro, cursors, None if projection is None else projection[name])
         else:
-            skip(avro, places)
+            skip(avro, cursors)
     return columns
 
 
-def _read(avro: AvroType, places: BufferCursors, wanted: Wanted) -> pa.Array:
+def _read(avro: AvroType, cursors: BufferCursors, projection: Projection) -> pa.Array:
     """Read one value of every record."""
     match avro:
         case Primitive():
-            return _READERS[avro.name](places, avro.arrow)
+            return _READERS[avro.name](cursors, avro.arrow)
         case Union():
-            return _union(avro, places, wanted)
+            return _union(avro, cursors, projection)
         case Record():
-            found = _fields(avro, places, wanted)
+            found = _fields(avro, cursors, projection)
             if not found:
-                return pa.array([{}] * len(places), pa.struct([]))
-            return pa.StructArray.from_arrays(list(found.values()), fields=list(_narrow(avro, wanted)))
+                return pa.array([{}] * len(cursors), pa.struct([]))
+            return pa.StructArray.from_arrays(list(found.values()), fields=list(_narrow(avro, projection)))
         case Map():
-            inside, sizes = items_of((TEXT, avro.values), places)
+            inside, sizes = items_of((TEXT, avro.values), cursors)
             keys, values = _read(TEXT, inside, None), _read(avro.values, inside, None)
             return pa.MapArray.from_arrays(_offsets(sizes), keys, values, type=avro.arrow)
         case Array():
-            inside, sizes = items_of((avro.items,), places)
+            inside, sizes = items_of((avro.items,), cursors)
             return pa.ListArray.from_arrays(_offsets(sizes), _read(avro.items, inside, None), type=avro.arrow)
         case Fixed():
-            taken = places.take_bytes(np.full(len(places), avro.size, np.int64))
+            taken = cursors.take_bytes(np.full(len(cursors), avro.size, np.int64))
             return decimals_from_bytes(taken, avro.arrow) if pa.types.is_decimal(avro.arrow) else taken.cast(avro.arrow)
     raise FormatError(f"Avro values of type {avro.arrow} are not supported by the columnar decoder")
 
 
-def _union(avro: Union, places: BufferCursors, wanted: Wanted) -> pa.Array:
-    count = len(places)
-    branches = places.branches(len(avro.branches))
+def _union(avro: Union, cursors: BufferCursors, projection: Projection) -> pa.Array:
+    count = len(cursors)
+    branches = cursors.branches(len(avro.branches))
     members = []
-    chosen = {f.name for f in avro.arrow} & set(wanted or ()) if avro.is_members and wanted is not None else None
+    chosen = (
+        {f.name for f in avro.arrow} & set(projection or ()) if avro.is_members and projection is not None else None
+    )
     for k, (number, inner) in enumerate(avro.values):
         rows = rows_with(branches, number, count)
         if chosen is not None:
-            wanted = None
+            projection = None
             if avro.arrow.field(k).name not in chosen:
-                skip_some(inner, places, rows)
+                skip_some(inner, cursors, rows)
                 continue
         if rows is None:
-            members.append(_read(inner, places, wanted))
+            members.append(_read(inner, cursors, projection))
         elif len(rows):
-            some = places.some(rows)
-            column = _read(inner, some, wanted)
-            places.move(rows, some)
+            some = cursors.some(rows)
+            column = _read(inner, some, projection)
+            cursors.move(rows, some)
             members.append(_scattered(column, rows, count))
         else:
-            members.append(pa.nulls(count, _narrow(inner, wanted)))
+            members.append(pa.nulls(count, _narrow(inner, projection)))
     if len(avro.values) == 1:
         return members[0]
     if not avro.is_members:
@@ -137,9 +141,9 @@ def _union(avro: Union, places: BufferCursors, wanted: Wanted) -> pa.Array:
 
 def _scattered(column: pa.Array, rows: Ints, count: int) -> pa.Array:
     """Return the values at these rows, null elsewhere."""
-    places = np.full(count, -1, np.int64)
-    places[rows] = np.arange(len(rows))
-    return column.take(pa.array(places, mask=places < 0))
+    cursors = np.full(count, -1, np.int64)
+    cursors[rows] = np.arange(len(rows))
+    return column.take(pa.array(cursors, mask=cursors < 0))
 
 
 def _offsets(sizes: Ints) -> pa.Array:
@@ -148,21 +152,21 @@ def _offsets(sizes: Ints) -> pa.Array:
     return pa.array(offsets.astype(np.int32))
 
 
-def _text(places: BufferCursors, arrow: pa.DataType) -> pa.Array:
-    taken = places.take_bytes(places.sizes())
+def _text(cursors: BufferCursors, arrow: pa.DataType) -> pa.Array:
+    taken = cursors.take_bytes(cursors.sizes())
     try:
         return taken.cast(arrow)
     except pa.ArrowInvalid as e:
         raise FormatError(f"text in an Avro record is not valid UTF-8: {e}") from e
 
 
-def _bytes(places: BufferCursors, arrow: pa.DataType) -> pa.Array:
-    taken = places.take_bytes(places.sizes())
+def _bytes(cursors: BufferCursors, arrow: pa.DataType) -> pa.Array:
+    taken = cursors.take_bytes(cursors.sizes())
     return decimals_from_bytes(taken, arrow) if pa.types.is_decimal(arrow) else taken.cast(arrow)
 
 
-def _int(places: BufferCursors, arrow: pa.DataType) -> pa.Array:
-    numbers = places.varints()
+def _int(cursors: BufferCursors, arrow: pa.DataType) -> pa.Array:
+    numbers = cursors.varints()
     if arrow.bit_width == 32:
         if len(numbers) and (int(numbers.min()) < -(1 << 31) or int(numbers.max()) >= 1 << 31):
             raise FormatError("an int in an Avro record exceeds 32 bits")
@@ -170,23 +174,23 @@ def _int(places: BufferCursors, arrow: pa.DataType) -> pa.Array:
     return pa.array(numbers).view(arrow)
 
 
-def _boolean(places: BufferCursors, _: pa.DataType) -> pa.Array:
-    flags = places.take_plain(1)[:, 0]
+def _boolean(cursors: BufferCursors, _: pa.DataType) -> pa.Array:
+    flags = cursors.take_plain(1)[:, 0]
     if len(flags) and flags.max() > 1:
         raise FormatError(f"invalid boolean {flags.max()} in an Avro record")
     return pa.array(flags.astype(np.bool_))
 
 
 def _float(width: int) -> Callable[[BufferCursors, pa.DataType], pa.Array]:
-    def read(places: BufferCursors, arrow: pa.DataType) -> pa.Array:
-        raw = np.ascontiguousarray(places.take_plain(width))
+    def read(cursors: BufferCursors, arrow: pa.DataType) -> pa.Array:
+        raw = np.ascontiguousarray(cursors.take_plain(width))
         return pa.Array.from_buffers(arrow, len(raw), [None, pa.py_buffer(raw.reshape(-1))])
 
     return read
 
 
 _READERS: dict[str, Callable[[BufferCursors, pa.DataType], pa.Array]] = {
-    "null": lambda places, arrow: pa.nulls(len(places), arrow),
+    "null": lambda cursors, arrow: pa.nulls(len(cursors), arrow),
     "boolean": _boolean,
     "int": _int,
     "long": _int,

@@ -17,7 +17,7 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_text import record_keys
 from pyhudi.merge.key_rows import KeyRows
 from pyhudi.merge.logs.merged_log_records import LogRecordVersions
-from pyhudi.merge.logs.wanted_records import WantedRecords
+from pyhudi.merge.logs.record_filter import RecordFilter
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields
@@ -82,7 +82,7 @@ def read_blocks(
     ordering, read = layout.ordering(), layout.read()
     wanted = None
     if layout.key_rows is not None and not layout.by_position:
-        wanted = WantedRecords.of(layout.key_rows, layout.table, stored_keys=layout.keys is None)
+        wanted = RecordFilter.of(layout.key_rows, layout.table, stored_keys=layout.keys is None)
     for block in blocks:
         if wanted is not None and not wanted.may_be_in(block):
             continue

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError, HudiError, MetadataTableAheadError, MetadataTableError
-from pyhudi.format.avro.columnar_decoder import Wanted
+from pyhudi.format.avro.columnar_decoder import Projection
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, slice_sources
@@ -39,7 +39,7 @@ _KEPT_KEYS = 64
 """Number of keys up to which lookup results are kept for the next plan."""
 _KEPT_BYTES = 8 * 1024 * 1024
 """Bytes of such results: more would drive out blocks of files."""
-Payloads = Iterable[str] | Mapping[str, Wanted]
+Payloads = Iterable[str] | Mapping[str, Projection]
 _Read = Callable[[HFileSource], pa.Table]
 
 _GROUP = re.compile(r"(?P<prefix>.+?)-(?P<number>\d{4,})(?:-\d+)?", re.ASCII)

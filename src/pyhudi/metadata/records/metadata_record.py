@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avro.columnar_decoder import Wanted, decode_steps
+from pyhudi.format.avro.columnar_decoder import Projection, decode_steps
 from pyhudi.format.avro.container import AvroSchema, load_schema, schema_json
 from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import Record, record_type
@@ -132,7 +132,7 @@ def encode(
 def decode(
     values: pa.BinaryArray | pa.ChunkedArray,
     writer_schema: str,
-    payloads: Iterable[str] | Mapping[str, Wanted] = PAYLOADS,
+    payloads: Iterable[str] | Mapping[str, Projection] = PAYLOADS,
 ) -> pa.Table:
     """Return ``type`` and the payloads of values, null for records with another payload. Payloads that the writer's
     schema lacks are omitted.
@@ -146,11 +146,11 @@ def decode(
     names = {name for name, _ in record.fields}
     if TYPE_FIELD not in names or KEY_FIELD not in names:
         raise FormatError("values of an HFile are not records of a metadata table: their schema has no key and type")
-    parts: Mapping[str, Wanted] = payloads if isinstance(payloads, Mapping) else dict.fromkeys(payloads)
-    wanted = {TYPE_FIELD: None, **{name: inner for name, inner in parts.items() if name in names}}
+    parts: Mapping[str, Projection] = payloads if isinstance(payloads, Mapping) else dict.fromkeys(payloads)
+    projection = {TYPE_FIELD: None, **{name: inner for name, inner in parts.items() if name in names}}
     chunks = _joined(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
-    tables = [decode_steps(chunk, record, wanted) for chunk in chunks]
-    return pa.concat_tables(tables) if tables else decode_steps(pa.array([], pa.binary()), record, wanted)
+    tables = [decode_steps(chunk, record, projection) for chunk in chunks]
+    return pa.concat_tables(tables) if tables else decode_steps(pa.array([], pa.binary()), record, projection)
 
 
 def _joined(chunks: list[pa.Array]) -> list[pa.Array]:
@@ -167,12 +167,12 @@ def _joined(chunks: list[pa.Array]) -> list[pa.Array]:
     return [*result, pa.concat_arrays(waiting)] if waiting else result
 
 
-def decoded_schema(table_version: int, payloads: Iterable[str] | Mapping[str, Wanted] = PAYLOADS) -> pa.Schema:
+def decoded_schema(table_version: int, payloads: Iterable[str] | Mapping[str, Projection] = PAYLOADS) -> pa.Schema:
     """Return the schema of the result of `decode` for records of a table version."""
     return _schema_of(table_version, frozen(payloads))
 
 
-def frozen(payloads: Iterable[str] | Mapping[str, Wanted]) -> Frozen:
+def frozen(payloads: Iterable[str] | Mapping[str, Projection]) -> Frozen:
     """Return the selection of fields to decode as a hashable value."""
     if not isinstance(payloads, Mapping):
         return tuple((name, None) for name in payloads)
@@ -181,11 +181,11 @@ def frozen(payloads: Iterable[str] | Mapping[str, Wanted]) -> Frozen:
 
 @functools.lru_cache(maxsize=256)
 def _schema_of(table_version: int, payloads: Frozen) -> pa.Schema:
-    return decode(pa.array([], pa.binary()), record_schema(table_version), _wanted(payloads)).schema
+    return decode(pa.array([], pa.binary()), record_schema(table_version), _projection(payloads)).schema
 
 
-def _wanted(payloads: Frozen) -> dict[str, Wanted]:
-    return {name: None if inner is None else _wanted(inner) for name, inner in payloads}
+def _projection(payloads: Frozen) -> dict[str, Projection]:
+    return {name: None if inner is None else _projection(inner) for name, inner in payloads}
 
 
 def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:

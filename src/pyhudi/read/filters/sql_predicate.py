@@ -41,14 +41,14 @@ def implied_predicate(text: str, schema: pa.Schema, known: Known | None = None) 
     Terms on ``known`` expressions have the text of the expression as the column.
     """
     condition = _parsed(text, schema, known or {})
-    return None if condition is None or () in condition.yes else condition.yes
+    return None if condition is None or () in condition.if_true else condition.if_true
 
 
 def equivalent(text: str, schema: pa.Schema) -> Groups | None:
     """Return conditions equivalent to the SQL text: exactly the matching rows satisfy one group; None: it is not fully
     supported."""
     condition = _parsed(text, schema, {})
-    return condition.yes if condition is not None and condition.is_yes else None
+    return condition.if_true if condition is not None and condition.exact_if_true else None
 
 
 def _parsed(text: str, schema: pa.Schema, known: Known) -> _Condition | None:
@@ -69,27 +69,27 @@ class _NotUnderstoodError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """Conditions implied for rows for which a predicate is true, and for those for which it is false; ``is_yes`` and
-    ``is_no``: the condition is equivalent."""
+    """Conditions implied for rows for which a predicate is true, and for those for which it is false; ``exact_if_true``
+    and ``exact_if_false``: the condition is equivalent."""
 
-    yes: Groups = ANYTHING
-    no: Groups = ANYTHING
-    is_yes: bool = False
-    is_no: bool = False
+    if_true: Groups = ANYTHING
+    if_false: Groups = ANYTHING
+    exact_if_true: bool = False
+    exact_if_false: bool = False
 
     def __and__(self, other: _Condition) -> _Condition:
         return _Condition(
-            _both(self.yes, other.yes),
-            _either(self.no, other.no),
-            self.is_yes and other.is_yes and len(self.yes) * len(other.yes) <= _MOST_GROUPS,
-            self.is_no and other.is_no and len(self.no) + len(other.no) <= _MOST_GROUPS,
+            _both(self.if_true, other.if_true),
+            _either(self.if_false, other.if_false),
+            self.exact_if_true and other.exact_if_true and len(self.if_true) * len(other.if_true) <= _MOST_GROUPS,
+            self.exact_if_false and other.exact_if_false and len(self.if_false) + len(other.if_false) <= _MOST_GROUPS,
         )
 
     def __or__(self, other: _Condition) -> _Condition:
         return ~(~self & ~other)
 
     def __invert__(self) -> _Condition:
-        return _Condition(self.no, self.yes, self.is_no, self.is_yes)
+        return _Condition(self.if_false, self.if_true, self.exact_if_false, self.exact_if_true)
 
 
 UNKNOWN = _Condition()
@@ -223,7 +223,7 @@ class _Parser:
         leaf = _leaf(Term(left.name, "in", tuple(values_of_kind)))
         whole = all(_is_same(value, left.kind) for value in given)
         # With null in the list, a value that is not in the list does not satisfy NOT IN either.
-        return replace(leaf, is_yes=whole, is_no=whole and len(given) == len(values))
+        return replace(leaf, exact_if_true=whole, exact_if_false=whole and len(given) == len(values))
 
     def _operand(self) -> Operand:
         """Return an operand: a column, a literal, or anything else, which ends where the condition continues."""
@@ -254,9 +254,9 @@ def _compared(left: Operand, op: str, right: Operand) -> _Condition:
         return UNKNOWN
     if op == "<=>":
         # Null is not equal, either.
-        return _Condition(((Term(left.name, "=", value),),), is_yes=_is_same(right.value, left.kind))
+        return _Condition(((Term(left.name, "=", value),),), exact_if_true=_is_same(right.value, left.kind))
     whole = _is_same(right.value, left.kind)
-    return replace(_leaf(Term(left.name, op, value)), is_yes=whole, is_no=whole)
+    return replace(_leaf(Term(left.name, op, value)), exact_if_true=whole, exact_if_false=whole)
 
 
 def _is_same(value: Any, kind: pa.DataType) -> bool:
@@ -290,7 +290,7 @@ def _like(left: Operand, pattern: Operand) -> _Condition:
     terms = [Term(left.name, ">=", prefix)]
     if end is not None:
         terms.append(Term(left.name, "<", end))
-    return _Condition((tuple(terms),), is_yes=end is not None and text == f"{prefix}%")
+    return _Condition((tuple(terms),), exact_if_true=end is not None and text == f"{prefix}%")
 
 
 def _after(prefix: str) -> str | None:

@@ -21,7 +21,7 @@ from pyhudi.read.pruning.min_max import Bounds, Mask
 from pyhudi.schema.type_conversion import convert
 
 if TYPE_CHECKING:
-    from pyhudi.format.avro.columnar_decoder import Wanted
+    from pyhudi.format.avro.columnar_decoder import Projection
 
 
 _FIELDS = ("fileName", "valueCount", "nullCount", "isDeleted", "valueType")
@@ -31,7 +31,7 @@ _FEW = 4
 """If at most one in this number of all partitions is selected, statistics are looked up partition by partition."""
 
 
-def _wanted(kind: pa.DataType) -> dict[str, Wanted]:
+def _projection(kind: pa.DataType) -> dict[str, Projection]:
     """Return the fields of the statistics to decode for a column of a type."""
     members = members_of_type(kind)
     return {PAYLOAD: {**dict.fromkeys(_FIELDS), "minValue": members, "maxValue": members}}
@@ -77,7 +77,7 @@ class ColumnStatistics:
         prefixes = [column_id]
         if len(partitions) * _FEW <= known_partitions:
             prefixes = [column_id + text for text in keys.partition_ids(partitions).to_pylist()]
-        stats = table.prefixes(index, prefixes, _wanted(kind)).combine_chunks()
+        stats = table.prefixes(index, prefixes, _projection(kind)).combine_chunks()
         payload = stats[PAYLOAD].chunk(0) if stats.num_rows else pa.array([], stats[PAYLOAD].type)
         key = stats[KEY].chunk(0) if stats.num_rows else pa.array([], pa.string())
         return cls(key, payload.field("fileName"), _without_names(payload), index == COLUMN_STATS)
@@ -132,7 +132,7 @@ def partition_bounds(
     partition of the metadata table with the statistics."""
     make = keys.partition_stats_keys if index == PARTITION_STATS else keys.expression_partition_keys
     wanted = make(pa.array([column] * len(partitions), pa.string()), partitions)
-    stats = table.lookup(index, wanted, _wanted(kind))
+    stats = table.lookup(index, wanted, _projection(kind))
     if not stats.num_rows:
         return _nothing(kind, len(partitions))
     stats = stats.combine_chunks()

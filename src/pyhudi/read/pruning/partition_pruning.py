@@ -22,7 +22,7 @@ class PathValue:
     """Values of a partition column from the paths of some partitions, and a mask where they override those in files."""
 
     values: pa.Array
-    counts: pa.BooleanArray
+    is_exact: pa.BooleanArray
 
 
 def path_values(config: TableConfig, schema: pa.Schema, paths: list[str]) -> pa.Table:
@@ -46,10 +46,10 @@ def values_from_path(
     columns = {}
     for i, field in enumerate(partition_fields(config)):
         if field.name in schema.names:
-            counts = values[f"exact_{i}"].combine_chunks()
+            is_exact = values[f"exact_{i}"].combine_chunks()
             if field.name in path_columns:
-                counts = pa.repeat(pa.scalar(True), values.num_rows)
-            columns[field.name] = PathValue(values[f"value_{i}"].combine_chunks(), counts)
+                is_exact = pa.repeat(pa.scalar(True), values.num_rows)
+            columns[field.name] = PathValue(values[f"value_{i}"].combine_chunks(), is_exact)
     return columns
 
 
@@ -57,9 +57,9 @@ def by_partition(values: pa.Table, from_path: dict[str, PathValue]) -> dict[str,
     """Return a mapping from partition path to the values that apply."""
     values_by_path: dict[str, dict[str, Any]] = {path: {} for path in values["partition"].to_pylist()}
     for name, each in from_path.items():
-        rows = zip(values_by_path.values(), each.values.to_pylist(), each.counts.to_pylist(), strict=True)
-        for mine, value, counts in rows:
-            if counts:
+        rows = zip(values_by_path.values(), each.values.to_pylist(), each.is_exact.to_pylist(), strict=True)
+        for mine, value, is_exact in rows:
+            if is_exact:
                 mine[name] = value
     return values_by_path
 

@@ -12,16 +12,17 @@ from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError
 from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.merge_as_upsert import joins_by_key, key_columns, rows_to_upsert
-from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, When
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.merge_counts import MergeCounts, count_changes
 from pyhudi.spark.dml.merge_plan import MergePlan
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
 from pyhudi.spark.write.dataframe_writer import write_changes
+from pyhudi.sql.statements import ClauseKind
 from pyhudi.write.write_result import ChangeResult
 
-__all__ = ["Clause", "MergeAction", "MergeBuilder", "When"]
+__all__ = ["Clause", "MergeAction", "MergeBuilder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +50,21 @@ class MergeBuilder:
         Raises:
             QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
         """
-        return self.with_clause(Clause(When.MATCHED, MergeAction.UPDATE, dict(set), condition))
+        return self.with_clause(Clause(ClauseKind.MATCHED, MergeAction.UPDATE, dict(set), condition))
 
     def when_matched_update_all(self, condition: str | Column | None = None) -> MergeBuilder:
         """Update all columns of a row that matches, from the source's columns of the same names.
 
         Arguments, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.MATCHED, MergeAction.UPDATE, None, condition))
+        return self.with_clause(Clause(ClauseKind.MATCHED, MergeAction.UPDATE, None, condition))
 
     def when_matched_delete(self, condition: str | Column | None = None) -> MergeBuilder:
         """Delete a row that matches.
 
         Arguments, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.MATCHED, MergeAction.DELETE, None, condition))
+        return self.with_clause(Clause(ClauseKind.MATCHED, MergeAction.DELETE, None, condition))
 
     def when_not_matched_insert(
         self, values: Mapping[str, object], condition: str | Column | None = None
@@ -72,14 +73,14 @@ class MergeBuilder:
 
         ``values``: values by column of the table. Condition, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.NOT_MATCHED, MergeAction.INSERT, dict(values), condition))
+        return self.with_clause(Clause(ClauseKind.NOT_MATCHED, MergeAction.INSERT, dict(values), condition))
 
     def when_not_matched_insert_all(self, condition: str | Column | None = None) -> MergeBuilder:
         """Insert a source row that matches nothing, its columns by name.
 
         Arguments, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.NOT_MATCHED, MergeAction.INSERT, None, condition))
+        return self.with_clause(Clause(ClauseKind.NOT_MATCHED, MergeAction.INSERT, None, condition))
 
     def when_not_matched_by_source_update(
         self, set: Mapping[str, object], condition: str | Column | None = None
@@ -88,14 +89,14 @@ class MergeBuilder:
 
         Arguments, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.NOT_MATCHED_BY_SOURCE, MergeAction.UPDATE, dict(set), condition))
+        return self.with_clause(Clause(ClauseKind.NOT_MATCHED_BY_SOURCE, MergeAction.UPDATE, dict(set), condition))
 
     def when_not_matched_by_source_delete(self, condition: str | Column | None = None) -> MergeBuilder:
         """Delete a row of the table that no source row matches.
 
         Arguments, result and errors as of `when_matched_update`.
         """
-        return self.with_clause(Clause(When.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE, None, condition))
+        return self.with_clause(Clause(ClauseKind.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE, None, condition))
 
     def with_clause(self, clause: Clause) -> MergeBuilder:
         """Add a clause behind the others.
@@ -110,9 +111,9 @@ class MergeBuilder:
             QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
         """
         for before in self.clauses:
-            if before.when is clause.when and before.condition is None:
+            if before.kind is clause.kind and before.condition is None:
                 raise QueryError(
-                    f"only the last clause for rows {clause.when.value} may be without a condition: the one before "
+                    f"only the last clause for rows {clause.kind.value.lower()} may be without a condition: the one before "
                     "takes them all"
                 )
         return replace(self, clauses=(*self.clauses, clause))
@@ -167,9 +168,9 @@ class MergeBuilder:
 
     def _upsert(self, target: TargetSnapshot) -> ChangeResult | None:
         """Run the MERGE as an upsert; None if that is something else."""
-        given = {(clause.when, clause.do) for clause in self.clauses}
+        given = {(clause.kind, clause.action) for clause in self.clauses}
         whole = all(clause.values is None and clause.condition is None for clause in self.clauses)
-        both = {(When.MATCHED, MergeAction.UPDATE), (When.NOT_MATCHED, MergeAction.INSERT)}
+        both = {(ClauseKind.MATCHED, MergeAction.UPDATE), (ClauseKind.NOT_MATCHED, MergeAction.INSERT)}
         if not whole or given != both or not joins_by_key(target, self.on, self.alias, self.source):
             return None
         rows = rows_to_upsert(self.source, target)

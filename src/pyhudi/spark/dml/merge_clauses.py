@@ -8,13 +8,7 @@ from enum import Enum
 
 from pyspark.sql import Column
 
-
-class When(Enum):
-    """Kind of rows that a clause is for."""
-
-    MATCHED = "matched"
-    NOT_MATCHED = "not matched"
-    NOT_MATCHED_BY_SOURCE = "not matched by source"
+from pyhudi.sql.statements import ClauseKind
 
 
 class MergeAction(Enum):
@@ -30,13 +24,13 @@ class Clause:
     """A clause of a MERGE.
 
     Args:
-        when: Which rows it is for.
-        do: What it does with them.
+        kind: Which rows it is for.
+        action: What it does with them.
         values: New values by column, SQL texts or Columns; None: those of the source's columns of the same names.
         condition: Which of the rows it takes; None: all.
     """
 
-    when: When
-    do: MergeAction
+    kind: ClauseKind
+    action: MergeAction
     values: Mapping[str, object] | None = None
     condition: str | Column | None = None

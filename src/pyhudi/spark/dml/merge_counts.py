@@ -9,10 +9,11 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.errors import AmbiguousMergeError
-from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, When
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.merge_plan import KIND, ROW_ID, MatchedClauses
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.row_changes import STORED_KEY
+from pyhudi.sql.statements import ClauseKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,9 @@ def _counted_by_row(taken: MatchedClauses, clauses: Sequence[Clause]) -> Row:
     )
     several = stored & (updates + F.when(updates > 0, deletes).otherwise(0) > 1)
     # which of several deletes took a row does not matter, unless another pair of the row met no condition
-    if any(c.do is MergeAction.DELETE and c.when is When.MATCHED and c.condition is not None for c in clauses):
+    if any(
+        c.action is MergeAction.DELETE and c.kind is ClauseKind.MATCHED and c.condition is not None for c in clauses
+    ):
         several |= stored & (deletes > 1)
     with task_errors():
         row = by_row.agg(

@@ -22,7 +22,7 @@ from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.merge_as_upsert import has_plain_keys
-from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, When
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.partition_changes import split_partition_changes
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.dml.update import is_case_sensitive
@@ -33,6 +33,7 @@ from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.write_job import RowChanges
 from pyhudi.sql.join_conditions import equalities, equated_columns
+from pyhudi.sql.statements import ClauseKind
 from pyhudi.write.location_columns import DELETE
 
 ROW_ID = "_pyhudi_row_id"
@@ -77,8 +78,8 @@ class MergePlan:
     on: str | Column
     target: TargetTable
 
-    def _has(self, when: When) -> bool:
-        return any(clause.when is when for clause in self.clauses)
+    def _has(self, kind: ClauseKind) -> bool:
+        return any(clause.kind is kind for clause in self.clauses)
 
     @property
     def _is_case_sensitive(self) -> bool:
@@ -102,7 +103,7 @@ class MergePlan:
 
     def _copied(self) -> list[str]:
         """The source's columns that are taken by name."""
-        if all(clause.values is not None or clause.do is MergeAction.DELETE for clause in self.clauses):
+        if all(clause.values is not None or clause.action is MergeAction.DELETE for clause in self.clauses):
             return []
         names = [name for name in self.source.columns if not is_meta_column(name)]
         known = {self._folded(name) for name in names}
@@ -159,30 +160,32 @@ class MergePlan:
         rows = self.target.rows.select(
             "*", F.monotonically_increasing_id().alias(ROW_ID), F.lit(True).alias(_IN_TARGET)
         ).alias(self.alias)
-        if self._has(When.NOT_MATCHED_BY_SOURCE) or not self._equated():
+        if self._has(ClauseKind.NOT_MATCHED_BY_SOURCE) or not self._equated():
             joined = rows.join(self._marked(), as_column(self.on), self._join_type())
-            return MatchedClauses(cached.add(self._evaluated(joined, tuple(When)).where(F.col(_CLAUSE).isNotNull())))
+            return MatchedClauses(
+                cached.add(self._evaluated(joined, tuple(ClauseKind)).where(F.col(_CLAUSE).isNotNull()))
+            )
         source = cached.add(self._marked())
         pairs = rows.join(source, as_column(self.on))
-        matched = self._evaluated(pairs, (When.MATCHED,)) if self._has(When.MATCHED) else None
+        matched = self._evaluated(pairs, (ClauseKind.MATCHED,)) if self._has(ClauseKind.MATCHED) else None
         found = self._counted(source)  # before anything is cached that Spark plans to join with it
         parts = []
         if matched is not None:
             pairs = cached.add(matched)
             parts.append(pairs)
-        if self._has(When.NOT_MATCHED):
+        if self._has(ClauseKind.NOT_MATCHED):
             others = self._unmatched(source, pairs, found.count)
             # with the columns of the table, which are null
             others = rows.limit(0).join(others, F.lit(False), "right")
-            parts.append(cached.add(self._evaluated(others, (When.NOT_MATCHED,))))
+            parts.append(cached.add(self._evaluated(others, (ClauseKind.NOT_MATCHED,))))
         taken = reduce(lambda some, more: some.unionByName(more), parts).where(F.col(_CLAUSE).isNotNull())
         return MatchedClauses(taken, found.unique, found.exact)
 
     def _join_type(self) -> str:
         """The join of the table with the source that keeps the rows which clauses are for."""
-        if self._has(When.NOT_MATCHED_BY_SOURCE):
-            return "full" if self._has(When.NOT_MATCHED) else "left"
-        return "right" if self._has(When.NOT_MATCHED) else "inner"
+        if self._has(ClauseKind.NOT_MATCHED_BY_SOURCE):
+            return "full" if self._has(ClauseKind.NOT_MATCHED) else "left"
+        return "right" if self._has(ClauseKind.NOT_MATCHED) else "inner"
 
     def _unmatched(self, source: DataFrame, pairs: DataFrame, count: int) -> DataFrame:
         """The source rows that are in no pair; ``count``: how many rows there are in all.
@@ -197,22 +200,22 @@ class MergePlan:
         same = [F.col(quoted([_EQUATED + name])) == F.col(quoted([_MATCHED + name])) for name in names]
         return source.join(matched, same, "left_anti")
 
-    def _evaluated(self, joined: DataFrame, whens: Sequence[When]) -> DataFrame:
+    def _evaluated(self, joined: DataFrame, kinds: Sequence[ClauseKind]) -> DataFrame:
         """The clauses for some kinds of rows, evaluated: the number of the clause that takes a pair (null: none), and
         what becomes of the row.
 
         In clauses for rows that match nothing a name without an alias is a column of the source; those of the table
         are null.
         """
-        stored = [when for when in whens if when is not When.NOT_MATCHED]
+        stored = [kind for kind in kinds if kind is not ClauseKind.NOT_MATCHED]
         numbered = joined.withColumn(_CLAUSE, self._clause_number(stored))
         updated = numbered.withColumns(self._updated(numbered, stored)).drop(*self._own.values())
-        if When.NOT_MATCHED in whens:
+        if ClauseKind.NOT_MATCHED in kinds:
             if self._folded(self.alias) not in {self._folded(name) for name in self.source.columns}:
                 updated = updated.withColumn(self.alias, self._absent())
-            number = F.coalesce(F.col(_CLAUSE), self._clause_number([When.NOT_MATCHED]))
+            number = F.coalesce(F.col(_CLAUSE), self._clause_number([ClauseKind.NOT_MATCHED]))
             updated = updated.withColumn(_CLAUSE, number)
-        return updated.select(*self._columns(updated, whens))
+        return updated.select(*self._columns(updated, kinds))
 
     @property
     def _own(self) -> dict[str, Column]:
@@ -224,54 +227,54 @@ class MergePlan:
         fields = self.target.schema.fields
         return F.struct(*(F.lit(None).cast(field.dataType).alias(field.name) for field in fields))
 
-    def _numbered(self, whens: Sequence[When]) -> list[tuple[int, Clause]]:
-        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.when in whens]
+    def _numbered(self, kinds: Sequence[ClauseKind]) -> list[tuple[int, Clause]]:
+        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind in kinds]
 
-    def _clause_number(self, whens: Sequence[When]) -> Column:
+    def _clause_number(self, kinds: Sequence[ClauseKind]) -> Column:
         found = F.lit(None).cast("int")
-        for number, clause in reversed(self._numbered(whens)):
+        for number, clause in reversed(self._numbered(kinds)):
             in_target, in_source = F.col(_IN_TARGET).isNotNull(), F.col(_IN_SOURCE).isNotNull()
             fits = {
-                When.MATCHED: in_target & in_source,
-                When.NOT_MATCHED: ~in_target & in_source,
-                When.NOT_MATCHED_BY_SOURCE: in_target & ~in_source,
-            }[clause.when]
+                ClauseKind.MATCHED: in_target & in_source,
+                ClauseKind.NOT_MATCHED: ~in_target & in_source,
+                ClauseKind.NOT_MATCHED_BY_SOURCE: in_target & ~in_source,
+            }[clause.kind]
             if clause.condition is not None:
                 fits &= F.coalesce(as_column(clause.condition), F.lit(False))
             found = F.when(fits, F.lit(number)).otherwise(found)
         return found
 
-    def _updated(self, joined: DataFrame, whens: Sequence[When]) -> dict[str, Column]:
+    def _updated(self, joined: DataFrame, kinds: Sequence[ClauseKind]) -> dict[str, Column]:
         """The values of the table's columns after the updates, null of those that no update assigns, and those before
         where rows may move."""
         kept = {name: self._own[name] for name in self.target.schema.names}
         kept |= self.target.absent(self._unassigned)
-        found = {_NEW + name: value for name, value in self._assign(whens, joined, kept).items()}
+        found = {_NEW + name: value for name, value in self._assign(kinds, joined, kept).items()}
         if self.moves:
             found[_STORED] = F.struct(*(value.alias(name) for name, value in self._own.items()))
         return found
 
-    def _assign(self, whens: Sequence[When], rows: DataFrame, before: dict[str, Column]) -> dict[str, Column]:
+    def _assign(self, kinds: Sequence[ClauseKind], rows: DataFrame, before: dict[str, Column]) -> dict[str, Column]:
         """The values of the table's columns after some clauses."""
         found = dict(before)
-        for number, clause in self._numbered(whens):
+        for number, clause in self._numbered(kinds):
             for name, value in self._values(clause, rows).items():
                 found[name] = F.when(F.col(_CLAUSE) == number, value).otherwise(found[name])
         return found
 
-    def _columns(self, updated: DataFrame, whens: Sequence[When]) -> list[Column]:
+    def _columns(self, updated: DataFrame, kinds: Sequence[ClauseKind]) -> list[Column]:
         """The result's columns: the table's with their new values, those before where rows may move, and helpers."""
-        target, numbered = self.target, self._numbered(whens)
+        target, numbered = self.target, self._numbered(kinds)
         values = {name: F.col(quoted([_NEW + name])) for name in target.schema.names}
-        if When.NOT_MATCHED in whens:
-            values = self._assign([When.NOT_MATCHED], updated, values)
+        if ClauseKind.NOT_MATCHED in kinds:
+            values = self._assign([ClauseKind.NOT_MATCHED], updated, values)
         columns = [value.alias(name) for name, value in values.items()]
         if self.moves:
             columns.append(F.col(_STORED))
         kind = reduce(
-            lambda found, pair: F.when(F.col(_CLAUSE) == pair[0], F.lit(pair[1].do.value)).otherwise(found),
+            lambda found, pair: F.when(F.col(_CLAUSE) == pair[0], F.lit(pair[1].action.value)).otherwise(found),
             numbered[1:],
-            F.lit(numbered[0][1].do.value),
+            F.lit(numbered[0][1].action.value),
         )
         equated = [_EQUATED + name for name in self._equated()]
         helpers = (F.col(quoted([name])) for name in (*target.helpers, ROW_ID, *equated, _CLAUSE))
@@ -280,14 +283,14 @@ class MergePlan:
     def _values(self, clause: Clause, joined: DataFrame) -> dict[str, Column]:
         """The assignments of a clause, with the types of the table's columns."""
         target = self.target
-        if clause.do is MergeAction.DELETE:
+        if clause.action is MergeAction.DELETE:
             return {}
         if clause.values is None:
             given = [(name, F.col(quoted([self._copy(name)]))) for name in target.schema.names]
             return check_types(joined, given, target.schema)
         named = self._named(clause)
         values = check_types(joined, ((name, as_column(value)) for name, value in named.items()), target.schema)
-        if clause.do is MergeAction.INSERT:
+        if clause.action is MergeAction.INSERT:
             kinds = {field.name: field.dataType for field in target.schema.fields}
             return {name: values.get(name, F.lit(None).cast(kinds[name])) for name in target.schema.names}
         return values
@@ -298,14 +301,14 @@ class MergePlan:
             self.target.schema,
             case_sensitive=self._is_case_sensitive,
             alias=self.alias,
-            inserts=clause.do is MergeAction.INSERT,
+            inserts=clause.action is MergeAction.INSERT,
         )
 
     # --- changes -----------------------------------------------------------------------------------------------------
 
     def _assigned(self) -> frozenset[str]:
         """Columns that an update assigns."""
-        updates = [clause for clause in self.clauses if clause.do is MergeAction.UPDATE]
+        updates = [clause for clause in self.clauses if clause.action is MergeAction.UPDATE]
         if any(clause.values is None for clause in updates):
             return frozenset(self.target.schema.names)
         return frozenset(name for clause in updates for name in self._named(clause))
@@ -314,7 +317,7 @@ class MergePlan:
     def _unassigned(self) -> frozenset[str]:
         """Columns that updates need not have; empty if there are new records, because one whose key the table has
         already is an update with all its columns."""
-        if self.moves or self._has(When.NOT_MATCHED):
+        if self.moves or self._has(ClauseKind.NOT_MATCHED):
             return frozenset()
         return self.target.unassigned(self._assigned())
 
@@ -329,7 +332,7 @@ class MergePlan:
         target = self.target
         if not taken.exact or not has_plain_keys(target.spec):
             return False
-        inserts = [clause for clause in self.clauses if clause.do is MergeAction.INSERT]
+        inserts = [clause for clause in self.clauses if clause.action is MergeAction.INSERT]
         if not isinstance(self.on, str) or self.moves or any(clause.values is not None for clause in inserts):
             return False
         found = equated_columns(self.on, self.alias)
@@ -341,7 +344,7 @@ class MergePlan:
     def is_certain(self, taken: MatchedClauses) -> bool:
         """Return whether a write changes each row of the pairs: no two are of the same record, none moves, and no
         stored version is kept because it is newer, or a merger says so."""
-        new = self._inserts_new_keys(taken) or not self._has(When.NOT_MATCHED)
+        new = self._inserts_new_keys(taken) or not self._has(ClauseKind.NOT_MATCHED)
         by_time = self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
         return self.target.located and taken.unique and new and by_time and not (self.moves or self._marks_deletes)
 
@@ -349,7 +352,7 @@ class MergePlan:
     def _marks_deletes(self) -> bool:
         """True if new values may mark a row as a delete."""
         return bool(self.target.delete_markers) and (
-            self._has(When.NOT_MATCHED) or bool(self.target.delete_markers & self._assigned())
+            self._has(ClauseKind.NOT_MATCHED) or bool(self.target.delete_markers & self._assigned())
         )
 
     def changes(self, taken: MatchedClauses, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
@@ -365,10 +368,10 @@ class MergePlan:
             partition_assigned=self.moves,
             new_keys=new_keys,
             distinct_keys=new_keys and taken.unique,
-            adds=self.moves or self._has(When.NOT_MATCHED),
+            adds=self.moves or self._has(ClauseKind.NOT_MATCHED),
             bases=target.bases,
             cached=not self.moves and not repeated,
-            deletes=self._marks_deletes or any(clause.do is MergeAction.DELETE for clause in self.clauses),
+            deletes=self._marks_deletes or any(clause.action is MergeAction.DELETE for clause in self.clauses),
             unassigned=self._unassigned,
         )
         own = {name: F.col(quoted([name])) for name in target.schema.names}

@@ -36,7 +36,7 @@ class SlicePieces:
     Attributes:
         pieces: The n-th is a compressed Arrow stream of the slices for the n-th task.
         from_path: Columns whose values are given by partition paths; those of the i-th are in ``value_<i>``, valid
-            where ``counts_<i>`` is true.
+            where ``is_exact_<i>`` is true.
     """
 
     pieces: tuple[bytes, ...]
@@ -55,7 +55,7 @@ class SlicePieces:
             rows: list[dict[str, Any]] = reader.read_all().to_pylist()
         for row in rows:
             from_path = enumerate(self.from_path)
-            yield FileSlice.of(row, {name: row[f"value_{i}"] for i, name in from_path if row[f"counts_{i}"]})
+            yield FileSlice.of(row, {name: row[f"value_{i}"] for i, name in from_path if row[f"is_exact_{i}"]})
 
 
 def piece_numbers(plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> list[np.ndarray]:
@@ -110,7 +110,7 @@ def _with_path_values(plan: ScanPlan) -> pa.Table:
     which = pc.index_in(slices["partition"], value_set=plan.partition_values["partition"].combine_chunks())
     for i, from_path in enumerate(plan.values_from_path.values()):
         slices = slices.append_column(f"value_{i}", from_path.values.take(which.combine_chunks()))
-        slices = slices.append_column(f"counts_{i}", from_path.counts.take(which.combine_chunks()))
+        slices = slices.append_column(f"is_exact_{i}", from_path.is_exact.take(which.combine_chunks()))
     return slices
 
 

@@ -80,7 +80,7 @@ class CatalogView:
     """Columns of the query by name; empty: they are taken by position."""
 
 
-class _Others:
+class NonHudiTableCache:
     """Names of tables that are none of Hudi's: looking them up costs more than most statements."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class _Others:
         return id(spark), name.lower(), "" if "." in name else str(spark.catalog.currentDatabase())
 
 
-others = _Others()
+non_hudi_tables = NonHudiTableCache()
 
 
 def full_name(spark: SparkSession, name: Name) -> Name:
@@ -124,7 +124,7 @@ def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     if len(name) > 3 or (len(name) == 3 and name[0].lower() != _SESSION_CATALOG):
         return None
     text = quoted(name)
-    if others.has(spark, text):
+    if non_hudi_tables.has(spark, text):
         return None
     try:
         properties = dict(fetched(spark, f"SHOW TBLPROPERTIES {text}"))
@@ -137,7 +137,7 @@ def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     except AnalysisException:  # there is no such table
         return None
     if found is None:
-        others.add(spark, text)
+        non_hudi_tables.add(spark, text)
     return found
 
 
@@ -221,7 +221,7 @@ def register(
             ]
         ),
     )
-    others.forget()
+    non_hudi_tables.forget()
 
 
 def _marks(table: CatalogTable) -> dict[str, str]:
@@ -251,7 +251,7 @@ def update_columns(spark: SparkSession, table: CatalogTable, schema: StructType)
 def unregister(spark: SparkSession, table: CatalogTable) -> None:
     """Take a table out of the catalog; its files stay."""
     spark_sql(spark, f"DROP {'TABLE' if table.foreign else 'VIEW'} {table.sql}")
-    others.forget()
+    non_hudi_tables.forget()
 
 
 def set_properties(spark: SparkSession, table: CatalogTable, put: Mapping[str, str], remove: tuple[str, ...]) -> None:
@@ -279,5 +279,5 @@ def rename(spark: SparkSession, table: CatalogTable, to: Name) -> CatalogTable:
     """Give a table's entry another name; returns the entry. Spark moves the files of a managed table of Apache Hudi."""
     kind = "TABLE" if table.foreign else "VIEW"
     spark_sql(spark, f"ALTER {kind} {table.sql} RENAME TO {quoted(to)}")
-    others.forget()
+    non_hudi_tables.forget()
     return find_table(spark, to) or replace(table, name=to)

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql.catalog import CatalogTable, find_table, others
+from pyhudi.spark.sql.catalog import CatalogTable, find_table, non_hudi_tables
 from pyhudi.spark.sql.commands import alter_columns, ddl, dml, index_ddl, show
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
-from pyhudi.spark.sql.queries.query_rewriting import forget_view, global_name, prepare, remember_view
+from pyhudi.spark.sql.queries.query_rewriting import forget_view, global_name, remember_view, rewrite_query
 from pyhudi.spark.sql.statement_values import StatementValues
 from pyhudi.sql import statements as s
 from pyhudi.sql.statement_parser import parse, table_of
@@ -45,7 +45,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
     Args:
         spark: The session.
         text: The statement.
-        args: Values of its parameters; only queries may have such where Hudi tables are concerned.
+        args: Values of its parameters; only queries may have such where Hudi tables are reads_hudi_tables.
         fields: What stands for ``{names}`` in the text.
 
     Raises:
@@ -61,16 +61,16 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
         name = table_of(values.text)
         if name is None or find_table(spark, name) is not None:
             raise
-        others.forget()
+        non_hudi_tables.forget()
         return through()  # syntax of another format's tables
     if not isinstance(statement, _READS_ONLY):
-        others.forget()
+        non_hudi_tables.forget()
     match statement:
         case None:
             return through()
         case s.SelectStatement():
-            prepared = prepare(spark, statement.query, prunes=_prunes(spark, statement))
-            if not prepared.concerned:
+            prepared = rewrite_query(spark, statement.query, prunes=_prunes(spark, statement))
+            if not prepared.reads_hudi_tables:
                 return through()
             return values.run(spark, f"{statement.head} {prepared.text}")
         case s.CreateView():
@@ -119,8 +119,8 @@ def _not_ours(
     if isinstance(statement, _ONLY_OURS):
         raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
     if isinstance(statement, s.Insert):
-        prepared = prepare(spark, statement.query)
-        if prepared.concerned:
+        prepared = rewrite_query(spark, statement.query)
+        if prepared.reads_hudi_tables:
             return values.run(spark, f"{statement.head} {prepared.text}")
     return through()
 
@@ -133,8 +133,8 @@ def _create_view(
     name = statement.name[-1:]
     if "GLOBAL" in statement.head.upper().split():
         name = global_name(spark, name[0])
-    prepared = prepare(spark, statement.query)
-    if not prepared.concerned:
+    prepared = rewrite_query(spark, statement.query)
+    if not prepared.reads_hudi_tables:
         found = through()
         forget_view(spark, name)
         return found

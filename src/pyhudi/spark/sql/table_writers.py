@@ -16,7 +16,7 @@ from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table,
 from pyhudi.spark.sql.commands.ddl import create_new, create_table, replace_table
 from pyhudi.spark.sql.commands.dml import insert_rows
 from pyhudi.spark.sql.passthrough_statements import spark_sql
-from pyhudi.spark.sql.queries.query_rewriting import prepare, table_frame
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, table_frame
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.create_parser import PROVIDERS
 from pyhudi.sql.statements import CreateTable, Name
@@ -57,8 +57,8 @@ def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None =
     if given:
         table = find_table(spark, name)
         return None if table is None else table_frame(spark, table, given).alias(name[-1])
-    prepared = prepare(spark, f"SELECT * FROM {quoted(name)}")
-    return spark_sql(spark, prepared.text) if prepared.concerned else None
+    prepared = rewrite_query(spark, f"SELECT * FROM {quoted(name)}")
+    return spark_sql(spark, prepared.text) if prepared.reads_hudi_tables else None
 
 
 def save_as_table(

@@ -117,8 +117,8 @@ def read_natively(
     if numbers is not None:
         plan = replace(plan, tasks=_numbered(plan.tasks, numbers))
         more = None if more is None else _numbered(more, numbers)
-    ways = partition_columns(table, plan, settings, numbered=numbers is not None)
-    if ways is None:
+    sources = partition_columns(table, plan, settings, numbered=numbers is not None)
+    if sources is None:
         if required:
             raise QueryError(
                 f"Spark cannot take the values of the partition columns {', '.join(plan.values_from_path)} "
@@ -127,7 +127,7 @@ def read_natively(
         return None
     try:
         with read_settings(spark, plan.tasks.num_rows, table.storage.uri()):
-            return _read(spark, table, plan, ways, numbers, more, positions=positions or numbers is not None)
+            return _read(spark, table, plan, sources, numbers, more, positions=positions or numbers is not None)
     except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
         if required or not cannot_reach(e):
             raise
@@ -153,7 +153,7 @@ def _read(
     spark: SparkSession,
     table: PinnedTable,
     plan: ScanPlan,
-    ways: list[PartitionColumns],
+    sources: list[PartitionColumns],
     numbers: FileNumbers | None,
     more: pa.Table | None,
     *,
@@ -162,13 +162,13 @@ def _read(
     parts = []
     for held in _with_more(file_parts(table, plan, plan.tasks), plan.schema, more):
         reader = _PartReader(spark, table, plan, held, numbers, positions=positions)
-        for way in ways:
-            tasks = held.tasks.filter(pc.is_in(held.tasks["partition"], value_set=way.partitions))
+        for source in sources:
+            tasks = held.tasks.filter(pc.is_in(held.tasks["partition"], value_set=source.partitions))
             if tasks.num_rows:
-                parts.append((reader, way, tasks))
+                parts.append((reader, source, tasks))
     if len(parts) == 1:
-        reader, way, tasks = parts[0]
-        return reader.read(way, tasks)
+        reader, source, tasks = parts[0]
+        return reader.read(source, tasks)
     with ThreadPool(min(len(parts), _PLANNERS)) as pool:
         return union(pool.starmap(_PartReader.read, parts))
 
@@ -207,21 +207,21 @@ class _PartReader:
         self._held = spark_schema(held)
         self._files = FileReader(spark, self._held)
 
-    def read(self, way: PartitionColumns, tasks: pa.Table) -> DataFrame:
+    def read(self, source: PartitionColumns, tasks: pa.Table) -> DataFrame:
         """The rows of some of the files. Threads may call it side by side."""
-        if way.folders is None:
+        if source.folders is None:
             rows = self._files.read(self._uris(tasks))
         else:
-            rows = self._read_in_folders(way, way.folders, tasks)
-        changed = {name: column for name, column in self._changed.items() if name not in way.from_path}
-        changed |= {name: constant(value, self._schema.field(name)) for name, value in way.constants.items()}
+            rows = self._read_in_folders(source, source.folders, tasks)
+        changed = {name: column for name, column in self._changed.items() if name not in source.from_path}
+        changed |= {name: constant(value, self._schema.field(name)) for name, value in source.constants.items()}
         if self._numbers is not None:
-            changed |= {} if way.numbered else {FILE_NUMBER: self._numbers.column()}
+            changed |= {} if source.numbered else {FILE_NUMBER: self._numbers.column()}
         if self._positions:
             changed[ROW_NUMBER] = sf.col("_metadata.row_index")
         # a select costs calls to the JVM for each column, milliseconds in all. Spark puts the columns of folders last
-        held = [*self._schema.names, *([FILE_NUMBER] if way.numbered else [])]
-        if self._as_named and (way.folders is None or rows.columns == held):
+        held = [*self._schema.names, *([FILE_NUMBER] if source.numbered else [])]
+        if self._as_named and (source.folders is None or rows.columns == held):
             return rows.withColumns(changed) if changed else rows
         helpers = [*([FILE_NUMBER] if self._numbers else []), *([ROW_NUMBER] if self._positions else [])]
         names = [*self._schema.names, *helpers]
@@ -230,25 +230,25 @@ class _PartReader:
     def _uris(self, tasks: pa.Table) -> list[str]:
         return [self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
 
-    def _read_in_folders(self, way: PartitionColumns, folders: Folders, tasks: pa.Table) -> DataFrame:
+    def _read_in_folders(self, source: PartitionColumns, folders: Folders, tasks: pa.Table) -> DataFrame:
         one = self._uris(tasks.slice(0, 1))
         place = "{0.scheme}://{0.netloc}".format(urlsplit(one[0]))
         if place not in _reached:  # a mount hides what is wrong with the file system below, and logs it for each file
             self._files.read(one)
             _reached.add(place)
         try:
-            return FileReader(self._spark, self._in_folders(way), folders).read(way.uris(tasks))
+            return FileReader(self._spark, self._in_folders(source), folders).read(source.uris(tasks))
         except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
             if is_mount_error(e):
                 self._files.read(one)  # says what is wrong
             raise
 
-    def _in_folders(self, way: PartitionColumns) -> StructType:
+    def _in_folders(self, source: PartitionColumns) -> StructType:
         """Schema to read: folders give values of the table's types, whatever the files have."""
         own = {f.name: f for f in spark_schema(self._schema)}
-        in_folders = way.from_path - set(way.constants)
+        in_folders = source.from_path - set(source.constants)
         fields = [own[f.name] if f.name in in_folders else f for f in self._held]
-        return StructType([*fields, StructField(FILE_NUMBER, LongType())] if way.numbered else fields)
+        return StructType([*fields, StructField(FILE_NUMBER, LongType())] if source.numbered else fields)
 
 
 def _changed(field: pa.Field, stored: tuple[str, ...], held: pa.Schema, names: FileNames) -> Column | None:

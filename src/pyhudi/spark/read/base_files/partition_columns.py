@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.table.pinned_table import PinnedTable
 
-_MOST_WAYS = 64
+_MOST_SOURCES = 64
 """Maximum number of parts with constants; each costs some milliseconds."""
 _LINE_ENDS = "\n\r\x85\u2028\u2029"
 _ESCAPE = r"%[0-9A-Fa-f]{2}"
@@ -78,7 +78,7 @@ def partition_columns(
     forced = bool(plan.path_columns)
     wish = settings.get_typed(options.READ_PARTITION_VALUES)
     numbered = numbered and wish is not PartitionValues.FILE and can_be_mounted(root)
-    ways: list[PartitionColumns] = []
+    sources: list[PartitionColumns] = []
     if forced or wish is not PartitionValues.FILE:
         in_folders = forced or numbered or wish is PartitionValues.PATH or len(every) > 1
         for from_path, rows in _by_columns(plan):
@@ -87,14 +87,14 @@ def partition_columns(
             found = _in_folders(table, plan, mine, values, numbered=numbered) if in_folders else []
             rest = pc.invert(pc.is_in(mine["partition"].combine_chunks(), value_set=_partitions_of(found)))
             others = _constant(mine.filter(rest), {n: v.filter(rest) for n, v in values.items()})
-            ways += found + [_mounted(way, root) if numbered else way for way in others]
-            if len(ways) > _MOST_WAYS:
+            sources += found + [_mounted(source, root) if numbered else source for source in others]
+            if len(sources) > _MOST_SOURCES:
                 return None
-    rest = _without(every, ways)
+    rest = _without(every, sources)
     if numbered:
-        ways += _some(PartitionColumns(rest.filter(_free(rest)), mounted(root), numbered=True))
-        rest = _without(rest, ways)
-    return [*ways, *_some(PartitionColumns(rest))]
+        sources += _some(PartitionColumns(rest.filter(_free(rest)), mounted(root), numbered=True))
+        rest = _without(rest, sources)
+    return [*sources, *_some(PartitionColumns(rest))]
 
 
 def _by_columns(plan: ScanPlan) -> list[tuple[tuple[str, ...], pa.BooleanArray]]:
@@ -102,7 +102,7 @@ def _by_columns(plan: ScanPlan) -> list[tuple[tuple[str, ...], pa.BooleanArray]]
     rows = plan.partition_values.num_rows
     which = reduce(
         pc.add,
-        (pc.multiply(each.counts.cast(pa.int64()), 1 << i) for i, each in enumerate(plan.values_from_path.values())),
+        (pc.multiply(each.is_exact.cast(pa.int64()), 1 << i) for i, each in enumerate(plan.values_from_path.values())),
         pa.repeat(pa.scalar(0, pa.int64()), rows),
     )
     groups = []
@@ -121,27 +121,27 @@ def _constant(partitions: pa.Table, values: dict[str, pa.Array]) -> list[Partiti
     rows = zip(*(each.to_pylist() for each in values.values()), strict=True)
     for path, row in zip(partitions["partition"].to_pylist(), rows, strict=True):
         groups.setdefault(tuple(map(repr, row)), []).append(path)
-    ways = []
+    sources = []
     for paths in groups.values():
         at = pc.index(partitions["partition"], paths[0]).as_py()
         constants = {name: each[at].as_py() for name, each in values.items()}
-        ways.append(PartitionColumns(pa.array(paths, pa.string()), from_path=frozenset(values), constants=constants))
-    return ways
+        sources.append(PartitionColumns(pa.array(paths, pa.string()), from_path=frozenset(values), constants=constants))
+    return sources
 
 
-def _mounted(way: PartitionColumns, root: str) -> PartitionColumns:
+def _mounted(source: PartitionColumns, root: str) -> PartitionColumns:
     """Add file numbers to the folders, where folders can provide them."""
-    if not pc.all(_free(way.partitions)).as_py():
-        return way
-    return replace(way, folders=mounted(root), numbered=True)
+    if not pc.all(_free(source.partitions)).as_py():
+        return source
+    return replace(source, folders=mounted(root), numbered=True)
 
 
-def _partitions_of(ways: list[PartitionColumns]) -> pa.Array:
-    return pa.concat_arrays([pa.array([], pa.string()), *(way.partitions for way in ways)])
+def _partitions_of(sources: list[PartitionColumns]) -> pa.Array:
+    return pa.concat_arrays([pa.array([], pa.string()), *(source.partitions for source in sources)])
 
 
-def _some(*ways: PartitionColumns) -> list[PartitionColumns]:
-    return [way for way in ways if len(way.partitions)]
+def _some(*sources: PartitionColumns) -> list[PartitionColumns]:
+    return [source for source in sources if len(source.partitions)]
 
 
 def _in_folders(
@@ -175,9 +175,9 @@ def _in_folders(
     return _some(PartitionColumns(partitions.filter(usable), mounted(root), from_path, levels, numbered))
 
 
-def _without(partitions: pa.Array, ways: list[PartitionColumns]) -> pa.Array:
-    for way in ways:
-        partitions = partitions.filter(pc.invert(pc.is_in(partitions, value_set=way.partitions)))
+def _without(partitions: pa.Array, sources: list[PartitionColumns]) -> pa.Array:
+    for source in sources:
+        partitions = partitions.filter(pc.invert(pc.is_in(partitions, value_set=source.partitions)))
     return partitions
 
 

@@ -1,7 +1,7 @@
 """Slices with log files, their base files read by Spark.
 
 Spark scans all base files, with its own column pruning and filter push-down, and leaves out the rows that the logs
-replace or delete: an anti join with them, which a small job finds in the logs first (`hidden`). The rows that come
+replace or delete: an anti join with them, which a small job finds in the logs first (`excluded`). The rows that come
 instead are merged on the executors and added. So only what the logs touch goes through Python.
 """
 
@@ -49,7 +49,7 @@ def overlaid_rows(
         return None
     cores = parallelism(spark)
     pieces = SlicePieces.of(with_base, cores, whole=False)
-    stay = form.left_out(rows, run_on_slices(spark, pieces, _FindExcludedRows(context, form), form.schema))
+    stay = form.exclude(rows, run_on_slices(spark, pieces, _FindExcludedRows(context, form), form.schema))
     reader = MergedReader.of(plan, context)
     changed = run_by_partition(spark, plan, reader.read_changed, plan.output_schema, whole=False)
     return stay, changed
@@ -70,7 +70,7 @@ def _fits(plan: ScanPlan) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _FindExcludedRows:
-    """Finds a slice's hidden rows."""
+    """Finds a slice's excluded rows."""
 
     context: SliceContext
     form: ExcludedRows

@@ -1,12 +1,12 @@
-"""Rows of base files that a scan of Spark's leaves out, by their numbers.
+"""Rows of base files that a scan by Spark excludes, by their numbers.
 
 Spark numbers the rows of a file (``_metadata.row_index``); a file is known by a salted hash of its name, which is
-checked to be different for all files of the query. The rows to leave out come as a table that is broadcast, in one of
+checked to be different for all files of the query. The excluded rows come as a table that is broadcast, in one of
 two forms:
 
-- `Bitmaps`: one row for each file, the bits of its hidden rows. The join finds the same few files over and over, so it
-  costs next to nothing however many rows are hidden; but the bits grow with the table.
-- `ExcludedPositions`: one number for each hidden row. The join costs a tenth of the scan and more with more rows, but
+- `Bitmaps`: one row for each file, the bits of its excluded rows. The join finds the same few files over and over, so
+  it costs next to nothing however many rows are excluded; but the bits grow with the table.
+- `ExcludedPositions`: one number for each excluded row. The join costs a tenth of the scan and more with more rows, but
   the table grows with the changes only.
 """
 
@@ -26,8 +26,8 @@ from pyspark.sql import functions as sf
 from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER
 from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER
 
-_PLACE, _WORDS = "_pyhudi_place", "_pyhudi_words"
-_KEY = "_pyhudi_hidden_of"
+_POSITION, _WORDS = "_pyhudi_position", "_pyhudi_words"
+_KEY = "_pyhudi_excluded_of"
 _ROW_BITS = 31
 _SPARKS_SEED = 42
 _SALTS = 16
@@ -36,7 +36,7 @@ LARGEST_WITH_BITMAPS = 64 * 1024**3
 """Bytes of base files in total that hardly have more than a few thousand million rows: half a gigabyte of bits."""
 
 BITMAP_SCHEMA = pa.schema([(_KEY, pa.int64()), (_WORDS, pa.list_(pa.int64()))])
-"""A row for each file with hidden rows: its number, and its bitmap."""
+"""A row for each file with excluded rows: its number, and its bitmap."""
 
 
 def bitmap(rows: np.ndarray) -> pa.ListArray:
@@ -57,7 +57,7 @@ class ExcludedRows(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the table of hidden rows."""
+        """The columns of the table of excluded rows."""
         ...
 
     def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
@@ -69,8 +69,8 @@ class ExcludedRows(Protocol):
         """The numbers of files."""
         ...
 
-    def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
-        """The rows of a scan with numbers of files and rows, less the hidden ones and those columns."""
+    def exclude(self, rows: DataFrame, excluded: DataFrame) -> DataFrame:
+        """The rows of a scan with numbers of files and rows, less the excluded ones and those columns."""
         ...
 
 
@@ -123,7 +123,7 @@ class HashedNames:
 
 @dataclass(frozen=True, slots=True)
 class Bitmaps:
-    """A row for each file with hidden rows: bit ``n % 64`` of word ``n // 64`` stands for row n."""
+    """A row for each file with excluded rows: bit ``n % 64`` of word ``n // 64`` stands for row n."""
 
     files: HashedNames
 
@@ -136,28 +136,28 @@ class Bitmaps:
             number = pa.array([self.files.number(name)])
             yield pa.RecordBatch.from_arrays([number, bitmap(rows)], schema=BITMAP_SCHEMA)
 
-    def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
+    def exclude(self, rows: DataFrame, excluded: DataFrame) -> DataFrame:
         # one text costs the driver less than a dozen calls
         word = f"get({_WORDS}, int(shiftright({ROW_NUMBER}, 6)))"
-        is_hidden = sf.expr(f"{FILE_NUMBER} = {_KEY} AND getbit({word}, int({ROW_NUMBER} & 63)) = 1")
-        return without_numbers(rows.join(sf.broadcast(hidden), is_hidden, "left_anti"))
+        is_excluded = sf.expr(f"{FILE_NUMBER} = {_KEY} AND getbit({word}, int({ROW_NUMBER} & 63)) = 1")
+        return without_numbers(rows.join(sf.broadcast(excluded), is_excluded, "left_anti"))
 
 
 @dataclass(frozen=True, slots=True)
 class ExcludedPositions:
-    """A number for each hidden row: that of the file, and the row's in its lower bits."""
+    """A number for each excluded row: that of the file, and the row's in its lower bits."""
 
     files: HashedNames
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([(_PLACE, pa.int64())])
+        return pa.schema([(_POSITION, pa.int64())])
 
     def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
         first = np.int64(self.files.number(name))
         for start in range(0, len(rows), _BATCH):
             yield pa.RecordBatch.from_arrays([pa.array(rows[start : start + _BATCH] | first)], schema=self.schema)
 
-    def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
-        place = sf.col(FILE_NUMBER).bitwiseOR(sf.col(ROW_NUMBER))
-        return without_numbers(rows.join(sf.broadcast(hidden), place == sf.col(_PLACE), "left_anti"))
+    def exclude(self, rows: DataFrame, excluded: DataFrame) -> DataFrame:
+        position = sf.col(FILE_NUMBER).bitwiseOR(sf.col(ROW_NUMBER))
+        return without_numbers(rows.join(sf.broadcast(excluded), position == sf.col(_POSITION), "left_anti"))

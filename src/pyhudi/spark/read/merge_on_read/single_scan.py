@@ -104,8 +104,8 @@ def _can_be_scanned(plan: ScanPlan, with_logs: ScanPlan, settings: Options) -> b
 
 
 def _are_numbered_by_folders(table: PinnedTable, plan: ScanPlan, settings: Options) -> bool:
-    ways = partition_columns(table, plan, settings, numbered=True)
-    return ways is not None and all(way.numbered for way in ways)
+    sources = partition_columns(table, plan, settings, numbered=True)
+    return sources is not None and all(source.numbered for source in sources)
 
 
 def _is_worth_merging(cache: MergedLogCache, plan: ScanPlan, absent: Sequence[str], settings: Options) -> bool:
@@ -161,7 +161,7 @@ def _read(
     found = read_natively(spark, table, with_base, settings, required=required, numbers=form.files, more=merged)
     if found is None or not replaced:
         return None if found is None else without_numbers(found)
-    return form.left_out(found, _replaced_rows(spark, cache, replaced, form))
+    return form.exclude(found, _replaced_rows(spark, cache, replaced, form))
 
 
 def _as_tasks(schema: pa.Schema, cache: MergedLogCache, logs: Sequence[tuple[FileSlice, CachedLogs]]) -> pa.Table:

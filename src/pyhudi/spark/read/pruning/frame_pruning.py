@@ -33,7 +33,7 @@ from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.pruning.column_text import condition_text
 
 _ORIGIN, _READ = "_pyhudi_origin", "_pyhudi_read"
-_HIDDEN = "_metadata"
+_METADATA_COLUMN = "_metadata"
 MOST_NAMES = 1000
 """Files up to which they are named to Spark: every file is compared with the names."""
 
@@ -143,11 +143,11 @@ def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: Fram
         if origin.merged.is_cached or (plan.key_rows is None and tasks.num_rows == origin.files):
             return frame
         return _read_instead(original, frame, origin.merged, origin.read(plan), origin.conditions)
-    if not tasks.num_rows < origin.files or tasks.num_rows > MOST_NAMES or _HIDDEN in frame.columns:
+    if not tasks.num_rows < origin.files or tasks.num_rows > MOST_NAMES or _METADATA_COLUMN in frame.columns:
         return frame
     names = split_paths(tasks["base_path"])[1].to_pylist()
     try:
-        return original(frame, sf.col(f"{_HIDDEN}.file_name").isin(*names) if names else sf.lit(False))
+        return original(frame, sf.col(f"{_METADATA_COLUMN}.file_name").isin(*names) if names else sf.lit(False))
     except AnalysisException:  # the rows are not of files alone
         return frame
 

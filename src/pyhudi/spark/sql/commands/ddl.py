@@ -35,7 +35,7 @@ from pyhudi.spark.sql.commands.declared_columns import declared_schema
 from pyhudi.spark.sql.commands.dml import own_schema, write_options
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
 from pyhudi.spark.sql.passthrough_statements import spark_sql, text_literal, type_text
-from pyhudi.spark.sql.queries.query_rewriting import prepare
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import write
@@ -80,7 +80,7 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
         if not statement.replace or old is None:
             raise TableExistsError(f"there is a table or view {quoted(name)} already; drop it, or take another name")
         if statement.query is not None:  # evaluated before what it may read is gone
-            rows = spark_sql(spark, prepare(spark, statement.query).text)
+            rows = spark_sql(spark, rewrite_query(spark, statement.query).text)
             replace_table(spark, old, rows, statement)
             return
     location = statement.location or default_location(spark, name)
@@ -97,7 +97,7 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
             )
         _register_existing(spark, table, statement, old)
         return
-    rows = None if statement.query is None else spark_sql(spark, prepare(spark, statement.query).text)
+    rows = None if statement.query is None else spark_sql(spark, rewrite_query(spark, statement.query).text)
     create_new(spark, table, statement, rows, replaced=old)
 
 

@@ -15,7 +15,7 @@ from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
 from pyhudi.spark.dml.assignments import column_of, stored_as
 from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.merge_builder import MergeBuilder
-from pyhudi.spark.dml.merge_clauses import Clause, MergeAction, When
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.dml.update import delete_pinned, is_case_sensitive, update_pinned
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
@@ -24,7 +24,7 @@ from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
 from pyhudi.spark.sql.passthrough_statements import spark_sql
-from pyhudi.spark.sql.queries.query_rewriting import prepare
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import key_spec, write
@@ -35,11 +35,6 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.write_result import ChangeResult
 
 _WHERE = "SELECT 1 FROM _pyhudi_nothing WHERE "
-_WHENS = {
-    ClauseKind.MATCHED: When.MATCHED,
-    ClauseKind.NOT_MATCHED: When.NOT_MATCHED,
-    ClauseKind.NOT_MATCHED_BY_SOURCE: When.NOT_MATCHED_BY_SOURCE,
-}
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
@@ -65,7 +60,7 @@ def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> N
     """Run INSERT INTO or OVERWRITE with the rows of a query."""
     if statement.if_not_exists and _partition_exists(spark, table, statement):
         return
-    rows = spark_sql(spark, prepare(spark, statement.query).text)
+    rows = spark_sql(spark, rewrite_query(spark, statement.query).text)
     insert_rows(
         spark,
         table,
@@ -251,19 +246,22 @@ def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> N
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
     """Run MERGE."""
     clauses = tuple(
-        Clause(_WHENS[clause.kind], MergeAction[clause.action], clause.values, clause.condition)
-        for clause in statement.clauses
+        Clause(clause.kind, MergeAction[clause.action], clause.values, clause.condition) for clause in statement.clauses
     )
     for clause in clauses:
-        if (clause.do is MergeAction.INSERT) != (clause.when is When.NOT_MATCHED):
-            raise QueryError(f"WHEN {clause.when.value.upper()} cannot {clause.do.name}")
-        if clause.when is When.NOT_MATCHED_BY_SOURCE and clause.do is MergeAction.UPDATE and clause.values is None:
+        if (clause.action is MergeAction.INSERT) != (clause.kind is ClauseKind.NOT_MATCHED):
+            raise QueryError(f"WHEN {clause.kind.value} cannot {clause.action.name}")
+        if (
+            clause.kind is ClauseKind.NOT_MATCHED_BY_SOURCE
+            and clause.action is MergeAction.UPDATE
+            and clause.values is None
+        ):
             raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
     opts = Options.parse(write_options(spark, table))
 
     def attempt() -> ChangeResult:
         pinned = TargetSnapshot.pin(spark, table.location, opts)
-        source = spark_sql(spark, prepare(spark, f"SELECT * FROM {statement.source}").text)
+        source = spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {statement.source}").text)
         alias = source_alias(statement.source)
         builder = MergeBuilder(
             table.location,
@@ -290,7 +288,7 @@ class _Subqueries:
 
     def shown(self, expression: str) -> str:
         """Return an expression with the Hudi tables of its subqueries by names that Spark knows."""
-        prepared = prepare(self._spark, _WHERE + expression)
+        prepared = rewrite_query(self._spark, _WHERE + expression)
         self.read_the_table |= any(_place(location) == self._location for location in prepared.locations)
         return prepared.text[len(_WHERE) :]
 

@@ -74,12 +74,12 @@ class RewrittenQuery:
     Args:
         text: The query with the names of views.
         sources: What these views show, by name of the view; those that others depend on come first.
-        concerned: Whether it reads a Hudi table at all.
+        reads_hudi_tables: Whether it reads a Hudi table at all.
     """
 
     text: str
     sources: Mapping[str, Source] = field(default_factory=dict)
-    concerned: bool = False
+    reads_hudi_tables: bool = False
 
     @property
     def locations(self) -> frozenset[str]:
@@ -87,7 +87,9 @@ class RewrittenQuery:
         return frozenset(one.location for one in self.sources.values() if isinstance(one, ViewSource))
 
 
-def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, prunes: str = "") -> RewrittenQuery:
+def rewrite_query(
+    spark: SparkSession, query: str, namespace: Name | None = None, *, prunes: str = ""
+) -> RewrittenQuery:
     """Make the Hudi tables of a query known to Spark.
 
     Args:
@@ -107,21 +109,21 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
     shown: dict[str, Source] = {}
     sources: dict[int, ViewSource] = {}
     reads: dict[int, TableRead] = {}
-    concerned = False
+    reads_hudi_tables = False
     for number, reference in enumerate(references):
         if reference.arguments is not None:
             view = _view_name(spark, repr((reference.name, reference.arguments)))
             shown[view] = FunctionSource(reference.name[0], reference.arguments)
             _refresh(spark, view, shown[view])
             changes.append((reference, _global(spark, view)))
-            concerned = True
+            reads_hudi_tables = True
             continue
         known = _known_view(spark, reference.name) if namespace is None else None
         if known is not None:
             for view, one in known.items():
                 _refresh(spark, view, one)
             shown |= known
-            concerned = True
+            reads_hudi_tables = True
             continue
         name = reference.name if namespace is None or len(reference.name) > 1 else (*namespace, *reference.name)
         found = find(spark, name)
@@ -134,21 +136,21 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
             reads[reference.start] = TableRead(_refresh(spark, view, source), reference.predicate)
             shown[view] = sources[reference.start] = source
             changes.append((reference, _global(spark, view)))
-            concerned = True
+            reads_hudi_tables = True
         elif isinstance(found, CatalogView):
             place = f"{prunes} {number} {name}" if prunes else ""
-            inner = prepare(spark, found.query, found.namespace, prunes=place)
-            if inner.concerned:
+            inner = rewrite_query(spark, found.query, found.namespace, prunes=place)
+            if inner.reads_hudi_tables:
                 view = _view_name(spark, f"view {name}")
                 shown |= {**inner.sources, view: QuerySource(inner.text, found)}
                 _refresh(spark, view, shown[view])
                 changes.append((reference, _global(spark, view)))
-                concerned = True
+                reads_hudi_tables = True
         elif name != reference.name and reference.as_of is None and reference.version is None:
             changes.append((reference, quoted(name)))
     if prunes and len(reads) > 1:
         changes = [(one, _joined_view(spark, one, prunes, sources, reads) or view) for one, view in changes]
-    return RewrittenQuery(replaced(query, changes, lambda part: quoted([part])), shown, concerned)
+    return RewrittenQuery(replaced(query, changes, lambda part: quoted([part])), shown, reads_hudi_tables)
 
 
 def _quotes_names_by_double_quotes(spark: SparkSession) -> bool:

@@ -44,7 +44,7 @@ _MANY_PARTITIONS = 32
 
 
 @dataclass
-class FilePruner:
+class MetadataPruner:
     """Pruner of partitions and slices for one query; ``report`` has a line per index.
 
     ``overridden_functions`` are names of functions in the filter that the session has redefined.
@@ -245,7 +245,7 @@ class FilePruner:
         paths = pc.unique(partitions)
         path_columns = values_from_path(self.table.config, self.schema, self.conditions.path_values(paths.to_pylist()))
         at = pc.index_in(partitions, value_set=paths).to_numpy()
-        counts = {name: each.counts.to_numpy(zero_copy_only=False) for name, each in path_columns.items()}
+        counts = {name: each.is_exact.to_numpy(zero_copy_only=False) for name, each in path_columns.items()}
         return {t: mask & ~counts[terms[t]][at] if terms[t] in counts else mask for t, mask in masks.items()}
 
     def _by_slice(self, term: Term, mask: Mask, slices: pa.Table, owner: np.ndarray[Any, Any]) -> Mask:

@@ -25,7 +25,7 @@ from pyhudi.metadata.records.metadata_record import RecordType, encode
 from pyhudi.read.execute.local_reader import scan_table
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning import expression_index_pruning as read_expressions
-from pyhudi.read.pruning import file_pruner, partition_stats_pruning
+from pyhudi.read.pruning import metadata_pruner, partition_stats_pruning
 from pyhudi.read.pruning.column_statistics import is_ordered_type
 from pyhudi.read.pruning.record_index_pruning import keys_of
 from pyhudi.read.scan_planner import plan_scan
@@ -214,7 +214,7 @@ def conditions(random: np.random.Generator, count: int) -> list[Any]:
 @pytest.mark.parametrize("with_logs", [False, True])
 def test_the_same_rows(seed: int, with_logs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     if seed:  # whole partitions go first
-        monkeypatch.setattr(file_pruner, "_MANY_PARTITIONS", 1)
+        monkeypatch.setattr(metadata_pruner, "_MANY_PARTITIONS", 1)
     random = np.random.default_rng(seed)
     files = {
         (f"p{n % 3}", f"f{n}-0"): [row(random, f"k{n}-{i}", f"p{n % 3}", n) for i in range(int(random.integers(1, 6)))]
@@ -269,7 +269,7 @@ def test_whole_partitions_are_left_out_by_their_files(tmp_path: Path, monkeypatc
     logs = {("p4", "f4-0"): [{"id": "k4", "p": "p4", "i": 40, "l": 2}]}
     table = build(tmp_path / "t", files, logs=logs, without=[("f2-0", "i")], partition_stats=False)
     assert plan(table, [("i", "=", 50)]).partitions == ["p2", "p5"]
-    monkeypatch.setattr(file_pruner, "_MANY_PARTITIONS", 1)
+    monkeypatch.setattr(metadata_pruner, "_MANY_PARTITIONS", 1)
     expected = {
         (("i", "=", 3),): ["p2", "p3"],
         (("i", "=", 50),): ["p2", "p5"],

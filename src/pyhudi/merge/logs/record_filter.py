@@ -24,7 +24,7 @@ _AVRO_DELETES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class WantedRecords:
+class RecordFilter:
     """Records of log blocks that are wanted.
 
     Attributes:
@@ -38,7 +38,7 @@ class WantedRecords:
     stored_keys: bool
 
     @classmethod
-    def of(cls, rows: KeyRows, table: pa.Schema, *, stored_keys: bool) -> WantedRecords:
+    def of(cls, rows: KeyRows, table: pa.Schema, *, stored_keys: bool) -> RecordFilter:
         """Return those of a table with these columns."""
         by_key = stored_keys and rows.keys is not None
         names = (RECORD_KEY,) if by_key else rows.columns
