@@ -113,8 +113,8 @@ class MergeBuilder:
         for before in self.clauses:
             if before.kind is clause.kind and before.condition is None:
                 raise QueryError(
-                    f"only the last clause for rows {clause.kind.value.lower()} may be without a condition: the one before "
-                    "takes them all"
+                    f"only the last clause for rows {clause.kind.value.lower()} may be without a condition: the one "
+                    "before takes them all"
                 )
         return replace(self, clauses=(*self.clauses, clause))
 

@@ -45,7 +45,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
     Args:
         spark: The session.
         text: The statement.
-        args: Values of its parameters; only queries may have such where Hudi tables are reads_hudi_tables.
+        args: Values of its parameters; only queries may have such if Hudi tables are read.
         fields: What stands for ``{names}`` in the text.
 
     Raises:
