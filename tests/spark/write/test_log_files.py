@@ -235,6 +235,12 @@ def test_what_cannot_be_written_is_refused_before_anything_happens(spark: SparkS
     with pytest.raises(ConfigError, match="cannot read such records"):
         write(frame(spark, batch(0, 2, 3, "x", 1)), str(path), hfile)
     assert sorted(str(p) for p in path.rglob("*")) == before
+    older = {"hoodie.write.table.version": "6", "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    keyed = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id", **older}
+    table = HudiTable.create(str(tmp_path / "older"), keyed)
+    rows = spark.createDataFrame([(1, "value")], "id int, key string")
+    with pytest.raises(ConfigError, match="the values of the column 'key' would be lost"):
+        table.upsert(rows, {"hoodie.logfile.data.block.format": "hfile"})
 
 
 @pytest.mark.parametrize("moves", ["true", seldom("false")])

@@ -57,6 +57,8 @@ _PAGES, _PAGE_OFFSET = 1, 1
 
 _OLD_CALENDAR = b"org.apache.spark.legacy"
 """Begin of footer entries of Spark by which it reads all dates and times of a file in the Julian calendar."""
+_SPARK_VERSION, _OLD_SPARKS = b"org.apache.spark.version", (b"1.", b"2.")
+"""Footer entry with the version of Spark that wrote a file, and those of which Spark expects that calendar."""
 _DISTRUSTED = re.compile(r"parquet-mr version 1\.[0-9]\.")
 """Writers whose statistics are known to be wrong. Under another writer's name readers would trust them."""
 
@@ -335,7 +337,8 @@ def _form_obstacle(footer: Struct, empty: pa.Buffer) -> str | None:
     """Return the reason why a file does not store columns in the same form as another file, which has only these."""
     new = read_file_metadata(pa.BufferReader(empty))
     assert new is not None
-    if any(key.startswith(_OLD_CALENDAR) for key in _entries(footer)):
+    entries = _entries(footer)
+    if any(key.startswith(_OLD_CALENDAR) for key in entries) or entries.get(_SPARK_VERSION, b"3")[:2] in _OLD_SPARKS:
         return "its dates are in the Julian calendar"
     there = dict(_top_level_elements(footer[_SCHEMA].data.values))
     for name, elements in _top_level_elements(new[_SCHEMA].data.values):

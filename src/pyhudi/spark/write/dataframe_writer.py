@@ -16,6 +16,7 @@ from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, T
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.keygen import KeySpec
 from pyhudi.read.execute.merged_reader import column_names
+from pyhudi.read.logged_keys import logged_keys
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.meta_columns import remove_meta_columns
@@ -259,7 +260,7 @@ def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
     """Describe how the keys of a table are made."""
     spec, version = KeySpec.from_config(client.config, opts), client.config.version
     if spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1 and version < 9:
-        return spec.matching(*sample_keys(client))
+        return spec.matching(*(sample_keys(client) or logged_keys(client, opts)))
     return spec
 
 

@@ -9,6 +9,7 @@ from pyhudi.config.enums import FileFormat, IndexType, LogBlockFormat, Operation
 from pyhudi.errors import ConfigError, InvalidOptionError, SchemaError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.parquet import CODECS, ParquetOptions
+from pyhudi.format.hfile.hfile_reader import KEY_FIELD
 from pyhudi.format.log import LogOptions, LogSchema
 from pyhudi.format.log.change_schema import change_schema
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -112,11 +113,8 @@ def log_settings(
         ConfigError: Apache Hudi cannot read blocks of this format, or deletes cannot be written.
     """
     block_format = opts.get_typed(options.LOG_BLOCK_FORMAT)
-    if block_format is LogBlockFormat.HFILE and config.version >= 8:
-        raise ConfigError(
-            f"{options.LOG_BLOCK_FORMAT.key}={block_format}: Apache Hudi 1.x cannot read such records; use avro "
-            "or parquet"
-        )
+    if block_format is LogBlockFormat.HFILE:
+        _check_hfile_blocks(config, schema)
     partial = None
     if changed := partial_columns(opts):
         partial = pa.schema([f for f in schema if f.name in changed])
@@ -139,6 +137,18 @@ def log_settings(
         partial=partial,
         changes=config.cdc_enabled,
     )
+
+
+def _check_hfile_blocks(config: TableConfig, schema: pa.Schema) -> None:
+    """Check that records can be written to HFile blocks, in which the column ``key`` is that of the metadata table: it
+    is left out, because the key of the entry has its value."""
+    given = f"{options.LOG_BLOCK_FORMAT.key}={LogBlockFormat.HFILE}"
+    if config.version >= 8:
+        raise ConfigError(f"{given}: Apache Hudi 1.x cannot read such records; use avro or parquet")
+    if not config.populate_meta_fields:
+        raise ConfigError(f"{given}: the table does not store record keys; use avro or parquet")
+    if KEY_FIELD in schema.names:
+        raise ConfigError(f"{given}: the values of the column {KEY_FIELD!r} would be lost; use avro or parquet")
 
 
 def _change_log(config: TableConfig, opts: Options, avro_schema: str) -> ChangeLogSettings | None:

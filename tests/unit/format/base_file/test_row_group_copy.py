@@ -156,12 +156,15 @@ def test_columns_of_another_form_are_not_replaced(column: pa.Table, reason: str)
     assert str(_replaced(_file(_rows(0, 2)), column, sizes=[2])).startswith(reason)
 
 
-def test_old_calendar_and_order():
+@pytest.mark.parametrize(
+    "entry", [("org.apache.spark.legacyDateTime", ""), ("org.apache.spark.version", "2.4.8")], ids=["legacy", "2.4"]
+)
+def test_old_calendar_and_order(entry: tuple[str, str]):
     sink = io.BytesIO()
     table = pa.table({"d": [1, 2], "e": [1, 2]})
     with pq.ParquetWriter(sink, table.schema, store_schema=False) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({"org.apache.spark.legacyDateTime": ""})
+        writer.add_key_value_metadata(dict([entry]))
     copier = RowGroupCopier(io.BytesIO(), {}, 1000)
     source = pa.BufferReader(sink.getvalue())
     new = pa.table({"d": [3, 4]})
