@@ -49,10 +49,10 @@ class Bucketing:
                 f"{options.BUCKET_ENGINE.key}={engine} requires a merge-on-read table, as in Apache Hudi; use SIMPLE"
             )
         fields = opts.get_typed(options.BUCKET_HASH_FIELD) or config.record_keys
-        strangers = [name for name in fields if name not in config.record_keys]
-        if strangers:
+        unknown_fields = [name for name in fields if name not in config.record_keys]
+        if unknown_fields:
             raise ConfigError(
-                f"{options.BUCKET_HASH_FIELD.key} contains {', '.join(strangers)}, but buckets are determined by "
+                f"{options.BUCKET_HASH_FIELD.key} contains {', '.join(unknown_fields)}, but buckets are determined by "
                 f"record key fields only: {', '.join(config.record_keys) or 'this table generates its keys'}"
             )
         if not fields:

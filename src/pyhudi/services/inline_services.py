@@ -58,7 +58,7 @@ def after_commit(storage: Storage, opts: Options, stats_reader: FileStatsReader)
     true, `hoodie.fail.writes.on.inline.table.service.exception` (for archival `hoodie.fail.on.timeline.archiving`)
     raises them, as ServiceAfterCommitError. A lock that another process holds for too long is only logged.
     """
-    jobs = [job for job in _maintenance(storage, opts, stats_reader) if not job.beside]
+    jobs = [job for job in _maintenance(storage, opts, stats_reader) if not job.runs_async]
     return tuple(result for result in (job.run() for job in jobs) if result)
 
 
@@ -67,7 +67,9 @@ def run_async_services(storage: Storage, opts: Options, stats_reader: FileStatsR
     """Clean and archive in threads during the block, a write, if `hoodie.clean.async.enabled` and
     `hoodie.archive.async` are set. The block ends when they are finished."""
     threads = [
-        threading.Thread(target=job.run, daemon=True) for job in _maintenance(storage, opts, stats_reader) if job.beside
+        threading.Thread(target=job.run, daemon=True)
+        for job in _maintenance(storage, opts, stats_reader)
+        if job.runs_async
     ]
     for thread in threads:
         thread.start()
@@ -82,8 +84,8 @@ def run_async_services(storage: Storage, opts: Options, stats_reader: FileStatsR
 class _Job:
     """A service to execute, whether it runs concurrently with the write, and whether its errors are raised."""
 
-    beside: bool
-    fails: bool
+    runs_async: bool
+    raises_errors: bool
     work: Callable[[], ServiceResult]
 
     def run(self) -> ServiceResult | None:
@@ -92,7 +94,7 @@ class _Job:
         except LockError as error:
             _log.warning("a table service is left to the next write: %s", error)
         except Exception as error:
-            if self.fails and not self.beside:
+            if self.raises_errors and not self.runs_async:
                 raise _after_commit("a service", error) from error
             _log.warning("the write is not affected, but a service during or after it failed: %s", error)
         return None
@@ -107,15 +109,15 @@ def _maintenance(storage: Storage, opts: Options, stats_reader: FileStatsReader)
         def clean_due() -> ServiceResult:
             return clean(TableMetaClient.open(storage, opts), opts, stats_reader, only_if_due=True)
 
-        fails = _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts)
-        jobs.append(_Job(opts.get_typed(options.CLEAN_ASYNC), fails, clean_due))
+        raises_errors = _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts)
+        jobs.append(_Job(opts.get_typed(options.CLEAN_ASYNC), raises_errors, clean_due))
     if opts.get_typed(options.AUTO_ARCHIVE):
 
         def archive_due() -> ServiceResult:
             return archive_table(TableMetaClient.open(storage, opts), opts, only_if_due=True)
 
-        fails = _is_set(options.FAIL_ON_ARCHIVING, opts)
-        jobs.append(_Job(opts.get_typed(options.ARCHIVE_ASYNC), fails, archive_due))
+        raises_errors = _is_set(options.FAIL_ON_ARCHIVING, opts)
+        jobs.append(_Job(opts.get_typed(options.ARCHIVE_ASYNC), raises_errors, archive_due))
     return jobs
 
 
@@ -203,4 +205,4 @@ def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, action: 
     if plan.instant is None:
         return done
     mine = run_pending(client, opts, runner, action=action, instant=plan.instant, leave_others=True)
-    return done.and_(mine)
+    return done.merge(mine)

@@ -33,7 +33,7 @@ class ScheduledPlan(Protocol):
 class CombinedResult(Protocol):
     """Result of the execution of several plans."""
 
-    def and_(self, other: Self) -> Self:
+    def merge(self, other: Self) -> Self:
         """Return the combination of both results."""
         ...
 
@@ -138,7 +138,7 @@ def run_plans(
     result = nothing
     for plan in plans:
         try:
-            result = result.and_(run(plan))
+            result = result.merge(run(plan))
         except BusyError as busy:
             if not leave_others:
                 raise

@@ -194,7 +194,7 @@ class CompactionServices(ServiceBase):
         plan = schedule(client, opts, action=action, only_if_due=only_if_due, to_run=True)
         if plan.instant is None:
             return done if done else replace(done, reason=plan.reason)
-        return done.and_(run_pending(client, opts, runner, action=action, instant=plan.instant))
+        return done.merge(run_pending(client, opts, runner, action=action, instant=plan.instant))
 
 
 def _runner(spark: SparkSession | None, progress: Progress | None = None) -> Runner:

@@ -10,7 +10,7 @@ from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts import schema_conflicts
-from pyhudi.transaction.conflicts.conflict_resolution import find_rival
+from pyhudi.transaction.conflicts.conflict_resolution import find_concurrent_write
 from pyhudi.transaction.conflicts.key_conflicts import find_key_conflict
 from pyhudi.transaction.schema_versions import RecordedSchema, record_schema
 
@@ -43,7 +43,7 @@ class CommitRequest:
         if conflict is None and self.reads is not None:
             conflict = self.reads.find_conflict(instant, active)
         if conflict is None and self.exclusively is not None:
-            conflict = find_rival(instant, begun, active)
+            conflict = find_concurrent_write(instant, begun, active)
         return conflict
 
     def agreed_metadata(self, instant: str, active: ActiveTimeline) -> RecordedSchema | Conflicted:

@@ -343,7 +343,7 @@ class Transaction:
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         allows = allows_updates(self.typed_options)
         version = self.config.version
-        return find_conflict(metadata, self.instant, self.timeline, active, version, beside_clustering=allows)
+        return find_conflict(metadata, self.instant, self.timeline, active, version, allow_pending_clustering=allows)
 
     def _leave_pending(self) -> None:
         """Leave the write pending for the next writer to resolve. From now on the heartbeat expires."""

@@ -22,25 +22,25 @@ class IndexDelta:
     """Changes to partitions of the metadata table that the writer has written itself: their names, and the write stats
     of their files (`pyhudi.metadata.file_groups.delta_files.GroupFiles`).
 
-    ``late`` computes the changes, under the lock of the table, for the indexes passed to it, which were built or begun
-    in the meantime. ``taken``, also under the lock, counts the keys added by the write that other writers have added in
-    the meantime.
+    ``catch_up`` computes the changes, under the lock of the table, for the indexes passed to it, which were built or
+    begun in the meantime. ``count_conflicting_keys``, also under the lock, counts the keys added by the write that
+    other writers have added in the meantime.
     """
 
     partitions: frozenset[str] = frozenset()
     stats: Sequence[dict[str, Any]] = field(default_factory=tuple)
-    late: Callable[[TableConfig, Collection[str]], IndexDelta | None] | None = None
-    taken: Callable[[], int] | None = None
+    catch_up: Callable[[TableConfig, Collection[str]], IndexDelta | None] | None = None
+    count_conflicting_keys: Callable[[], int] | None = None
 
-    def and_(self, other: IndexDelta | None) -> IndexDelta:
+    def merge(self, other: IndexDelta | None) -> IndexDelta:
         """Return the union of both."""
         if other is None:
             return self
         return IndexDelta(
             self.partitions | other.partitions,
             (*self.stats, *other.stats),
-            other.late or self.late,
-            other.taken or self.taken,
+            other.catch_up or self.catch_up,
+            other.count_conflicting_keys or self.count_conflicting_keys,
         )
 
 
@@ -55,12 +55,12 @@ def of_indexes_in_use(storage: Storage, config: TableConfig, index: IndexDelta) 
         mine = {stat["path"] for stat in index.stats if stat["partitionPath"] == partition}
         if partition not in used or not mine <= _paths(storage, partition):
             left = [stat for stat in changes.stats if stat["partitionPath"] != partition]
-            changes = IndexDelta(changes.partitions - {partition}, left, changes.late)
+            changes = IndexDelta(changes.partitions - {partition}, left, changes.catch_up)
     has_keys = RECORD_INDEX in changes.partitions
     new = {p for p in used if p == RECORD_INDEX or is_expression(p) or (is_secondary(p) and has_keys)}
     new -= changes.partitions
-    if new and changes.late is not None:
-        changes = changes.and_(changes.late(config, new))
+    if new and changes.catch_up is not None:
+        changes = changes.merge(changes.catch_up(config, new))
     return changes
 
 

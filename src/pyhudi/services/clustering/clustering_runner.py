@@ -81,7 +81,7 @@ class ClusteringResult(WrittenFiles):
         """Number of replaced file groups."""
         return int(self.replaced.num_rows)
 
-    def and_(self, other: ClusteringResult) -> ClusteringResult:
+    def merge(self, other: ClusteringResult) -> ClusteringResult:
         """Return the combination of both results."""
         return ClusteringResult(
             (*self.instants, *other.instants),

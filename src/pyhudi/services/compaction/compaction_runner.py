@@ -81,7 +81,7 @@ class CompactionResult(WrittenFiles):
         """Number of log files that were merged."""
         return total(self.stats, "totalLogFilesCompacted")
 
-    def and_(self, other: CompactionResult) -> CompactionResult:
+    def merge(self, other: CompactionResult) -> CompactionResult:
         """Return the combination of both results."""
         return CompactionResult(
             (*self.instants, *other.instants), pa.concat_tables([self.stats, other.stats]), self.action

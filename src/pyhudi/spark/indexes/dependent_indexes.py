@@ -47,8 +47,8 @@ def with_other_indexes(
     def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta:
         found = IndexDelta()
         if RECORD_INDEX in before.partitions:
-            found = found.and_(secondary(config, only))
-        return found.and_(expression_delta(spark, client, config, tx.instant, metadata, only))
+            found = found.merge(secondary(config, only))
+        return found.merge(expression_delta(spark, client, config, tx.instant, metadata, only))
 
     def secondary(config: TableConfig, only: Collection[str] | None) -> IndexDelta | None:
         if not rows_stay:
@@ -64,12 +64,12 @@ def with_other_indexes(
             return None
         return catch_up_delta(spark, client, config, opts, tx.timeline, tx.instant, metadata)
 
-    def late(config: TableConfig, only: Collection[str]) -> IndexDelta:
+    def catch_up(config: TableConfig, only: Collection[str]) -> IndexDelta:
         update = delta(config, only) if set(only) - {RECORD_INDEX} else IndexDelta()
-        return update.and_(keys(config) if RECORD_INDEX in only else None)
+        return update.merge(keys(config) if RECORD_INDEX in only else None)
 
-    now = before.and_(delta(tx.config))
+    now = before.merge(delta(tx.config))
     if RECORD_INDEX not in now.partitions:
         # computed before the lock is taken, so that other writers do not wait for it
-        now = now.and_(keys(current_config(client.storage, tx.config)))
-    return replace(now, late=late)
+        now = now.merge(keys(current_config(client.storage, tx.config)))
+    return replace(now, catch_up=catch_up)

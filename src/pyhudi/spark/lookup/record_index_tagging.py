@@ -56,16 +56,16 @@ def has_unknown_groups(located: BatchLocations, index: RecordIndex, slices: pa.T
     them meanwhile; then they are looked at again before the commit."""
     named = located.found
     locations = zip(named[OLD_PARTITION].to_pylist(), named[FOUND_ID].to_pylist(), strict=True)
-    strangers = set(locations) - _groups_of(slices)
-    if not strangers:
+    unknown_groups = set(locations) - _groups_of(slices)
+    if not unknown_groups:
         return False
     made_since = _groups_of(FileSystemView.load(client).latest_slices())
-    for partition, file_id in sorted(strangers - made_since)[:1]:
+    for partition, file_id in sorted(unknown_groups - made_since)[:1]:
         _log.warning(
             "the record index names file group %r of partition %r; there is none, so keys are looked for in the files",
             *(file_id, partition),
         )
-        index.doubts.append("it names file groups that the table has not")
+        index.inconsistencies.append("it names file groups that the table has not")
     return True
 
 

@@ -90,7 +90,7 @@ class SparkClusteringRunner:
         changes = KeyChanges(metadata.stats, looked_up=True)
         delta = index_delta(spark, client.storage, tx.config, opts, tx.instant, changes)
         if delta is not None:
-            delta = replace(delta, taken=None)  # the keys already exist
+            delta = replace(delta, count_conflicting_keys=None)  # the keys already exist
         return with_other_indexes(spark, client, opts, tx, metadata, delta, rows_stay=True)
 
 

@@ -54,7 +54,7 @@ class SparkCompactionRunner:
         def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta | None:
             return expression_delta(self.spark, client, config, instant, metadata, only)
 
-        return replace(IndexDelta().and_(delta(config)), late=delta)
+        return replace(IndexDelta().merge(delta(config)), catch_up=delta)
 
 
 def spark_runner(spark: SparkSession, progress: Progress | None = None) -> Runner:

@@ -60,21 +60,21 @@ def find_conflict(
     active: ActiveTimeline,
     version: int,
     *,
-    beside_clustering: bool = False,
+    allow_pending_clustering: bool = False,
 ) -> Conflicted | None:
     """Return the first instant that conflicts with committing ``metadata``, or None.
 
     ``begun`` is the timeline on which the write was planned, ``active`` the one just loaded under the lock of the
     table. Conflicts are: overlapping writes that completed since; a pending clustering of the same groups, unless
-    writes are allowed (``beside_clustering``); in version 6 a compaction that was unknown when the write was planned,
-    because log files are assigned to slices by name there.
+    writes are allowed (``allow_pending_clustering``); in version 6 a compaction that was unknown when the write was
+    planned, because log files are assigned to slices by name there.
     """
     others = [
         i
         for i in active.timeline.completed().writes()
         if not begun.is_completed(i.requested) and i.requested != requested
     ]
-    pending = [] if beside_clustering else [pending_clustering_groups(active)]
+    pending = [] if allow_pending_clustering else [pending_clustering_groups(active)]
     if version < 8:
         compactions = pending_compaction_groups(active)
         known = pa.array([i.requested for i in begun], pa.string())
@@ -153,7 +153,7 @@ def _first_change(
     return None
 
 
-def find_rival(requested: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
+def find_concurrent_write(requested: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
     """Return the first write of another writer that is pending, or was completed since ``begun`` was loaded. Planned
     table services are ignored, because they may not be running."""
     for other in active.timeline:

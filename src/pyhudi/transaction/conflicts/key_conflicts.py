@@ -26,15 +26,15 @@ def find_key_conflict(
 ) -> Conflicted | None:
     """Return the last write that has added records since ``begun`` was loaded, if it added some of the keys of this
     write. ``active`` was loaded under the lock of the table."""
-    if index is None or index.taken is None:
+    if index is None or index.count_conflicting_keys is None:
         return None
     last = next((i for i in reversed(_completed_since(begun, active, requested)) if _adds(active, i)), None)
     if last is None:
         return None
-    taken = index.taken()
-    if not taken:
+    count = index.count_conflicting_keys()
+    if not count:
         return None
-    return Conflicted(requested, last, f"{taken} of its new keys were added concurrently by other writes, up to {last}")
+    return Conflicted(requested, last, f"{count} of its new keys were added concurrently by other writes, up to {last}")
 
 
 def _completed_since(begun: Timeline, active: ActiveTimeline, requested: str) -> list[Instant]:

@@ -95,11 +95,11 @@ class InitialKeys:
             self.table.storage, instant, config.version, groups, [GroupSlice(file_id) for file_id in groups.ids]
         )
         written = write_keys(keys, KeyLocations(files, pa.array([], pa.string())), target, tasks)
-        refuse_clashes(written.clashes, groups)
+        check_no_duplicates(written.duplicates, groups)
         return written.stats
 
 
-def refuse_clashes(count: int, groups: RecordGroups) -> None:
+def check_no_duplicates(count: int, groups: RecordGroups) -> None:
     if not count:
         return
     where = "several file groups of a partition" if groups.partitioned else "several file groups"

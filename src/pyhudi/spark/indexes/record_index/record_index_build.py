@@ -16,7 +16,7 @@ from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.writer.initialize_partitions import build_partition
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.services.indexing.index_builder import lock_table
-from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys, refuse_clashes
+from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys, check_no_duplicates
 from pyhudi.spark.indexes.record_index.record_index_verify import count_duplicate_keys
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
 from pyhudi.table.meta_client import TableMetaClient
@@ -64,7 +64,7 @@ def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]]
     Raises:
         UnsupportedTableError: they have.
     """
-    refuse_clashes(
+    check_no_duplicates(
         count_duplicate_keys(first, [s for s in stats if s["partitionPath"] == PARTITION], data), first.groups
     )
 

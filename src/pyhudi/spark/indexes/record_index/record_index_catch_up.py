@@ -83,9 +83,11 @@ def catch_up_delta(
     if before:
         gone = [(one, -1 - partitions.index(one.partition)) for one in before]
         keys = keys.unionByName(slice_keys(spark, context, gone, groups, tasks))
-    target = RecordIndexWrite(storage, instant, version, groups, file_groups_of(storage, config, groups), beside=True)
+    target = RecordIndexWrite(
+        storage, instant, version, groups, file_groups_of(storage, config, groups), index_is_building=True
+    )
     written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, tasks)
-    if written.clashes:
+    if written.duplicates:
         _log.warning("the record index of %s cannot be built: keys are in several file groups now", storage.root)
         return None
     return IndexDelta(frozenset({PARTITION}), written.stats)

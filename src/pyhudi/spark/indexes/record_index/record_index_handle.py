@@ -22,11 +22,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """A table's record index, and its file groups. ``doubts``: what was found, while it was used, that cannot be."""
+    """A table's record index, and its file groups. ``inconsistencies``: what was found, while it was used, that cannot
+    be."""
 
     table: MetadataTable
     groups: RecordGroups
-    doubts: list[str] = field(default_factory=list)
+    inconsistencies: list[str] = field(default_factory=list)
 
     @property
     def partitioned(self) -> bool:

@@ -27,7 +27,7 @@ from pyhudi.spark.indexes.record_index.record_index_writer import (
     PARTITION,
     KeyLocations,
     RecordIndexWrite,
-    count_clashes,
+    count_duplicates,
     write_keys,
 )
 from pyhudi.table.config.table_config import TableConfig
@@ -62,7 +62,7 @@ class KeyChanges:
         slices: the file groups that there were before (SLICE_SCHEMA), of which ``replaced`` (REPLACED_SCHEMA) go out of
             view.
         deleted: gives the rows whose keys are certainly deleted in their partitions; None without any.
-        looked_up: new keys have been looked for in the record index. ``doubts``: what was wrong with it then.
+        looked_up: new keys have been looked for in the record index. ``inconsistencies``: what was wrong with it then.
         bucketed: keys have not been looked for at all, and log files may have new ones.
         planned: knows the new keys without reading files, if these are as planned.
     """
@@ -73,7 +73,7 @@ class KeyChanges:
     deleted: Callable[[], DataFrame | None] = _none
     looked_up: bool = False
     bucketed: bool = False
-    doubts: Sequence[str] = ()
+    inconsistencies: Sequence[str] = ()
     planned: NewKeys | None = None
 
 
@@ -88,8 +88,8 @@ def index_delta(
     """
     if PARTITION not in config.metadata_partitions or not config.populate_meta_fields:
         return None
-    if changes.doubts:
-        _log.warning("the record index of %s is taken out of use: %s", storage.root, changes.doubts[0])
+    if changes.inconsistencies:
+        _log.warning("the record index of %s is taken out of use: %s", storage.root, changes.inconsistencies[0])
         return None
     try:
         current = MetadataTable.open_now(storage, config)
@@ -133,19 +133,21 @@ def index_delta(
         keys = union(parts)
     locations = KeyLocations(files, partitions)
     written = write_keys(keys, locations, target, None if gathered else tasks)
-    if written.clashes:
+    if written.duplicates:
         _log.warning(
             "the record index of %s is taken out of use: %d keys are in more than one file group now%s",
             storage.root,
-            written.clashes,
+            written.duplicates,
             "" if groups.partitioned else ", of the same or of several partitions",
         )
         return None
-    taken = partial(_taken, keys, locations, target, tasks) if files.num_rows else None
-    return IndexDelta(frozenset({PARTITION}), written.stats, taken=taken)
+    count_conflicting_keys = (
+        partial(_count_conflicting_keys, keys, locations, target, tasks) if files.num_rows else None
+    )
+    return IndexDelta(frozenset({PARTITION}), written.stats, count_conflicting_keys=count_conflicting_keys)
 
 
-def _taken(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
+def _count_conflicting_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
     """Number of the keys that have moved although the index has their old location. Runs a Spark job."""
     config = TableConfig.load(target.storage)
     if PARTITION not in config.metadata_partitions:
@@ -154,7 +156,7 @@ def _taken(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, t
         now = MetadataTable.open_now(target.storage, config)
     except MetadataTableError:  # the commit does without it
         return 0
-    return count_clashes(keys, locations, replace(target, current=now, check=True), tasks)
+    return count_duplicates(keys, locations, replace(target, current=now, check=True), tasks)
 
 
 def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:

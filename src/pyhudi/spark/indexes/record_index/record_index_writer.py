@@ -31,7 +31,7 @@ from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
 
 PARTITION: str = MetadataPartition.RECORD_INDEX
-_STAT = "stat string, clashes long"
+_STAT = "stat string, duplicates long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class RecordIndexWrite:
     """The file groups of a record index that are written: by whom, when, and which (``slices``, by number).
 
     ``current``: the index as it is before (None: base files are written, and one for each group). ``check``: keys that
-    are added may be elsewhere already. ``beside``: the index is being built, so there is none to be looked at yet, and
-    keys that are said to be gone are so.
+    are added may be elsewhere already. ``index_is_building``: the index is being built, so there is none to be looked
+    at yet, and keys that are said to be gone are so.
     """
 
     storage: Storage
@@ -50,11 +50,11 @@ class RecordIndexWrite:
     slices: Sequence[GroupSlice]
     current: MetadataTable | None = None
     check: bool = False
-    beside: bool = False
+    index_is_building: bool = False
 
     def write(self, number: int, records: RecordChanges, token: str) -> Mapping[str, Any]:
         """Write one file group; returns the file's write stat."""
-        where, first = self.slices[number], self.current is None and not self.beside
+        where, first = self.slices[number], self.current is None and not self.index_is_building
         files = GroupFiles(self.storage, PARTITION, self.instant, self.version)
         return files.write(where, records, first=first, token=token)
 
@@ -73,7 +73,7 @@ class Written:
     """The write stats of the files of an index, and how many keys have more than one location."""
 
     stats: list[dict[str, Any]]
-    clashes: int
+    duplicates: int
 
 
 def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int | None) -> Written:
@@ -88,13 +88,13 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         token = this_task().token
-        stats, clashes = [], []
+        stats, duplicates = [], []
         for number, rows in by_group(batches, GROUP):
-            records, clashing = lasting.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
-            clashes.append(clashing)
+            records, repeated = lasting.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
+            duplicates.append(repeated)
             stats.append(json.dumps(target.write(number, records, token)) if len(records) else None)
-        columns = [pa.array(stats, pa.string()), pa.array(clashes, pa.int64())]
-        yield pa.RecordBatch.from_arrays(columns, names=["stat", "clashes"])
+        columns = [pa.array(stats, pa.string()), pa.array(duplicates, pa.int64())]
+        yield pa.RecordBatch.from_arrays(columns, names=["stat", "duplicates"])
 
     moved = (keys if tasks is None else keys.repartition(tasks, TASK)).sortWithinPartitions(GROUP)
     with task_errors():
@@ -102,7 +102,7 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
     return Written([json.loads(row[0]) for row in found if row[0] is not None], sum(row[1] for row in found))
 
 
-def count_clashes(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
+def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
     """Return the number of keys with more than one location, as `write_keys` counts them. Writes nothing; runs a
     Spark job."""
     lasting = merge_of(locations, target)
@@ -111,9 +111,9 @@ def count_clashes(keys: DataFrame, locations: KeyLocations, target: RecordIndexW
         prepare_worker()
         for number, rows in by_group(batches, GROUP):
             found = lasting.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
-            yield pa.RecordBatch.from_arrays([pa.array([found[1]], pa.int64())], names=["clashes"])
+            yield pa.RecordBatch.from_arrays([pa.array([found[1]], pa.int64())], names=["duplicates"])
 
-    counts = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(count, "clashes long").collect()
+    counts = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(count, "duplicates long").collect()
     return sum(int(row[0]) for row in counts)
 
 
@@ -132,20 +132,20 @@ class LocationMerge:
         gone = pc.less(numbers, 0)
         there, at = keys.filter(pc.invert(gone)), numbers.filter(pc.invert(gone))
         lost = pa.table([keys.filter(gone), pc.subtract(-1, numbers.filter(gone).cast(pa.int64()))], names=["k", "p"])
-        there, at, clashes = self._last(there, at)
+        there, at, duplicates = self._last(there, at)
         target = self.target
         left = lost.filter(pc.invert(pc.is_in(lost["k"], value_set=there)))
         deletes = left["k"].combine_chunks()
         if target.current is None:
-            return RecordChanges(there, self.values.take(at), pc.unique(deletes)), clashes
+            return RecordChanges(there, self.values.take(at), pc.unique(deletes)), duplicates
         # an index of one partition knows keys of that partition only
         unsure = deletes if not target.groups.partitioned else _NO_KEYS
         known = self._known(number, pa.concat_arrays([unsure, there]) if target.check else unsure)
         if target.check:
-            clashes += self._elsewhere(known, there, at, lost)
+            duplicates += self._elsewhere(known, there, at, lost)
         if not target.groups.partitioned:
             deletes = self._really_gone(known, left)
-        return RecordChanges(there, self.values.take(at), pc.unique(deletes)), clashes
+        return RecordChanges(there, self.values.take(at), pc.unique(deletes)), duplicates
 
     def _last(self, there: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array, int]:
         encoded = there.dictionary_encode()

@@ -42,9 +42,9 @@ class Locations:
         """
         groups = list(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
         ids = {partition: set(metadata.file_ids()) for partition, metadata in known.items()}
-        strangers = [group for group in groups if group[1] not in ids.get(group[0], ())]
-        if strangers:
-            partition, file_id = strangers[0]
+        unknown_groups = [group for group in groups if group[1] not in ids.get(group[0], ())]
+        if unknown_groups:
+            partition, file_id = unknown_groups[0]
             raise UnsupportedTableError(
                 f"file group {file_id!r} of partition {partition!r} belongs to no bucket of consistent hashing: "
                 "the table was written with another index, or its buckets are being resized"

@@ -96,10 +96,16 @@ class FileGroupPlan:
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
         """Return what the write has done to keys."""
         looked_up = self.records is not None
-        doubts = () if self.records is None else self.records.doubts
+        inconsistencies = () if self.records is None else self.records.inconsistencies
         planned = None if self.located is None else PlannedKeys(self.located, self.workload)
         return KeyChanges(
-            stats, self.slices, replaced, self._deleted, looked_up=looked_up, doubts=doubts, planned=planned
+            stats,
+            self.slices,
+            replaced,
+            self._deleted,
+            looked_up=looked_up,
+            inconsistencies=inconsistencies,
+            planned=planned,
         )
 
     def release(self) -> None:

@@ -43,7 +43,7 @@ class Known:
 
 
 @pytest.mark.parametrize(
-    ("events", "known", "there", "deletes", "clashes"),
+    ("events", "known", "there", "deletes", "duplicates"),
     [
         # new, changed where it is, deleted, and what was never there
         ([("n", 0), ("c", 1), ("d", FROM_P), ("x", FROM_P)], {"c": 1, "d": 0}, {"n": A, "c": B}, ["d"], 0),
@@ -57,7 +57,7 @@ class Known:
     ],
 )
 def test_keys_of_a_global_index(
-    events: list[tuple[str, int]], known: dict[str, int], there: dict[str, str], deletes: list[str], clashes: int
+    events: list[tuple[str, int]], known: dict[str, int], there: dict[str, str], deletes: list[str], duplicates: int
 ) -> None:
     groups = RecordGroups.of(["record-index-0000-0"], partitioned=False)
     current: Any = Known(known)
@@ -68,7 +68,7 @@ def test_keys_of_a_global_index(
     where = locations_of(decode(records.values, record_schema(9))[RECORD_INDEX])["file_id"].to_pylist()
     assert dict(zip(records.keys.to_pylist(), where, strict=True)) == there
     assert records.deletes.to_pylist() == deletes
-    assert found == clashes
+    assert found == duplicates
 
 
 def test_keys_of_a_partitioned_index_are_deleted_unseen() -> None:
@@ -77,7 +77,7 @@ def test_keys_of_a_partitioned_index_are_deleted_unseen() -> None:
     target = RecordIndexWrite(LocalStorage("/nowhere"), "20260101000000000", 9, groups, [], current)
     merge = merge_of(KeyLocations(FILES, PARTITIONS), target)
     keys, numbers = pa.array(["a", "b", "b"]), pa.array([0, FROM_P, 1], pa.int32())
-    records, clashes = merge.records(0, keys, numbers)
-    assert (sorted(records.keys.to_pylist()), records.deletes.to_pylist(), clashes) == (["a", "b"], [], 0)
+    records, duplicates = merge.records(0, keys, numbers)
+    assert (sorted(records.keys.to_pylist()), records.deletes.to_pylist(), duplicates) == (["a", "b"], [], 0)
     gone = merge.records(0, pc.unique(keys), pa.array([FROM_P, FROM_P], pa.int32()))[0]
     assert (len(gone.keys), gone.deletes.to_pylist()) == (0, ["a", "b"])
