@@ -154,7 +154,7 @@ def test_what_options_say(spark, feed, tmp_path, monkeypatch):
     assert rows_of(spark, path) == [("a", 9), ("b1", 1), ("b2", 2)]
 
 
-def test_what_is_refused_at_once(feed, tmp_path):
+def test_what_is_refused_at_once(spark, feed, tmp_path):
     feed.add(("a", 1))
     path = tmp_path / "t"
     with pytest.raises(InvalidOptionError, match="complete"):
@@ -163,9 +163,10 @@ def test_what_is_refused_at_once(feed, tmp_path):
         feed.run(path, hoodie__datasource__write__recordkey__feild="id")
     with pytest.raises(ConfigError, match="checkpointLocation"):
         feed.frame().writeStream.format("hudi").options(**KEYS).start(str(path))
-    with pytest.raises(QueryError, match="start"):
-        feed.frame().writeStream.format("hudi").toTable("t")
+    with pytest.raises(ConfigError, match="checkpointLocation"):
+        feed.frame().writeStream.format("hudi").options(**KEYS).toTable("refused")
     assert not path.exists()
+    assert not spark.catalog.tableExists("refused")
     # other formats do not notice
     writer = feed.frame().writeStream.format("json").partitionBy("id").trigger(availableNow=True)
     assert writer.option("checkpointLocation", str(tmp_path / "cp3")).start(str(tmp_path / "json")).awaitTermination(60)
@@ -222,7 +223,7 @@ def test_commits_are_read_once(spark, tmp_path, version):
     assert latest.run(hoodie__datasource__streaming__startOffset="latest") == new
 
 
-def test_tables_by_name(spark, feed, tmp_path):
+def test_tables_by_name(spark, tmp_path):
     pytest.importorskip("sqlglot")
     table = HandMadeTable(tmp_path / "t")
     for n in (10, 20):
@@ -234,10 +235,31 @@ def test_tables_by_name(spark, feed, tmp_path):
         start = {"hoodie__datasource__streaming__startOffset": at(11)}
         assert Reading(spark, table.root, tmp_path / "from", "default.streamed").run(**start) == [("20", 20)]
         assert spark.readStream.table("plain").isStreaming
-        with pytest.raises(QueryError, match="start"):
-            feed.frame().writeStream.toTable("streamed")
     finally:
         spark.sql("DROP TABLE streamed")
+        spark.sql("DROP TABLE plain")
+
+
+def test_streams_are_written_to_tables_by_name(spark, feed, tmp_path):
+    pytest.importorskip("sqlglot")
+
+    def run(name, *, format=None, **given):
+        writer = feed.frame().writeStream.trigger(availableNow=True).options(**given)
+        query = writer.option("checkpointLocation", str(tmp_path / name)).toTable(name, format, "append")
+        assert query.awaitTermination(60)
+
+    feed.add(("a", 1))
+    spark.sql("CREATE TABLE plain (id STRING, ts BIGINT) USING parquet")
+    try:
+        run("made", format="hudi", primaryKey="id", preCombineField="ts", type="mor")
+        assert spark.table("made").count() == 1
+        feed.add(("a", 2), ("b", 1))
+        run("made")  # the catalog says that it is Hudi's, and what its key is
+        assert sorted(tuple(row) for row in spark.table("made").select("id", "ts").collect()) == [("a", 2), ("b", 1)]
+        run("plain", format="parquet")
+        assert spark.table("plain").count() == 3
+    finally:
+        spark.sql("DROP TABLE IF EXISTS made")
         spark.sql("DROP TABLE plain")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -56,54 +58,86 @@ def partition_stream(_: Method, target: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    path, source, mode, partition_by, name, options = _start_arguments(*args, **kwargs)
+    given = _StreamArguments.of(*args, **kwargs)
     state = call_state(target)
-    given = source if source is not None else state.format
-    if given is None or given.lower() not in FORMATS:
+    if not given.is_hudi(state):
         _tell_partitions(target)
         return original(target, *args, **kwargs)
     _refuse_connect(target)
-    refuse_layout(target)
-    target.options(**options)
-    if mode is not None:
-        target.outputMode(mode)
-    if name is not None:
-        target.queryName(name)
-    if partition_by is not None:
-        state.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-    where = path if path is not None else state.options.get("path")
-    if not isinstance(where, str):
-        raise QueryError(f"start() requires the path of the table, got {where!r}")
-    return _start_sink(original, target, where)
+    given.apply(target)
+    path = given.target if given.target is not None else state.options.get("path")
+    if not isinstance(path, str):
+        raise QueryError(f"start() requires the path of the table, got {path!r}")
+    return _start_sink(original, target, path)
 
 
-def _start_arguments(
-    path: Any = None,
-    format: str | None = None,
-    outputMode: str | None = None,  # noqa: N803
-    partitionBy: Any = None,  # noqa: N803
-    queryName: str | None = None,  # noqa: N803
-    **options: Any,
-) -> tuple[Any, str | None, str | None, Any, str | None, dict[str, Any]]:
-    return path, format, outputMode, partitionBy, queryName, options
+@dataclass(frozen=True, slots=True)
+class _StreamArguments:
+    """Arguments of ``start`` and ``toTable``; ``target`` is the path or the name of the table."""
+
+    target: Any
+    format: str | None
+    mode: str | None
+    partition_by: tuple[str, ...] | None
+    query: str | None
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        target: Any = None,
+        format: str | None = None,
+        outputMode: str | None = None,  # noqa: N803
+        partitionBy: Any = None,  # noqa: N803
+        queryName: str | None = None,  # noqa: N803
+        **options: Any,
+    ) -> _StreamArguments:
+        """Name arguments by position."""
+        target = options.pop("path", options.pop("tableName", target))
+        columns = [partitionBy] if isinstance(partitionBy, str) else partitionBy
+        return cls(target, format, outputMode, None if columns is None else tuple(columns), queryName, options)
+
+    def is_hudi(self, state: CallState) -> bool | None:
+        """Return whether the format is Hudi's; None if none is given."""
+        given = self.format if self.format is not None else state.format
+        return None if given is None else given.lower() in FORMATS
+
+    def apply(self, target: Any) -> None:
+        """Give the arguments to the writer."""
+        refuse_layout(target)
+        target.options(**self.options)
+        if self.mode is not None:
+            target.outputMode(self.mode)
+        if self.query is not None:
+            target.queryName(self.query)
+        if self.partition_by is not None:
+            call_state(target).partition_by = list(self.partition_by)
 
 
-def _start_sink(original: Method, target: Any, path: str) -> Any:
+def _start_sink(original: Method, target: Any, path: str, properties: Mapping[str, str] | None = None) -> Any:
     from pyhudi.spark.streaming.sink import start
 
     state = call_state(target)
     spark = _session_of_writer(state)
+    _check_checkpoints(spark, state)
+    options = {**(properties or {}), **_sink_options(state)}
+    if state.partition_by:
+        options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
+    options = {**session_settings(spark, path), **options}
+    return start(target, path, options, state.output_mode, type(target).foreachBatch, original)
+
+
+def _check_checkpoints(spark: SparkSession, state: CallState) -> None:
     kept = any(key.lower() == "checkpointlocation" for key in state.options)
     if not kept and not spark.conf.get(_CHECKPOINTS, None):
         raise ConfigError(
             "a stream into a Hudi table requires the option 'checkpointLocation' (or the session setting "
             f"{_CHECKPOINTS}); without it, a restart would process all input again"
         )
-    options = {k: v for k, v in state.options.items() if k.lower() not in ("path", "checkpointlocation")}
-    if state.partition_by:
-        options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
-    options = {**session_settings(spark, path), **options}
-    return start(target, path, options, state.output_mode, type(target).foreachBatch, original)
+
+
+def _sink_options(state: CallState) -> dict[str, str]:
+    return {k: v for k, v in state.options.items() if k.lower() not in ("path", "checkpointlocation")}
 
 
 def _session_of_writer(state: CallState) -> SparkSession:
@@ -114,18 +148,39 @@ def _session_of_writer(state: CallState) -> SparkSession:
 
 
 def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    name = kwargs.get("format", args[1] if len(args) > 1 else None) or call_state(target).format
+    """``toTable``: the stream is written to the location of a Hudi table, which is created if it does not exist."""
+    given = _StreamArguments.of(*args, **kwargs)
     state = call_state(target)
-    of_hudi = name is not None and name.lower() in FORMATS
-    if not of_hudi and state.maker is not None:
-        of_hudi = _table_of_name(_session_of_writer(state), args, kwargs) is not None
-    if of_hudi:
-        raise QueryError(
-            'a stream cannot be written to a Hudi table by name; use format("hudi").start(path) instead of '
-            "toTable(name)"
-        )
-    _tell_partitions(target)
-    return original(target, *args, **kwargs)
+    table = None
+    if given.is_hudi(state) is not False and can_parse() and (state.maker is not None or given.is_hudi(state)):
+        table = _stream_target(target, given)
+    if table is None:
+        _tell_partitions(target)
+        return original(target, *args, **kwargs)
+    return _start_sink(_replaced_method(target, "start"), target, table.location, table.options)
+
+
+def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
+    from pyhudi.spark.sql.table_writers import stream_target, table_of_name
+    from pyhudi.spark.streaming.sink import check_output_mode
+
+    state = call_state(target)
+    spark = _session_of_writer(state)
+    is_hudi = bool(given.is_hudi(state))
+    if not is_hudi and table_of_name(spark, given.target) is None:
+        return None
+    _refuse_connect(target)
+    given.apply(target)
+    _check_checkpoints(spark, state)
+    check_output_mode(state.output_mode)
+    path = {"path": state.options["path"]} if "path" in state.options else {}
+    return stream_target(
+        state.maker,
+        given.target,
+        is_hudi=is_hudi,
+        partition_by=tuple(state.partition_by or ()),
+        given={**_sink_options(state), **path},
+    )
 
 
 def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CatalogTable | None:
@@ -139,8 +194,13 @@ def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str,
 def _tell_partitions(target: Any) -> None:
     columns = call_state(target).partition_by
     if columns:
-        cls = next(c for c in type(target).__mro__ if (c, "partitionBy") in ORIGINALS)
-        ORIGINALS[(cls, "partitionBy")](target, *columns)
+        _replaced_method(target, "partitionBy")(target, *columns)
+
+
+def _replaced_method(target: Any, name: str) -> Method:
+    cls = next(c for c in type(target).__mro__ if (c, name) in ORIGINALS)
+    method: Method = ORIGINALS[(cls, name)]
+    return method
 
 
 def _refuse_connect(target: Any) -> None:

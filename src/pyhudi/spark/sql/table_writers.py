@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,7 +15,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
 from pyhudi.spark.sql.commands.ddl import create_new, create_table, replace_table
 from pyhudi.spark.sql.commands.dml import insert_rows
-from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, table_frame
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.create_parser import PROVIDERS
@@ -134,6 +134,31 @@ def create_from(
         found = find_table(spark, name)
         assert found is not None
         insert_rows(spark, _with(found, given), rows, by_name=True)
+
+
+def stream_target(
+    rows: DataFrame, text: str, *, is_hudi: bool, partition_by: tuple[str, ...], given: Mapping[str, str]
+) -> CatalogTable | None:
+    """Return the table that a stream is written to; if the catalog does not have it, it is created with the columns of
+    the stream.
+
+    Args:
+        rows: The stream.
+        text: The table's name.
+        is_hudi: Whether the writer was told the format hudi.
+        partition_by: Partition columns of a new table.
+        given: Options; ``path`` makes the table external.
+
+    Returns:
+        The table; None if it is none of Hudi's.
+    """
+    spark, name = rows.sparkSession, parse_name(text)
+    found = None if name is None else find_table(spark, name)
+    if found is not None or name is None or not is_hudi:
+        return found
+    columns = ", ".join(f"{quoted([field.name])} {type_text(field.dataType)}" for field in rows.schema.fields)
+    create_table(spark, replace(_statement(spark, full_name(spark, name), partition_by, given, None), columns=columns))
+    return find_table(spark, name)
 
 
 def insert_into(rows: DataFrame, text: str, *, overwrite: bool, given: Mapping[str, str] | None = None) -> bool:

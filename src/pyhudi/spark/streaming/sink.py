@@ -141,11 +141,20 @@ def start(writer: Any, path: str, given: Mapping[str, str], mode: str, foreach_b
         InvalidOptionError: The output mode is not supported.
         ConfigError: An option is not supported.
     """
-    if mode.lower() not in ("append", "update"):
-        raise InvalidOptionError("outputMode", mode, "append, update (a table holds the newest version of each key)")
+    check_output_mode(mode)
     sink = StreamingSink(path, given)
     foreach_batch(writer, sink)
     return begin(writer)
+
+
+def check_output_mode(mode: str) -> None:
+    """Check Spark's output mode.
+
+    Raises:
+        InvalidOptionError: It is not supported.
+    """
+    if mode.lower() not in ("append", "update"):
+        raise InvalidOptionError("outputMode", mode, "append, update (a table holds the newest version of each key)")
 
 
 def _query_id(batch: DataFrame) -> str | None:
