@@ -18,7 +18,7 @@ from pyhudi.config.enums import InvalidText, PartitionValues
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
 from pyhudi.merge.key_rows import KeyRows
-from pyhudi.metadata.reader.metadata_table import LOOKS
+from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS
 from pyhudi.read.execute.merged_reader import slice_context
 from pyhudi.read.filter_hints import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
@@ -75,11 +75,11 @@ def plan_scan(
     _check_supported(table)
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
     context = _PlanningContext(query, opts or Options.parse({}), zone, frozenset(overridden_functions))
-    for _ in range(LOOKS):
+    for _ in range(MAX_READ_ATTEMPTS):
         plan = _planned(table, context, rows, columns, earlier)
         if plan is not None:
             return plan
-        table = table.again()
+        table = table.reload()
     raise QueryError(
         f"the table at {table.storage.uri()} was cleaned or restored each time that its files were listed; repeat the "
         "query"

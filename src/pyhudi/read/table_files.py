@@ -12,7 +12,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import HudiError, MetadataTableAheadError, MetadataTableWarning, warn
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata, partition_paths
-from pyhudi.metadata.reader.metadata_table import LOOKS, MetadataTable
+from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS, MetadataTable
 from pyhudi.table.view.file_listing import DATA_KINDS, list_files
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class TableFiles:
             self._open()
 
     def _open(self) -> None:
-        for look in range(LOOKS):
+        for attempt in range(MAX_READ_ATTEMPTS):
             try:
                 self.metadata = MetadataTable.open(self.table.storage, self.table.config, self.table.active)
                 return
@@ -62,10 +62,10 @@ class TableFiles:
                 if not self._may_reload:
                     self.why = "the metadata table describes a later state of the table"
                     return
-                if look == LOOKS - 1:
+                if attempt == MAX_READ_ATTEMPTS - 1:
                     self.disable_metadata(e)
                 else:
-                    self.table = self.table.again()
+                    self.table = self.table.reload()
             except HudiError as e:
                 self.disable_metadata(e)
                 return

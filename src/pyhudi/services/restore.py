@@ -35,7 +35,7 @@ from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest
+from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor, failed_writes_policy, newest
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -196,7 +196,7 @@ class Restorer:
                 assert entry is not None
                 if entry.state is State.REQUESTED:
                     entry = active.to_inflight(entry)
-                self._undo(active, Rollbacks(self._storage, without.version, self._generator), plan)
+                self._undo(active, RollbackExecutor(self._storage, without.version, self._generator), plan)
             with self._phases("metadata"):
                 rebuild_metadata(self._client, self._opts, self._stats_reader, self._generator, config)
             with self._phases("commit"):
@@ -224,7 +224,7 @@ class Restorer:
         """Check all preconditions, then add the plan to the timeline."""
         assert to is not None
         plan = plan_restore(PinnedTable(self._storage, config, active), to)
-        rollbacks = Rollbacks(self._storage, config.version, self._generator)
+        rollbacks = RollbackExecutor(self._storage, config.version, self._generator)
         targets = [found for target in plan.targets if (found := active.timeline.find(*target)) is not None]
         if failed_writes_policy(self._opts) is not FailedWritesPolicy.EAGER:
             for target in targets:
@@ -237,7 +237,7 @@ class Restorer:
             active.create_requested(Action.RESTORE, instant, plan.encode(config.version))
         return RestorePlan(plan.to, plan.targets, instant)
 
-    def _undo(self, active: ActiveTimeline, rollbacks: Rollbacks, plan: RestorePlan) -> None:
+    def _undo(self, active: ActiveTimeline, rollbacks: RollbackExecutor, plan: RestorePlan) -> None:
         rollbacks.clean_up(active, [], self._opts)  # Those started by an earlier attempt.
         for number, (requested, action) in enumerate(plan.targets):
             target = active.timeline.find(requested, action)

@@ -21,7 +21,7 @@ from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
-from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor, failed_writes_policy, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -63,7 +63,7 @@ def roll_back(
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)
             refuse_pending_restore(active)
-            rollbacks = Rollbacks(storage, config.version, generator)
+            rollbacks = RollbackExecutor(storage, config.version, generator)
             rollbacks.check(active, [])
             finished = rollbacks.clean_up(active, [], opts)  # Started by another process.
             again = [i for i in finished if instant in active.completed_record(i)["commitsRollback"]]

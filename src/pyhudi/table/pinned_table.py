@@ -33,7 +33,7 @@ class PinnedTable:
         """Pin the current state of the table, with one listing of the timeline."""
         return cls(client.storage, client.config, client.active_timeline())
 
-    def again(self) -> PinnedTable:
+    def reload(self) -> PinnedTable:
         """Return a new snapshot of the same table."""
         return PinnedTable(self.storage, self.config, self.active.reload())
 

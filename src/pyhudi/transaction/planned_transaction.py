@@ -64,7 +64,7 @@ class PlannedTransaction(Transaction):
     _claim: Claim
 
     @classmethod
-    def take_up(
+    def start_attempt(
         cls,
         client: TableMetaClient,
         action: str,
@@ -133,7 +133,7 @@ class PlannedTransaction(Transaction):
     def _begun(self) -> None:
         self._claim.begin()
 
-    def _tidy(self, metadata: CommitMetadata) -> None:
+    def _reconcile_files(self, metadata: CommitMetadata) -> None:
         """Do nothing yet: another attempt has the same instant, and only under the lock is it certain that files with
         markers do not belong to one that took over."""
 
@@ -166,8 +166,8 @@ class PlannedTransaction(Transaction):
             super()._undo(active)
         self._finish()
 
-    def _last_steps(self) -> list[Callable[[], object]]:
-        return [*super()._last_steps(), self._claim.release]
+    def _cleanup_steps(self) -> list[Callable[[], object]]:
+        return [*super()._cleanup_steps(), self._claim.release]
 
     def _refuse_if_superseded(self, active: ActiveTimeline) -> None:
         if self._is_superseded(active):

@@ -57,7 +57,12 @@ from pyhudi.transaction.post_commit.metadata_updates import (
 )
 from pyhudi.transaction.publication import publish_instant
 from pyhudi.transaction.rollback import late_files
-from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import (
+    RollbackExecutor,
+    failed_writes_policy,
+    newest,
+    refuse_pending_restore,
+)
 from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
 
 if TYPE_CHECKING:
@@ -98,7 +103,7 @@ class Transaction:
         self.stats_reader: FileStatsReader = LOCAL
         self._lock = lock
         self._generator = generator
-        self._rollbacks = Rollbacks(storage, config.version, generator)
+        self._rollbacks = RollbackExecutor(storage, config.version, generator)
         self._heartbeat: heartbeat.Heartbeat | None = None
         self._active: ActiveTimeline
         self._entry: Instant
@@ -148,7 +153,7 @@ class Transaction:
         storage, options = self.storage, self.options
         policy = failed_writes_policy(options)
         config = self.config = current_config(storage, self.config)
-        self._rollbacks = Rollbacks(storage, config.version, self._generator)
+        self._rollbacks = RollbackExecutor(storage, config.version, self._generator)
         active = ActiveTimeline.load(storage, Layout.of(config.properties))
         refuse_pending_restore(active)
         failed = self._rollbacks.failed_writes(active, policy, options)
@@ -257,11 +262,11 @@ class Transaction:
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         self._gate.close()  # From now on abandoned tasks add no files.
-        self._tidy(metadata)
+        self._reconcile_files(metadata)
         warnings: list[str] = []
         try:
             request = CommitRequest(metadata, exclusively, index, planned_on, agree_on_columns, reads, altered)
-            conflict = self._decide(request)
+            conflict = self._resolve_and_publish(request)
         except CommitStateUnknownError:
             self._leave_pending()
             raise
@@ -269,7 +274,7 @@ class Transaction:
             if self._published is None:
                 raise
             conflict = None
-            warnings.append(self._after(failure))
+            warnings.append(self._log_failure_after_commit(failure))
         if conflict is not None:
             self.abort()
             return conflict
@@ -285,12 +290,12 @@ class Transaction:
         report_commit(self.storage, self.config, self._entry, metadata, millis, self.typed_options)
         return Committed(self._entry, tuple(warnings), millis)
 
-    def _decide(self, request: CommitRequest) -> Conflicted | None:
+    def _resolve_and_publish(self, request: CommitRequest) -> Conflicted | None:
         """Publish the write under the lock, or return the conflict."""
         with self._generator.reserve() as slot:
             active = self._active.reload()
             self._check_alive(active, State.INFLIGHT)
-            active = self._rollbacks.settle(active, self.instant)
+            active = self._rollbacks.resolve_unanswered_publications(active, self.instant)
             conflict = self._find_conflict(request.metadata, active)
             if conflict is None:
                 conflict = request.find_conflict(self.instant, self.timeline, active)
@@ -325,7 +330,7 @@ class Transaction:
                 self._metadata_job = plan_metadata_services(metadata_context, self.config)
         return None
 
-    def _after(self, failure: BaseException) -> str:
+    def _log_failure_after_commit(self, failure: BaseException) -> str:
         """Log a failure after the write was published."""
         text = f"{self._published} is committed, but later work failed: {failure}"
         _log.warning("%s", text)
@@ -336,7 +341,7 @@ class Transaction:
         holds the lock of the table."""
         build_metadata_table(self.storage, self.typed_options, self._generator, metadata, self.stats_reader)
 
-    def _tidy(self, metadata: CommitMetadata) -> None:
+    def _reconcile_files(self, metadata: CommitMetadata) -> None:
         """Delete files left behind by retried tasks, before the lock is acquired, because there may be many."""
         reconcile(self.storage, self.instant, metadata)
 
@@ -379,11 +384,11 @@ class Transaction:
 
     def _finish(self) -> list[str]:
         """Remove markers and heartbeat. Return warnings for failures."""
-        warnings = clean_up(self._entry, self._last_steps())
+        warnings = clean_up(self._entry, self._cleanup_steps())
         self._finished = True
         return warnings
 
-    def _last_steps(self) -> list[Callable[[], object]]:
+    def _cleanup_steps(self) -> list[Callable[[], object]]:
         steps: list[Callable[[], object]] = [self._gate.close, self.markers.delete]
         if self._heartbeat is not None:
             steps += [self._intent.remove, self._heartbeat.stop]

@@ -44,7 +44,7 @@ from pyhudi.transaction.conflicts.conflict_resolution import (
     pending_clustering_groups,
     pending_compaction_groups,
 )
-from pyhudi.transaction.conflicts.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.transaction.locks import file_system_lock, storage_based_lock
 from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.transaction.rollback.rollback_failed import newest
@@ -158,14 +158,14 @@ class Writer:
     def __call__(self, storage: Any) -> Any:
         client = opened(storage)
         now = client.active_timeline()
-        plan, basis = self._plan(client, now), PlanBasis.of(now.timeline)
+        plan, basis = self._plan(client, now), TimelineSnapshot.of(now.timeline)
         action = "deltacommit" if self.logs else "commit"
         operation = "UPSERT"
         if self.kind == "overwrite":
             action, operation = "replacecommit", "INSERT_OVERWRITE_TABLE"
         with Transaction.begin(client, action, operation, self.options) as tx:
             self.instant = tx.instant
-            if PlanBasis.of(tx.timeline) != basis:
+            if TimelineSnapshot.of(tx.timeline) != basis:
                 plan = self._plan(client, tx.active)
             tx.to_inflight()
             stats = [self._write(tx, *each) for each in plan]
@@ -254,7 +254,7 @@ class Compaction:
             if name
         ]
         attempt = uuid.uuid4().hex[:8]
-        tx = PlannedTransaction.take_up(
+        tx = PlannedTransaction.start_attempt(
             client, Action.COMPACTION, instant, "COMPACT", self.options, attempt, take_over=take_over
         )
         if tx is None:
@@ -364,7 +364,7 @@ class Clustering:
         for plan in clustering_plans(client):
             (group,) = pending_clustering_groups(client.active_timeline()).to_pylist()
             attempt = uuid.uuid4().hex[:8]
-            tx = PlannedTransaction.take_up(
+            tx = PlannedTransaction.start_attempt(
                 client, plan.action, plan.requested, "CLUSTER", self.options, attempt, take_over=take_over
             )
             if tx is None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 KEY = "key"
-LOOKS = 3
+MAX_READ_ATTEMPTS = 3
 """Number of attempts at loading a table that is written concurrently, before it is not used."""
 _KEPT_KEYS = 64
 """Number of keys up to which lookup results are kept for the next plan."""
@@ -85,7 +85,7 @@ class MetadataTable:
         Raises:
             MetadataTableError: The metadata table cannot be used. The message has the reason.
         """
-        for _ in range(LOOKS - 1):
+        for _ in range(MAX_READ_ATTEMPTS - 1):
             try:
                 return cls.open(storage, config, ActiveTimeline.load(storage, config.layout))
             except MetadataTableAheadError:

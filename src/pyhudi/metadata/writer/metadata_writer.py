@@ -105,7 +105,7 @@ def _record(
     retyped = retyped_indexes(storage, config, data, metadata)
     if retyped:
         config = retire_partitions(storage, config, retyped)
-    columns = _settled(storage, config, opts, data, metadata)
+    columns = _indexed_columns(storage, config, opts, data, metadata)
     if not metadata.stats.num_rows and not metadata.replaced:
         # such as a change of the schema, which writes no file: all indexes stay as they are
         index = replace(index, partitions=index.partitions | {*config.metadata_partitions_kept})
@@ -221,7 +221,7 @@ def columns_to_index(metadata_context: MetadataWriteContext, config: TableConfig
     newest = newest_columns(metadata_context.data)
     if newest is None:
         return pa.schema([])
-    return _settled(metadata_context.storage, config, metadata_context.opts, metadata_context.data, newest[1])
+    return _indexed_columns(metadata_context.storage, config, metadata_context.opts, metadata_context.data, newest[1])
 
 
 def columns_of(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
@@ -239,7 +239,7 @@ def _stored_columns(config: TableConfig, metadata: CommitMetadata) -> pa.Schema 
     return pa.schema([f for f in from_avro(text) if f.name not in dropped])
 
 
-def _settled(
+def _indexed_columns(
     storage: Storage, config: TableConfig, opts: Options, data: ActiveTimeline, metadata: CommitMetadata
 ) -> pa.Schema:
     """Return the columns with statistics, taking existing statistics into account.

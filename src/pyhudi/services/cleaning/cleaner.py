@@ -44,7 +44,12 @@ from pyhudi.transaction.post_commit.metadata_updates import (
     plan_metadata_services,
     run_metadata_services,
 )
-from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import (
+    RollbackExecutor,
+    failed_writes_policy,
+    newest,
+    refuse_pending_restore,
+)
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -138,7 +143,7 @@ class Cleaner:
             self._check(table, plan)
         for plan in pending:
             self._execute(plan)
-        table = table.again()
+        table = table.reload()
         plan = choose(table)
         if not len(plan):
             return
@@ -162,7 +167,7 @@ class Cleaner:
         policy = failed_writes_policy(self._opts)
         if policy is not FailedWritesPolicy.LAZY:
             return
-        rollbacks = Rollbacks(self._storage, table.config.version, self._generator)
+        rollbacks = RollbackExecutor(self._storage, table.config.version, self._generator)
         if not rollbacks.failed_writes(table.active, policy, self._opts):
             return
         with self._generator.lock:

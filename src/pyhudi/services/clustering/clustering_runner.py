@@ -158,7 +158,7 @@ def run_plan(
     check_clusterable(pinned, opts, plan.strategy, plan.sort_columns)
     job = ClusteringJob.of(pinned, plan, opts)
     runner.check(client.config, job)
-    taken = PlannedTransaction.take_up(
+    taken = PlannedTransaction.start_attempt(
         *(client, plan.action, plan.instant, CLUSTER, opts, job.task_context.context.attempt, runner.stats_reader),
         take_over=take_over,
     )
@@ -167,7 +167,7 @@ def run_plan(
     with taken as tx:
         outdated = tx.is_outdated(plan.file_groups)
         if not outdated:
-            return _run_taken_up(client, tx, plan, opts, runner, job.task_context.attempt)
+            return _run_attempt(client, tx, plan, opts, runner, job.task_context.attempt)
     # Files of the old instant would contain rows of later writes. Time travel to an instant in between would return
     # them, and a restore to it would keep them.
     renewed = reschedule(client, plan, opts)
@@ -177,7 +177,7 @@ def run_plan(
     return run_plan(client, renewed, opts, runner, take_over=take_over)
 
 
-def _run_taken_up(
+def _run_attempt(
     client: TableMetaClient,
     tx: PlannedTransaction,
     plan: ClusteringPlan,

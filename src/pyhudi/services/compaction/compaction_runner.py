@@ -147,7 +147,7 @@ def run_plan(
     operation = operation_type(plan.action)
     keeper = runner if isinstance(runner, IndexMaintainer) else None
     stats_reader = LOCAL if keeper is None else keeper.stats_reader
-    taken = PlannedTransaction.take_up(
+    taken = PlannedTransaction.start_attempt(
         *(client, plan.action, plan.instant, operation, opts, job.context.attempt, stats_reader), take_over=take_over
     )
     if taken is None:

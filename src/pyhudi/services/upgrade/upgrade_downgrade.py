@@ -47,7 +47,7 @@ from pyhudi.timeline.layout_conversion import was_copied
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
-from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest
+from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor, failed_writes_policy, newest
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 3
 """Number of attempts in the presence of concurrent writers before the table is considered busy."""
-_SETTLING = {
+_COMPACTION_OPTIONS = {
     options.COMPACTION_STRATEGY.key: "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy"
 }
 _ONE_VERSION = {
@@ -140,9 +140,9 @@ class UpgradeDowngrade:
             with self._generator.lock:
                 self._finish_earlier(TableConfig.load(self._storage))
         if start < 6 <= to:
-            self._hop(6)
+            self._migrate_one_version(6)
         if to != start and (start >= 6 or to > 6):
-            self._hop(to)
+            self._migrate_one_version(to)
         millis, dropped = self._phases.millis, tuple(self._dropped)
         result = UpgradeResult(start, to, self._storage.uri(), self._instants, dropped, millis)
         if result:
@@ -155,7 +155,7 @@ class UpgradeDowngrade:
         """Check the preconditions. Return the failed writes that are to be rolled back."""
         check_lossless(self._storage, config, active, to, lossy=self._lossy)
         # Failed writes of version 5 are left to writers of version 6.
-        rollbacks = Rollbacks(self._storage, config.version, self._generator)
+        rollbacks = RollbackExecutor(self._storage, config.version, self._generator)
         policy = failed_writes_policy(self._opts)
         if policy is FailedWritesPolicy.LAZY:
             for instant in rollbacks.failed_writes(active, FailedWritesPolicy.EAGER, self._opts):
@@ -166,19 +166,19 @@ class UpgradeDowngrade:
         check_no_services(active, self._storage.uri(), [i.requested for i in failed], run)
         return failed
 
-    def _settle(self, to: int) -> None:
+    def _prepare_table(self, to: int) -> None:
         """Roll back failed writes and compact log files, with services of the table's current version."""
         with self._generator.lock:
             config = self._finish_earlier(TableConfig.load(self._storage))
             active = ActiveTimeline.load(self._storage, config.layout)
             failed = self._check(config, active, to)
-            rollbacks = Rollbacks(self._storage, config.version, self._generator)
+            rollbacks = RollbackExecutor(self._storage, config.version, self._generator)
             rollbacks.check(active, failed)
             if config.version >= 6:
                 rollbacks.clean_up(active, failed, self._opts)
         if config.version < 6 or not _is_compacted(config, to):
             return
-        client, opts = self._client.reload(), self._opts.merged(_SETTLING)
+        client, opts = self._client.reload(), self._opts.merged(_COMPACTION_OPTIONS)
         run_pending(client, opts, self._runner)
         plan = schedule(client, opts, to_run=True)
         if plan.instant is not None:
@@ -186,7 +186,7 @@ class UpgradeDowngrade:
         if _is_cleaned(config, to):
             Cleaner(client.reload(), self._opts.merged(_ONE_VERSION), self._stats_reader, None).run()
 
-    def _is_settled(self, config: TableConfig, active: ActiveTimeline, to: int) -> bool:
+    def _is_prepared(self, config: TableConfig, active: ActiveTimeline, to: int) -> bool:
         if config.version < 6:
             return True
         if active.timeline.pending():
@@ -200,17 +200,17 @@ class UpgradeDowngrade:
 
     # --- the change ------------------------------------------------------------------------------------------------
 
-    def _hop(self, to: int) -> None:
+    def _migrate_one_version(self, to: int) -> None:
         """Change the version by one step."""
         for _ in range(_ATTEMPTS):
             with self._phases("settle"):
-                self._settle(to)
+                self._prepare_table(to)
             with self._generator.lock:
                 config = TableConfig.load(self._storage)
                 active = ActiveTimeline.load(self._storage, config.layout)
                 if config.version == to:
                     return
-                if self._is_settled(config, active, to):
+                if self._is_prepared(config, active, to):
                     self._change(config, active, to)
                     return
         raise BusyError(

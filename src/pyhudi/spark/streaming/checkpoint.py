@@ -60,7 +60,7 @@ class SinkCheckpoint:
             raise CheckpointError(f"{CHECKPOINT_KEY} of a commit has the batch {batch!r}, which is not a number")
         return cls(identifier, int(batch), _named(extra.get(QUERY_KEY), identifier))
 
-    def holds(self, other: SinkCheckpoint) -> bool:
+    def covers(self, other: SinkCheckpoint) -> bool:
         """Return True if the table contains the batch.
 
         Raises:

@@ -100,7 +100,7 @@ class StreamingSink:
     def _has(self, this: SinkCheckpoint) -> bool:
         checkpoint = last_checkpoint(self._storage, self._identifier)
         if checkpoint is not None:
-            return checkpoint.holds(this)
+            return checkpoint.covers(this)
         leaves_out = self.opts.get_typed(options.STREAMING_IGNORE_FAILED_BATCH)
         # otherwise batches may have left no commit
         if self.opts.get_typed(options.ALLOW_EMPTY_COMMIT) and not leaves_out:

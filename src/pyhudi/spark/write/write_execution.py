@@ -33,7 +33,7 @@ def execute_write(job: WriteJob) -> WriteResult:
         plan = plan_ahead(job, None if job.client is None else job.client.active_timeline)
         with job.transaction() as tx:
             partitions = tx.config.metadata_partitions
-            if plan is None or not plan.holds(tx.timeline, partitions):
+            if plan is None or not plan.is_current(tx.timeline, partitions):
                 if plan is not None:
                     plan.release()
                 plan = plan_write(job, None if job.client is None else tx.active, partitions, tx.instant)

@@ -63,7 +63,7 @@ def failed_writes_policy(options: Mapping[str, str]) -> FailedWritesPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Rollbacks:
+class RollbackExecutor:
     """Rollbacks on one table. The caller holds the lock of the table for every call."""
 
     storage: Storage
@@ -111,7 +111,7 @@ class Rollbacks:
             current = active.timeline.find(target.requested, target.action)
             if current is not None and not current.is_completed:
                 done.append(self.roll_back(active, current))
-        self._sweep(active, options)
+        self._delete_stale_files(active, options)
         return [rollback for rollback in done if rollback is not None]
 
     def roll_back(self, active: ActiveTimeline, target: Instant, *, whole: bool = False) -> Instant | None:
@@ -137,7 +137,7 @@ class Rollbacks:
             requested = active.create_requested(Action.ROLLBACK, slot.take(newest(active)), plan.encode())
         return self._finish(active, requested, plan, announced_for=target)
 
-    def settle(self, active: ActiveTimeline, instant: str) -> ActiveTimeline:
+    def resolve_unanswered_publications(self, active: ActiveTimeline, instant: str) -> ActiveTimeline:
         """Roll back pending instants, other than ``instant``, whose publication has been sent: its outcome is unknown,
         and it could take effect after conflicting commits. The sender no longer holds the lock.
 
@@ -179,7 +179,7 @@ class Rollbacks:
         for files in paths.values():
             self.storage.delete_many(files)
         commands = write_rollback_blocks(self.storage, plan.requests, rollback.requested, plan.instant)
-        self._tell_metadata_table(active, plan, rollback, commands)
+        self._roll_back_metadata_table(active, plan, rollback, commands)
         if plan.action in (Action.CLUSTERING, Action.REPLACE_COMMIT):
             consistent_hashing.forget(self.storage, plan.instant)
         Markers(self.storage, plan.instant).delete()
@@ -230,7 +230,7 @@ class Rollbacks:
             _log.warning("deleting the metadata table of %s, to be rebuilt", self.storage.root)
             detach_metadata_table(self.storage, config)
 
-    def _tell_metadata_table(
+    def _roll_back_metadata_table(
         self,
         active: ActiveTimeline,
         plan: RollbackPlan,
@@ -281,7 +281,7 @@ class Rollbacks:
                 "next write does)"
             )
 
-    def _sweep(self, active: ActiveTimeline, options: Mapping[str, str]) -> None:
+    def _delete_stale_files(self, active: ActiveTimeline, options: Mapping[str, str]) -> None:
         """Remove markers, gates and expired heartbeats of killed writers whose instants are not pending."""
         marked = sorted(marked_instants(self.storage))
         gated = gated_instants(self.storage)

@@ -43,7 +43,7 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.planned_transaction import PlannedTransaction
-from pyhudi.transaction.rollback.rollback_failed import Rollbacks
+from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import decode_stats
@@ -270,7 +270,7 @@ def test_writers_go_on_after_a_failed_run(mor: MorTable):
 def test_an_inflight_run_is_undone_first(mor: MorTable):
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse(mor.options)
-    dead = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "slow")
+    dead = PlannedTransaction.start_attempt(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "slow")
     assert dead is not None
     dead.to_inflight()
     mor.delta([row("a0", "a", 9, "after")])
@@ -323,7 +323,7 @@ def test_the_time_of_a_rollback_is_waited_out_before_the_next_writer(mor: MorTab
     """As of any time that is taken: else a writer with a slower clock might take an earlier one."""
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse({**mor.options, "hoodie.time.generator.max_expected_clock_skew_ms": "700"})
-    take = partial(PlannedTransaction.take_up, mor.client, plan.action, plan.instant or "", "COMPACT", opts)
+    take = partial(PlannedTransaction.start_attempt, mor.client, plan.action, plan.instant or "", "COMPACT", opts)
     dead, begun = take("dead"), time.monotonic()
     assert dead is not None
     dead.to_inflight()
@@ -412,14 +412,14 @@ def test_an_attempt_here_that_another_program_took_up_is_that_program_s(mor: Mor
     """Ours died, Apache Hudi rolled it back and began anew: what we left behind must not look like our claim."""
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse(mor.options)
-    dead = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
+    dead = PlannedTransaction.start_attempt(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
     assert dead is not None
     dead.to_inflight()
     active = mor.client.active_timeline()
     generator = InstantGenerator(mor.client.storage, mor.options)
     entry = next(iter(active.timeline.pending().of_actions(Action.COMPACTION)))
     with generator.lock:
-        Rollbacks(mor.client.storage, mor.version, generator).roll_back(active, entry)
+        RollbackExecutor(mor.client.storage, mor.version, generator).roll_back(active, entry)
     active = mor.client.active_timeline()
     active.to_inflight(next(iter(active.timeline.pending().of_actions(Action.COMPACTION))))
     with pytest.raises(BusyError, match="another program"):
@@ -434,7 +434,7 @@ def test_an_attempt_here_that_died_before_it_began_claims_nothing(mor: MorTable,
     mode = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"} if several else {}
     opts = Options.parse(mor.options | mode)
     plan = mor.table.services.schedule_compaction()
-    dead = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
+    dead = PlannedTransaction.start_attempt(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
     assert dead is not None
     dead._leave_pending()
     beat = mor.root / f".hoodie/.heartbeat/{plan.instant}"
@@ -461,7 +461,7 @@ def test_a_death_where_an_attempt_begins(mor: MorTable, at: str) -> None:
         mor.client.storage, [Fault("writes", 2 if at == "claim" else 1, "after", Killed, path=where)]
     )
     client = TableMetaClient.open(faulty)
-    dead = PlannedTransaction.take_up(client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
+    dead = PlannedTransaction.start_attempt(client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
     assert dead is not None
     with pytest.raises(Killed):
         dead.to_inflight()
@@ -480,7 +480,7 @@ def test_a_rollback_is_given_up_when_the_compaction_was_faster(mor: MorTable) ->
     plan = mor.table.services.schedule_compaction()
     storage, opts = mor.client.storage, Options.parse(mor.options)
     job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
-    found = PlannedTransaction.take_up(
+    found = PlannedTransaction.start_attempt(
         mor.client, plan.action, plan.instant or "", "COMPACT", opts, job.context.attempt
     )
     assert found is not None
@@ -504,7 +504,7 @@ def test_a_rollback_is_given_up_when_the_compaction_was_faster(mor: MorTable) ->
     entry = next(iter(late.timeline.pending().of_actions(Action.COMPACTION)))
     generator = InstantGenerator(slow.storage, mor.options)
     with generator.lock:
-        assert Rollbacks(slow.storage, mor.version, generator).roll_back(late, entry) is None
+        assert RollbackExecutor(slow.storage, mor.version, generator).roll_back(late, entry) is None
     assert mor.client.active_timeline().timeline.is_completed(tx.instant)
     assert mor.rows() == before
 
@@ -529,7 +529,9 @@ def test_an_attempt_that_was_given_up_touches_no_file_of_the_next(mor: MorTable,
     opts = Options.parse(mor.options)
     before = mor.rows()
     job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
-    slow = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts, job.context.attempt)
+    slow = PlannedTransaction.start_attempt(
+        mor.client, plan.action, plan.instant or "", "COMPACT", opts, job.context.attempt
+    )
     assert slow is not None
     slow.to_inflight()
     stats = run_in_threads(job)
@@ -555,7 +557,7 @@ def test_an_attempt_that_was_given_up_lets_the_next_one_work(mor: MorTable, begu
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse(mor.options)
     before = mor.rows()
-    slow = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "slow")
+    slow = PlannedTransaction.start_attempt(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "slow")
     assert slow is not None
     if begun:
         slow.to_inflight()

@@ -136,7 +136,7 @@ def test_whoever_comes_next_forgets_a_run_that_died(mor: MorTable, by: str):
     plan = services.schedule_log_compaction()
     opts = Options.parse(mor.options)
     job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
-    dead = PlannedTransaction.take_up(
+    dead = PlannedTransaction.start_attempt(
         mor.client, plan.action, plan.instant or "", "LOG_COMPACT", opts, job.context.attempt
     )
     assert dead is not None

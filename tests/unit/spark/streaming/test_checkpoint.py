@@ -34,11 +34,11 @@ def test_a_checkpoint_that_cannot_be_understood(text):
 
 def test_a_batch_is_there_or_not():
     last = SinkCheckpoint("a", 3, "q1")
-    assert last.holds(SinkCheckpoint("a", 3, "q1"))
-    assert not last.holds(SinkCheckpoint("a", 4, "q1"))
-    assert SinkCheckpoint("a", 3).holds(SinkCheckpoint("a", 2, "q2")), "Apache Hudi does not tell the query"
+    assert last.covers(SinkCheckpoint("a", 3, "q1"))
+    assert not last.covers(SinkCheckpoint("a", 4, "q1"))
+    assert SinkCheckpoint("a", 3).covers(SinkCheckpoint("a", 2, "q2")), "Apache Hudi does not tell the query"
     with pytest.raises(CheckpointError, match="another streaming query"):
-        last.holds(SinkCheckpoint("a", 0, "q2"))
+        last.covers(SinkCheckpoint("a", 0, "q2"))
     check_continuity(None, SinkCheckpoint("a", 0))
     check_continuity(last, SinkCheckpoint("a", 9))
     with pytest.raises(CheckpointError, match="another table"):

@@ -56,7 +56,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.conflict_resolution import pending_compaction_groups
-from pyhudi.transaction.conflicts.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
 from pyhudi.write.planning.existing_files import check_buckets
 from pyhudi.write.rows.keyed_rows import KeyedWrite
@@ -81,16 +81,16 @@ class BucketPlan:
     bucketing: Bucketing
     slices: pa.Table
     written: pa.Table
-    basis: PlanBasis
+    snapshot: TimelineSnapshot
     cached: CachedFrames
     locations: Locations | None = None
     out_of_view: pa.Table | None = None
     logs: pa.Table | None = None
     indexed: bool = False
 
-    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
+    def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return whether the plan is valid on this timeline and no record index was created or dropped."""
-        return (RECORD_INDEX in metadata_partitions) == self.indexed and PlanBasis.of(timeline) == self.basis
+        return (RECORD_INDEX in metadata_partitions) == self.indexed and TimelineSnapshot.of(timeline) == self.snapshot
 
     def inflight_metadata(self) -> CommitMetadata | None:
         """Return the content of the inflight file. In a version 6 table, it lists for a rollback without markers the
@@ -172,8 +172,8 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
     cached, indexed = CachedFrames(), RECORD_INDEX in metadata_partitions
     if indexed and _deletes_for_certain(job):
         job = replace(job, df=cached.add(job.df))  # the index must be updated with the keys of exactly these rows
-    basis = PlanBasis.of(timeline)
-    return BucketPlan(job, bucketing, slices, written, basis, cached, locations, out_of_view, logs, indexed)
+    snapshot = TimelineSnapshot.of(timeline)
+    return BucketPlan(job, bucketing, slices, written, snapshot, cached, locations, out_of_view, logs, indexed)
 
 
 def store_bucket_counts(job: WriteJob) -> None:

@@ -43,7 +43,7 @@ from pyhudi.spark.write.write_job import RowChanges, WriteJob
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.conflicts.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.location_columns import DELETE, FILE_ID, ROW
 from pyhudi.write.planning.existing_files import LogContents
 from pyhudi.write.planning.workload_profile import Workload, profile_stats
@@ -59,7 +59,7 @@ _GROUPS_PER_CORE = 4
 @dataclass(frozen=True, slots=True)
 class FileGroupPlan:
     """A `WritePlan`. ``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as
-    the plan saw them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``basis`` is what the plan was made on;
+    the plan saw them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``snapshot`` is what the plan was made on;
     ``records``: the record index, if new keys were looked up there or in all files; ``by_key``: rows have file groups,
     but no positions; ``located``: the locations of all keys in the index, if that is all that had to be known;
     ``counted``: the workload has numbers of rows, and rows for each file group.
@@ -70,16 +70,18 @@ class FileGroupPlan:
     workload: Workload
     slices: pa.Table
     logs: pa.Table
-    basis: PlanBasis
+    snapshot: TimelineSnapshot
     cached: CachedFrames
     records: RecordIndex | None = None
     by_key: bool = False
     located: BatchLocations | None = None
     counted: bool = True
 
-    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
+    def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return whether the timeline says the same, and the rows are cached for indexes of keys."""
-        return PlanBasis.of(timeline) == self.basis and (self.counted or without_key_indexes(metadata_partitions))
+        return TimelineSnapshot.of(timeline) == self.snapshot and (
+            self.counted or without_key_indexes(metadata_partitions)
+        )
 
     def inflight_metadata(self) -> CommitMetadata:
         """Return the rows of each file group."""
@@ -172,7 +174,7 @@ def plan_file_groups(
         workload = table.workload(found.counts)
         logs = table.log_slices(appended_groups(workload))
         return FileGroupPlan(
-            *(job, found.rows, workload, table.slices, logs, table.basis, cached, records),
+            *(job, found.rows, workload, table.slices, logs, table.snapshot, cached, records),
             by_key=found.by_key,
             located=found.located,
             counted=found.counted,
@@ -192,7 +194,7 @@ def _partition_upsert(
     dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if combines(job) else None
     lookup = PartitionLookup(bases, table.small, table.sizing, table.record_size, table.fill_ratio, dedupes)
     logs = table.log_slices(bases)
-    return PartitionUpsertPlan(job, rows, partitions, lookup, table.slices, logs, table.basis, cached)
+    return PartitionUpsertPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
 
 
 @dataclass(frozen=True, slots=True)

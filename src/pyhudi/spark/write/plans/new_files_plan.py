@@ -29,7 +29,7 @@ class NewFilesPlan:
         """Return no file groups: the plan depends on none."""
         return SLICE_SCHEMA.empty_table()
 
-    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:  # noqa: ARG002
+    def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:  # noqa: ARG002
         """Return True."""
         return True
 

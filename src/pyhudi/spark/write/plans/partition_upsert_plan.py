@@ -33,7 +33,7 @@ from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.conflicts.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.planning.existing_files import LogContents
 from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, TaskShare
@@ -57,7 +57,7 @@ _SHARED = 16 * 1024 * 1024
 class PartitionUpsertPlan:
     """A `WritePlan`. ``rows`` have keys, and are cheap to evaluate thanks to ``cached``; ``partitions`` (partition,
     rows, bytes of base files) is what they touch. ``slices`` are the file groups as the plan saw them, ``logs``
-    (LOG_SLICES_SCHEMA) those that may get log files; ``basis`` is what it was made on."""
+    (LOG_SLICES_SCHEMA) those that may get log files; ``snapshot`` is what it was made on."""
 
     job: WriteJob
     rows: DataFrame
@@ -65,12 +65,12 @@ class PartitionUpsertPlan:
     lookup: PartitionLookup
     slices: pa.Table
     logs: pa.Table
-    basis: PlanBasis
+    snapshot: TimelineSnapshot
     cached: CachedFrames
 
-    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
+    def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return whether the timeline says the same, and still no index needs to be told about single keys."""
-        return without_key_indexes(metadata_partitions) and PlanBasis.of(timeline) == self.basis
+        return without_key_indexes(metadata_partitions) and TimelineSnapshot.of(timeline) == self.snapshot
 
     def inflight_metadata(self) -> CommitMetadata:
         """Return the kind of the write: the rows of each file group are not known before they are written."""

@@ -22,7 +22,7 @@ from pyhudi.transaction.conflicts.conflict_resolution import (
     pending_clustering_groups,
     pending_compaction_groups,
 )
-from pyhudi.transaction.conflicts.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.planning.existing_files import LogContents
 from pyhudi.write.planning.small_files import (
     SMALL_FILES_SCHEMA,
@@ -46,7 +46,7 @@ class TableState:
 
     Args:
         job: The write that is planned.
-        basis: The instants that all of this depends on.
+        snapshot: The instants that all of this depends on.
         slices: The latest file slices (SLICE_SCHEMA).
         clustering: File groups that wait for a clustering (GROUP_INSTANT_SCHEMA).
         compaction: File groups that wait for a compaction (GROUP_INSTANT_SCHEMA).
@@ -57,7 +57,7 @@ class TableState:
     """
 
     job: WriteJob
-    basis: PlanBasis
+    snapshot: TimelineSnapshot
     slices: pa.Table
     clustering: pa.Table
     compaction: pa.Table
@@ -77,9 +77,9 @@ class TableState:
             logged = _log_contents(job, active, slices)
         files = sizing(job.opts, job.config.base_file_format)
         small = _files_to_fill(job, slices, pa.concat_tables([clustering, compaction]), files.small_file_limit)
-        basis = PlanBasis.of(None if active is None else active.timeline)
+        snapshot = TimelineSnapshot.of(None if active is None else active.timeline)
         size = average_record_size(_write_history(active), files)
-        return cls(job, basis, slices, clustering, compaction, logged, small, files, size)
+        return cls(job, snapshot, slices, clustering, compaction, logged, small, files, size)
 
     @property
     def _has_logs(self) -> bool:

@@ -29,7 +29,7 @@ class WritePlan(Protocol):
     def slices(self) -> pa.Table:
         """Return the file groups that the plan is based on (SLICE_SCHEMA)."""
 
-    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
+    def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return whether the plan is still valid: whether no instant that it depends on was added, removed or completed
         since, and it supplies the updates that the partitions of the metadata table require."""
 

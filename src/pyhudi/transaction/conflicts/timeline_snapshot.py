@@ -12,7 +12,7 @@ _SERVICES = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
 
 @dataclass(frozen=True, slots=True)
-class PlanBasis:
+class TimelineSnapshot:
     """Instants that affect a plan: completed writes, which determine the files; rollbacks, which may leave some;
     planned table services, which are going to rewrite them.
 
@@ -23,8 +23,8 @@ class PlanBasis:
     instants: frozenset[tuple[str, str, str | None, bool]]
 
     @classmethod
-    def of(cls, timeline: Timeline | None) -> PlanBasis:
-        """Return the basis for a timeline (None: the table does not exist yet)."""
+    def of(cls, timeline: Timeline | None) -> TimelineSnapshot:
+        """Return the snapshot of a timeline (None: the table does not exist yet)."""
         if timeline is None:
             return cls(frozenset())
         return cls(frozenset(_entry(instant) for instant in timeline if _counts(instant)))

@@ -18,7 +18,7 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.conflicts.conflict_resolution import pending_compaction_groups
-from pyhudi.transaction.conflicts.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.settings.log_settings import log_slices
 from tests.unit.transaction.tables import OPTIONS, SCHEMA, Write, active, make_table
 
@@ -42,19 +42,19 @@ def timeline(layout: Layout, *names: str) -> Timeline:
 )
 def test_a_service_that_completes_changes_it(layout: Layout, write: str, action: str, completed: str):
     requested, inflight = f"{SERVICE}.{action}.requested", f"{SERVICE}.{action}.inflight"
-    planned = PlanBasis.of(timeline(layout, write, requested))
-    begun = PlanBasis.of(timeline(layout, write, requested, inflight))
-    done = PlanBasis.of(timeline(layout, write, requested, inflight, completed))
+    planned = TimelineSnapshot.of(timeline(layout, write, requested))
+    begun = TimelineSnapshot.of(timeline(layout, write, requested, inflight))
+    done = TimelineSnapshot.of(timeline(layout, write, requested, inflight, completed))
     assert planned == begun, "nothing has changed yet"
     assert done != begun
-    assert planned != PlanBasis.of(timeline(layout, write))
+    assert planned != TimelineSnapshot.of(timeline(layout, write))
 
 
 def test_what_others_have_only_announced_does_not_count():
-    before = PlanBasis.of(timeline(LAYOUT_2, f"{DONE}_{DONE}.commit"))
+    before = TimelineSnapshot.of(timeline(LAYOUT_2, f"{DONE}_{DONE}.commit"))
     beside = (f"{SERVICE}.commit.requested", f"{SERVICE}.inflight", f"{LATER}_{LATER}.clean")
-    assert PlanBasis.of(timeline(LAYOUT_2, f"{DONE}_{DONE}.commit", *beside)) == before
-    assert PlanBasis.of(None) == PlanBasis.of(Timeline())
+    assert TimelineSnapshot.of(timeline(LAYOUT_2, f"{DONE}_{DONE}.commit", *beside)) == before
+    assert TimelineSnapshot.of(None) == TimelineSnapshot.of(Timeline())
 
 
 def view(storage: Storage, now: ActiveTimeline) -> pa.Table:
@@ -78,7 +78,7 @@ def test_an_overwrite_beside_a_clustering(storage: Storage, version: int):
     active(storage).complete(entry, done.encode(version, Action.CLUSTERING), generator.next())
     write = Write(("a",), "replacecommit", "INSERT_OVERWRITE", file_ids={"a": "new-0"})
     tx = write.begin(storage)
-    assert PlanBasis.of(tx.timeline) != PlanBasis.of(planned.timeline)
+    assert TimelineSnapshot.of(tx.timeline) != TimelineSnapshot.of(planned.timeline)
     assert slices["file_id"].to_pylist() == ["g1-0"]
     slices = view(storage, tx.active)
     write.replaced = tuple(("a", file_id) for file_id in slices["file_id"].to_pylist())
@@ -100,12 +100,12 @@ def test_logs_of_version_6_go_to_the_slice_that_a_compaction_has_opened(storage:
     pinned = active(storage)
     piece = {"partition": "a", "file_id": GROUP, "base_instant": DONE, "log_paths": [], "log_sizes": []}
     slices = pa.Table.from_pylist([piece], schema=SLICE_SCHEMA)
-    before = PlanBasis.of(pinned.timeline)
+    before = TimelineSnapshot.of(pinned.timeline)
     entry = pinned.timeline.find(SERVICE)
     assert entry is not None
     now = active(storage)
     now.complete(now.to_inflight(entry), CommitMetadata("COMPACT").encode(6, "commit"))
-    assert PlanBasis.of(now.timeline) != before
+    assert TimelineSnapshot.of(now.timeline) != before
     for seen, opened in ((pinned, SERVICE), (now, DONE)):
         logs = log_slices(slices, slices, pending_compaction_groups(seen), named_by_slice=True)
         assert logs["base_instant"].to_pylist() == [opened]
