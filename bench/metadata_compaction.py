@@ -28,7 +28,7 @@ from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
 from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
 from pyhudi.metadata.records.metadata_record import RecordType, encode
-from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.storage import Storage, open_storage
 
@@ -88,12 +88,12 @@ def _entries(count: int) -> Iterator[tuple[pa.Array, pa.Array]]:
         yield _texts(numbers).cast(pa.binary()), _values(numbers)
 
 
-def _delta(each: int, count: int, number: int) -> Records:
+def _delta(each: int, count: int, number: int) -> RecordChanges:
     """Changes to ``count // 2`` keys, and the rest new ones, which no other delta has."""
     random = np.random.default_rng(number)
     numbers = np.sort(random.choice(each, count, replace=False)) * 64
     numbers[count // 2 :] += number + 1
-    return Records(_texts(numbers), _values(numbers))
+    return RecordChanges(_texts(numbers), _values(numbers))
 
 
 def _texts(numbers: np.ndarray[Any, Any]) -> pa.Array:

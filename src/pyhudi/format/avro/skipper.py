@@ -23,40 +23,40 @@ _FEW = 64
 """Number of records below which their items are located one by one."""
 
 
-def skip(avro: AvroType, places: BufferCursors) -> None:
+def skip(avro: AvroType, cursors: BufferCursors) -> None:
     """Skip one value of every record."""
     match avro:
         case Primitive("string" | "bytes"):
-            places.skip(places.sizes())
+            cursors.skip(cursors.sizes())
         case Primitive("int" | "long"):
-            places.varints()
+            cursors.varints()
         case Primitive():
-            places.skip(np.full(len(places), _SIZES[avro.name], np.int64))
+            cursors.skip(np.full(len(cursors), _SIZES[avro.name], np.int64))
         case Fixed():
-            places.skip(np.full(len(places), avro.size, np.int64))
+            cursors.skip(np.full(len(cursors), avro.size, np.int64))
         case Record():
             for _, member in avro.fields:
-                skip(member, places)
+                skip(member, cursors)
         case Union():
-            branches = places.branches(len(avro.branches))
+            branches = cursors.branches(len(avro.branches))
             for number, inner in avro.values:
-                skip_some(inner, places, rows_with(branches, number, len(places)))
+                skip_some(inner, cursors, rows_with(branches, number, len(cursors)))
         case Map():
-            items_of((TEXT, avro.values), places)
+            items_of((TEXT, avro.values), cursors)
         case Array():
-            items_of((avro.items,), places)
+            items_of((avro.items,), cursors)
         case _:
             raise FormatError(f"Avro values of type {avro.arrow} are not supported by the columnar decoder")
 
 
-def skip_some(avro: AvroType, places: BufferCursors, rows: Ints | None) -> None:
+def skip_some(avro: AvroType, cursors: BufferCursors, rows: Ints | None) -> None:
     """Skip one value of some rows (None: of all)."""
     if rows is None:
-        skip(avro, places)
+        skip(avro, cursors)
     elif len(rows):
-        some = places.some(rows)
+        some = cursors.some(rows)
         skip(avro, some)
-        places.move(rows, some)
+        cursors.move(rows, some)
 
 
 def rows_with(branches: int | Ints, number: int, count: int) -> Ints | None:
@@ -66,17 +66,17 @@ def rows_with(branches: int | Ints, number: int, count: int) -> Ints | None:
     return np.flatnonzero(branches == number)
 
 
-def items_of(item: tuple[AvroType, ...], places: BufferCursors) -> tuple[BufferCursors, Ints]:
+def items_of(item: tuple[AvroType, ...], cursors: BufferCursors) -> tuple[BufferCursors, Ints]:
     """Return the start offsets of the items of each record's list or map, in order, and the numbers of items.
 
     ``item`` are the consecutive types of an item.
     """
-    sizes = np.zeros(len(places), np.int64)
+    sizes = np.zeros(len(cursors), np.int64)
     found: list[Ints] = []
     owners: list[Ints] = []
-    active = np.arange(len(places))
+    active = np.arange(len(cursors))
     while len(active):
-        some = places.some(active)
+        some = cursors.some(active)
         counts = some.varints()
         with_size = np.flatnonzero(counts < 0)
         if len(with_size):
@@ -85,42 +85,47 @@ def items_of(item: tuple[AvroType, ...], places: BufferCursors) -> tuple[BufferC
             sized.varints()
             some.move(with_size, sized)
             counts = np.abs(counts)
-        places.move(active, some)
+        cursors.move(active, some)
         going = counts > 0
         active, counts = active[going], counts[going]
         sizes[active] += counts
-        _check_counts(places, active, counts)
-        _walk(item, places, active, counts, found, owners)
+        _check_counts(cursors, active, counts)
+        _walk(item, cursors, active, counts, found, owners)
     if not found:
-        return places.some(np.empty(0, np.int64)), sizes
+        return cursors.some(np.empty(0, np.int64)), sizes
     owner, start = np.concatenate(owners), np.concatenate(found)
     order = np.argsort(owner, kind="stable")
-    return places.at(start[order], owner[order]), sizes
+    return cursors.at(start[order], owner[order]), sizes
 
 
-def _check_counts(places: BufferCursors, active: Ints, counts: Ints) -> None:
-    if len(active) and (counts > places.left(active)).any():
+def _check_counts(cursors: BufferCursors, active: Ints, counts: Ints) -> None:
+    if len(active) and (counts > cursors.left(active)).any():
         raise FormatError("a list in an Avro record has more items than the record has bytes")
 
 
 def _walk(
-    item: tuple[AvroType, ...], places: BufferCursors, active: Ints, counts: Ints, found: list[Ints], owners: list[Ints]
+    item: tuple[AvroType, ...],
+    cursors: BufferCursors,
+    active: Ints,
+    counts: Ints,
+    found: list[Ints],
+    owners: list[Ints],
 ) -> None:
     """Traverse one block of items of the ``active`` records. Record the start of each item and its record."""
     shape = _shape(item)
     while len(active):
         if shape is not None and len(active) < _FEW:
             for row, count in zip(active.tolist(), counts.tolist(), strict=True):
-                starts = places.walk(row, count, shape)
+                starts = cursors.walk(row, count, shape)
                 found.append(starts)
                 owners.append(np.full(count, row))
             return
-        some = places.some(active)
+        some = cursors.some(active)
         found.append(some.positions())
         owners.append(active)
         for avro in item:
             skip(avro, some)
-        places.move(active, some)
+        cursors.move(active, some)
         counts = counts - 1
         going = counts > 0
         active, counts = active[going], counts[going]

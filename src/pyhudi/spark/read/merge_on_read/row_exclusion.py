@@ -26,7 +26,7 @@ from pyspark.sql import functions as sf
 from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER
 from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER
 
-_POSITION, _WORDS = "_pyhudi_position", "_pyhudi_words"
+_POSITION, _WORDS = "_pyhudi_place", "_pyhudi_words"
 _KEY = "_pyhudi_excluded_of"
 _ROW_BITS = 31
 _SPARKS_SEED = 42
