@@ -126,6 +126,8 @@ def test_settings_of_the_session(spark, sql):
     sql("SET spark.hoodie.datasource.read.begin.instanttime = 20990101000000")
     assert spark.read.format("hudi").load(location).count() == 0
     assert spark.read.format("hudi").option("hoodie.datasource.query.type", "snapshot").load(location).count() == 2
+    sql("SET hoodie.datasource.query.type = snapshot")
+    assert spark.read.format("hudi").load(location).count() == 2
 
 
 def test_options_in_any_case(spark, tmp_path):

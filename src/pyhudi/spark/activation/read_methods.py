@@ -12,7 +12,7 @@ from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.read.pruning.frame_pruning import filter_pruned, same_rows
-from pyhudi.spark.sql.session_config import prefixed_options
+from pyhudi.spark.sql.session_config import session_options
 
 
 def set_schema(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -25,7 +25,7 @@ def load(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
     if request is None:
         return original(target, *args, **kwargs)
     spark, (path, options) = session_of(target), request
-    return load_table(spark, path, prefixed_options(spark) | options)
+    return load_table(spark, path, session_options(spark) | options)
 
 
 def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, str]] | None:

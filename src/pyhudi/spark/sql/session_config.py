@@ -19,11 +19,6 @@ def session_options(spark: SparkSession) -> dict[str, str]:
     return _prefixed(settings) | {key: value for key, value in settings.items() if key.startswith(_PREFIX)}
 
 
-def prefixed_options(spark: SparkSession) -> dict[str, str]:
-    """Return the session's settings ``spark.hoodie.x``, as ``hoodie.x``: those that hold for DataFrames, too."""
-    return _prefixed(_settings(spark))
-
-
 def _settings(spark: SparkSession) -> dict[str, str]:
     """Return the session's settings, and of Apache Hudi's also the values that SET does not show."""
     settings = dict(fetched(spark, "SET"))
