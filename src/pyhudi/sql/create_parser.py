@@ -29,16 +29,16 @@ def parse_create(cursor: Cursor) -> Statement | None:
     while cursor.word() in ("GLOBAL", "TEMP", "TEMPORARY"):
         temporary = True
         cursor.at += 1
-    return _view(cursor, temporary) if cursor.take("VIEW") else None
+    return _view(cursor, temporary, replace) if cursor.take("VIEW") else None
 
 
-def _view(cursor: Cursor, temporary: bool) -> CreateView | None:
+def _view(cursor: Cursor, temporary: bool, replace: bool) -> CreateView | None:
     cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
     cursor.until("AS", "USING")
     if not cursor.take("AS"):
         return None  # Of a data source, not of a query.
-    return CreateView(name, cursor.slice(0, cursor.at), cursor.rest(), temporary)
+    return CreateView(name, cursor.slice(0, cursor.at), cursor.rest(), temporary, replace)
 
 
 def _table(cursor: Cursor, *, replace: bool) -> Statement | None:
@@ -65,7 +65,7 @@ def _is_of_hudi(cursor: Cursor) -> bool:
 
 def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, replace: bool) -> Statement | None:
     columns = cursor.parenthesized() if cursor.sees("(") else ""
-    provider, location, comment = "", None, None
+    provider, location, path, comment = "", None, None, None
     partitions: tuple[str, ...] = ()
     typed = ""
     properties: dict[str, str] = {}
@@ -74,8 +74,11 @@ def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, r
     while not cursor.done:
         if cursor.take("USING"):
             provider = ".".join(cursor.name()).upper()
-        elif cursor.word() in ("OPTIONS", "TBLPROPERTIES"):
-            cursor.at += 1
+        elif cursor.take("OPTIONS"):
+            given = parse_properties(cursor)
+            path = next((given.pop(key) for key in list(given) if key.lower() == "path"), path)
+            properties |= given
+        elif cursor.take("TBLPROPERTIES"):
             properties |= parse_properties(cursor)
         elif cursor.take("PARTITIONED", "BY"):
             partitions, typed = _partitions(cursor)
@@ -102,10 +105,18 @@ def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, r
             return None
         cursor.at = start_of_query
         return SelectStatement(cursor.rest(), cursor.slice(0, start_of_query))
+    if path is not None and location is not None:
+        raise SqlSyntaxError(f"LOCATION and the option path say where the table is; give one: {cursor.text.strip()}")
     query = None if start_of_query is None else cursor.rest()
     if typed:
         columns = f"{columns}, {typed}" if columns else typed
-    return CreateTable(name, columns, query, None, partitions, properties, location, comment, if_not_exists, replace)
+    if columns and query is not None:
+        raise SqlSyntaxError(
+            f"a table AS a query has the query's columns; leave out ({columns}), or create the table first and insert "
+            f"the query's rows: {cursor.text.strip()}"
+        )
+    place = path if location is None else location
+    return CreateTable(name, columns, query, None, partitions, properties, place, comment, if_not_exists, replace)
 
 
 def _like(cursor: Cursor, name: tuple[str, ...], if_not_exists: bool) -> CreateTable | None:
@@ -123,7 +134,14 @@ def _like(cursor: Cursor, name: tuple[str, ...], if_not_exists: bool) -> CreateT
             return None
     if provider and provider not in PROVIDERS:
         return None
-    return CreateTable(name, like=like, properties=properties, location=location, if_not_exists=if_not_exists)
+    return CreateTable(
+        name,
+        like=like,
+        properties=properties,
+        location=location,
+        if_not_exists=if_not_exists,
+        like_any=not provider,
+    )
 
 
 def parse_properties(cursor: Cursor) -> dict[str, str]:

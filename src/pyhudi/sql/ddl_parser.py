@@ -8,6 +8,7 @@ from pyhudi.sql.create_parser import parse_properties
 from pyhudi.sql.dml_parser import parse_partition
 from pyhudi.sql.statements import (
     Call,
+    ChangeView,
     Describe,
     DropIndex,
     DropPartitions,
@@ -28,8 +29,10 @@ _CONSTANTS: dict[str, object] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 def parse_alter(cursor: Cursor) -> Statement | None:
-    """Parse ALTER TABLE."""
+    """Parse ALTER TABLE or VIEW."""
     cursor.expect("ALTER")
+    if cursor.take("VIEW"):
+        return ChangeView(cursor.name(), "ALTER")
     if not cursor.take("TABLE"):
         return None
     name = cursor.name()
@@ -77,8 +80,11 @@ def parse_truncate(cursor: Cursor) -> Truncate:
 
 
 def parse_drop(cursor: Cursor) -> Statement | None:
-    """Parse DROP TABLE or INDEX."""
+    """Parse DROP TABLE, VIEW or INDEX."""
     cursor.expect("DROP")
+    if cursor.take("VIEW"):
+        cursor.take("IF", "EXISTS")
+        return ChangeView(cursor.name(), "DROP")
     if cursor.take("TABLE"):
         if_exists = cursor.take("IF", "EXISTS")
         name = cursor.name()

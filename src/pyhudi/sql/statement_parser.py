@@ -41,6 +41,9 @@ _PARSERS: dict[str, Callable[[Cursor], Statement | None]] = {
 
 _HEADS = (
     "ALTER TABLE",
+    "ALTER VIEW",
+    "DROP VIEW IF EXISTS",
+    "DROP VIEW",
     "MERGE WITH SCHEMA EVOLUTION INTO",
     "MERGE INTO",
     "INSERT INTO TABLE",

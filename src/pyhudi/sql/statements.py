@@ -14,7 +14,8 @@ PartitionSpec: TypeAlias = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE or REPLACE TABLE … USING hudi, with columns, as a query, or like an existing table."""
+    """CREATE or REPLACE TABLE … USING hudi, with columns, as a query, or like an existing table. ``like_any``: LIKE
+    without USING, so that the table is one of Hudi's only if the existing one is."""
 
     name: Name
     columns: str = ""
@@ -26,6 +27,7 @@ class CreateTable:
     comment: str | None = None
     if_not_exists: bool = False
     replace: bool = False
+    like_any: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,15 @@ class CreateView:
     head: str
     query: str
     temporary: bool
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeView:
+    """ALTER or DROP VIEW: ``verb`` is the first word."""
+
+    name: Name
+    verb: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +268,7 @@ class Call:
 Statement: TypeAlias = (
     CreateTable
     | CreateView
+    | ChangeView
     | SelectStatement
     | Insert
     | Update

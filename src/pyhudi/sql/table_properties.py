@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyhudi.config import options
 from pyhudi.config.enums import TableType
@@ -23,6 +23,8 @@ _SPELLED = {
     "recordmergemode": options.MERGE_MODE.key,
     "recordmergestrategyid": options.MERGE_STRATEGY_ID.key,
 }
+_COLUMNS = (options.RECORDKEY_FIELD.key, options.PRECOMBINE_FIELD.key)
+"""Options whose values are names of columns."""
 _TYPE = "type"
 _OURS = ("hoodie.", "pyhudi.")
 MARK = "pyhudi.catalog."
@@ -48,6 +50,21 @@ def table_options(properties: Mapping[str, str]) -> dict[str, str]:
         elif key.startswith(_OURS) and not key.startswith(MARK):
             opts[key] = value
     return opts
+
+
+def with_columns(properties: Mapping[str, str], own: Callable[[str], str]) -> dict[str, str]:
+    """Return properties with other names of the columns of record keys and ordering.
+
+    Args:
+        properties: Those that the user gave.
+        own: Gives the name of a column.
+    """
+    return {
+        key: ",".join(own(part.strip()) for part in value.split(",") if part.strip())
+        if _SPELLED.get(key.lower(), key) in _COLUMNS
+        else value
+        for key, value in properties.items()
+    }
 
 
 def shown_properties(properties: Mapping[str, str], table_type: TableType, location: str) -> dict[str, str]:

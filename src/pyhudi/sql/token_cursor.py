@@ -167,8 +167,9 @@ class Cursor:
 
     def key(self) -> str:
         """Consume the key of a property: a text, or words separated by dots and dashes."""
-        if self.tokens[self.at].kind == "STRING":
-            return self.string()
+        if self.tokens[self.at].kind == "STRING":  # alone: the value may be the text after it
+            self.at += 1
+            return self.tokens[self.at - 1].text
         parts = [self.identifier()]
         while self.sees(".") or self.sees("-"):
             parts += [self.tokens[self.at].text, self.tokens[self.at + 1].text]

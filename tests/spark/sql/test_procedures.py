@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import pyhudi
 from pyhudi.errors import (
     AlreadyExistsError,
     InstantNotFoundError,
@@ -19,13 +18,6 @@ from pyhudi.errors import (
 from pyhudi.table.meta_client import TableMetaClient
 
 pytest.importorskip("sqlglot")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def active(spark):
-    pyhudi.activate(spark)
-    yield
-    pyhudi.deactivate()
 
 
 @pytest.fixture

@@ -35,23 +35,7 @@ from tests.unit.storage.s3_server import running_s3_server
 pytest.importorskip("sqlglot")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def active(spark):
-    pyhudi.activate(spark)
-    yield
-    pyhudi.deactivate()
-
-
-@pytest.fixture(autouse=True)
-def database(spark):
-    spark.sql("CREATE DATABASE IF NOT EXISTS shop")
-    spark.sql("USE shop")
-    yield "shop"
-    for table in spark.catalog.listTables():
-        if table.isTemporary:
-            spark.catalog.dropTempView(table.name)
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE shop CASCADE")
+pytestmark = pytest.mark.usefixtures("database")
 
 
 def rows(spark, query):

@@ -16,6 +16,7 @@ from pyhudi.sql.statements import (
     AlterColumns,
     Call,
     ChangeColumn,
+    ChangeView,
     ClauseKind,
     CreateIndex,
     CreateTable,
@@ -52,16 +53,16 @@ STATEMENTS = {
         comment="c",
         if_not_exists=True,
     ),
-    "CREATE OR REPLACE TABLE t USING HUDI OPTIONS (primaryKey 'id') PARTITIONED BY (dt string, h int) AS\nSELECT 1": (
-        CreateTable(
-            ("t",),
-            "dt string, h int",
-            "SELECT 1",
-            partitioned_by=("dt", "h"),
-            properties={"primaryKey": "id"},
-            replace=True,
-        )
+    "CREATE TABLE t USING HUDI OPTIONS (primaryKey 'id', 'PATH' '/x') PARTITIONED BY (dt string, h int)": CreateTable(
+        ("t",), "dt string, h int", partitioned_by=("dt", "h"), properties={"primaryKey": "id"}, location="/x"
     ),
+    "REPLACE TABLE t USING HUDI TBLPROPERTIES (path = '/x') PARTITIONED BY (dt) AS\nSELECT 1 AS dt": CreateTable(
+        ("t",), query="SELECT 1 AS dt", partitioned_by=("dt",), properties={"path": "/x"}, replace=True
+    ),
+    "CREATE TABLE t LIKE u": CreateTable(("t",), like=("u",), like_any=True),
+    "DROP VIEW IF EXISTS a.v": ChangeView(("a", "v"), "DROP"),
+    "ALTER VIEW v RENAME TO w": ChangeView(("v",), "ALTER"),
+    "CREATE OR REPLACE VIEW v AS SELECT 1": CreateView(("v",), "CREATE OR REPLACE VIEW v AS", "SELECT 1", False, True),
     "create table p using parquet as select * from h": SelectStatement(
         "select * from h", "create table p using parquet as"
     ),
@@ -72,7 +73,7 @@ STATEMENTS = {
     "create table p (a int) using other partitioned by (1) tblproperties ('a' + 1)": None,
     "create table a like b using hudi": CreateTable(("a",), like=("b",)),
     "create or replace temp view v as select * from t": CreateView(
-        ("v",), "create or replace temp view v as", "select * from t", temporary=True
+        ("v",), "create or replace temp view v as", "select * from t", temporary=True, replace=True
     ),
     "create view db.v (a, b comment 'as') as select 1": CreateView(
         ("db", "v"), "create view db.v (a, b comment 'as') as", "select 1", temporary=False
@@ -146,7 +147,6 @@ STATEMENTS = {
     "alter table t replace columns (a int)": UnsupportedAlter(("t",), "replace columns ("),
     "truncate table t partition (a=1)": Truncate(("t",), {"a": "1"}),
     "drop table if exists t purge": DropTable(("t",), if_exists=True, purge=True),
-    "drop view v": None,
     "show partitions t": Show(("t",), "PARTITIONS"),
     "show tblproperties t ('a.b')": Show(("t",), "TBLPROPERTIES", "a.b"),
     "show create table t": Show(("t",), "CREATE TABLE"),
@@ -225,6 +225,8 @@ def test_merge_with_every_clause():
         "create table t (a int) using hudi clustered by (a) into 2 buckets",
         "create table t (a int) clustered by (a) into 4 buckets using hudi",
         "create table t (a int) skewed by (a) on (1) using hudi as select 1 as a",
+        "create table t (a int) using hudi as select 1 as a",
+        "create table t using hudi options (path '/x') location '/y'",
     ],
 )
 def test_refused_with_the_statement_in_the_message(text):

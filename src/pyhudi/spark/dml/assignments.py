@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
@@ -24,6 +25,7 @@ from pyspark.sql.types import (
     NumericType,
     ShortType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -53,9 +55,25 @@ def column_of(name: str, schema: StructType, case_sensitive: bool) -> str:
     column = resolve_name(name, schema.names, case_sensitive=case_sensitive)
     if column is not None:
         return column
-    near = matches_ignoring_case(name, schema.names)
+    near = matches_ignoring_case(name, schema.names) or difflib.get_close_matches(name, schema.names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise SchemaMismatchError(f"the table has no column {name!r}; its columns are {', '.join(schema.names)}{hint}")
+
+
+def column_path(name: str, schema: StructType, case_sensitive: bool) -> list[str]:
+    """Return the table's column that a name stands for, which may have dots, or the steps of a dotted path into
+    structs.
+
+    Raises:
+        SchemaMismatchError: there is none.
+    """
+    column = resolve_name(name, schema.names, case_sensitive=case_sensitive)
+    if column is not None:
+        return [column]
+    head, dot, inner = name.partition(".")
+    own = column_of(head if dot else name, schema, case_sensitive)
+    kind = schema[own].dataType
+    return [own, *column_path(inner, kind if isinstance(kind, StructType) else StructType([]), case_sensitive)]
 
 
 def resolved(
@@ -123,7 +141,15 @@ def split_name(name: str) -> list[str]:
     return [*parts, part]
 
 
-def stored_as(value: Column, given: DataType, wanted: DataType, name: str, *, reads_texts: bool = False) -> Column:
+def stored_as(
+    value: Column,
+    given: DataType,
+    wanted: DataType,
+    name: str,
+    *,
+    reads_texts: bool = False,
+    by_position: bool = False,
+) -> Column:
     """Return a value as the table stores it, by the rules of Spark's ANSI store assignment: evaluation fails on a
     number that does not fit.
 
@@ -133,6 +159,7 @@ def stored_as(value: Column, given: DataType, wanted: DataType, name: str, *, re
         wanted: The type of the column.
         name: The column's name.
         reads_texts: Whether texts are read as the number, truth or time that they say; evaluation fails on others.
+        by_position: Whether fields of structs are taken by position, and not by name.
 
     Raises:
         SchemaMismatchError: values of that type cannot be stored in the column.
@@ -141,13 +168,13 @@ def stored_as(value: Column, given: DataType, wanted: DataType, name: str, *, re
         return value
     if reads_texts and isinstance(given, StringType) and isinstance(wanted, _READ_FROM_TEXTS):
         return _read(value, wanted, name)
-    if not _assignable(given, wanted):
+    if not _assignable(given, wanted, by_position):
         raise SchemaMismatchError(
             f"a value of type {given.simpleString()} cannot be stored in the column {name!r} of type "
             f"{wanted.simpleString()}; cast it"
         )
-    if _is_nested(wanted) and _changes_numbers(given, wanted):
-        return _stored_inside(value, given, wanted, name)
+    if _is_nested(wanted) and _changes_inside(given, wanted, by_position):
+        return _stored_inside(value, given, wanted, name, by_position)
     cast = value.cast(wanted)
     if isinstance(wanted, NumericType) and isinstance(given, NumericType):
         # a cast of the session may wrap around or give null, depending on its settings
@@ -162,34 +189,71 @@ def stored_as(value: Column, given: DataType, wanted: DataType, name: str, *, re
     return cast
 
 
-def _stored_inside(value: Column, given: DataType, wanted: DataType, name: str) -> Column:
-    """A nested value as the table stores it, each number in it by itself."""
+def _stored_inside(value: Column, given: DataType, wanted: DataType, name: str, by_position: bool) -> Column:
+    """A nested value as the table stores it, each value in it by itself."""
+
+    def inner(item: Column, own: DataType, stored: DataType) -> Column:
+        return stored_as(item, own, stored, name, by_position=by_position)
+
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
         kinds = given.elementType, wanted.elementType
-        return F.transform(value, lambda item: stored_as(item, *kinds, name))
+        return F.transform(value, lambda item: inner(item, *kinds))
     if isinstance(given, MapType) and isinstance(wanted, MapType):
         keys, values = (given.keyType, wanted.keyType), (given.valueType, wanted.valueType)
-        stored = F.transform_values(value, lambda _, item: stored_as(item, *values, name))
-        return F.transform_keys(stored, lambda key, _: stored_as(key, *keys, name))
+        stored = F.transform_values(value, lambda _, item: inner(item, *values))
+        return F.transform_keys(stored, lambda key, _: inner(key, *keys))
     assert isinstance(given, StructType)
     assert isinstance(wanted, StructType)
+    numbered = StructType([StructField(f"_{at}", own.dataType) for at, own in enumerate(given.fields)])
+    plain = value.cast(numbered)  # names of fields may be there twice
     fields = [
-        stored_as(value.getField(own.name), own.dataType, field.dataType, name).alias(field.name)
-        for own, field in zip(given.fields, wanted.fields, strict=True)
+        inner(plain.getField(f"_{at}"), given.fields[at].dataType, field.dataType).alias(field.name)
+        for at, field in zip(_paired(given, wanted, by_position), wanted.fields, strict=True)
     ]
     return F.when(value.isNotNull(), F.struct(*fields))
 
 
-def _changes_numbers(given: DataType, wanted: DataType) -> bool:
-    """Return True if a type has numbers of another type inside."""
+def _paired(given: StructType, wanted: StructType, by_position: bool) -> list[int]:
+    """Return the position of the field that each field of a struct takes its value from; none if the structs do not
+    have the same fields."""
+    if len(given) != len(wanted):
+        return []
+    if by_position:
+        return list(range(len(given)))
+    names = [resolve_name(field.name, given.names) for field in wanted.fields]
+    positions = [given.names.index(name) for name in names if name is not None]
+    return positions if len(set(positions)) == len(wanted) else []
+
+
+def has_same_names(given: DataType, wanted: DataType) -> bool:
+    """Return True if all structs in a type have the field names of those in another one, in any order."""
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        return _changes_numbers(given.elementType, wanted.elementType)
+        return has_same_names(given.elementType, wanted.elementType)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        keys = has_same_names(given.keyType, wanted.keyType)
+        return keys and has_same_names(given.valueType, wanted.valueType)
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        positions = _paired(given, wanted, False)
+        return bool(positions) and all(
+            has_same_names(given.fields[at].dataType, field.dataType)
+            for at, field in zip(positions, wanted.fields, strict=True)
+        )
+    return True
+
+
+def _changes_inside(given: DataType, wanted: DataType, by_position: bool) -> bool:
+    """Return True if a type has numbers of another type inside, or fields in another order."""
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        return _changes_inside(given.elementType, wanted.elementType, by_position)
     if isinstance(given, MapType) and isinstance(wanted, MapType):
         pairs = ((given.keyType, wanted.keyType), (given.valueType, wanted.valueType))
-        return any(_changes_numbers(*pair) for pair in pairs)
+        return any(_changes_inside(*pair, by_position) for pair in pairs)
     if isinstance(given, StructType) and isinstance(wanted, StructType):
-        fields = zip(given.fields, wanted.fields, strict=True)
-        return any(_changes_numbers(own.dataType, field.dataType) for own, field in fields)
+        positions = _paired(given, wanted, by_position)
+        fields = zip(positions, wanted.fields, strict=True)
+        return positions != list(range(len(wanted))) or any(
+            _changes_inside(given.fields[at].dataType, field.dataType, by_position) for at, field in fields
+        )
     return isinstance(given, NumericType) and isinstance(wanted, NumericType) and given != wanted
 
 
@@ -203,17 +267,19 @@ def _read(text: Column, wanted: DataType, name: str) -> Column:
     return F.when(text.isNull() | cast.isNotNull(), cast).otherwise(F.raise_error(message).cast(wanted))
 
 
-def _assignable(given: DataType, wanted: DataType) -> bool:
+def _assignable(given: DataType, wanted: DataType, by_position: bool) -> bool:
     if isinstance(given, NullType) or (type(given) is type(wanted) and not _is_nested(wanted)):
         return True
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        return _assignable(given.elementType, wanted.elementType)
+        return _assignable(given.elementType, wanted.elementType, by_position)
     if isinstance(given, MapType) and isinstance(wanted, MapType):
-        return _assignable(given.keyType, wanted.keyType) and _assignable(given.valueType, wanted.valueType)
+        pairs = ((given.keyType, wanted.keyType), (given.valueType, wanted.valueType))
+        return all(_assignable(*pair, by_position) for pair in pairs)
     if isinstance(given, StructType) and isinstance(wanted, StructType):
-        return len(given) == len(wanted) and all(
-            mine.name.lower() == theirs.name.lower() and _assignable(mine.dataType, theirs.dataType)
-            for mine, theirs in zip(given.fields, wanted.fields, strict=True)
+        positions = _paired(given, wanted, by_position)
+        return bool(positions) and all(
+            _assignable(given.fields[at].dataType, field.dataType, by_position)
+            for at, field in zip(positions, wanted.fields, strict=True)
         )
     if isinstance(given, NumericType) and isinstance(wanted, NumericType):
         return True

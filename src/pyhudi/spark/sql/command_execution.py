@@ -77,6 +77,8 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
             return _create_view(spark, statement, values, through)
         case s.Call():
             return call(spark, statement)
+        case s.CreateTable(like=like, like_any=True) if like is not None and find_table(spark, like) is None:
+            return through()
         case s.CreateTable():
             _no_parameters(args)
             with values.frames_as_views(spark):
@@ -100,6 +102,8 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
             index_ddl.refresh_index(spark, table, statement)
         case s.RefreshTable():
             pass  # every query looks at the table anew
+        case s.ChangeView(verb=verb):
+            raise _no_view(table, f"use {verb} TABLE")
         case s.UnsupportedAlter():
             raise UnsupportedTableError(
                 f"ALTER TABLE {table.sql} {statement.what} … cannot be done; columns can be added, renamed, dropped, "
@@ -129,6 +133,9 @@ def _create_view(
     spark: SparkSession, statement: s.CreateView, values: StatementValues, through: Callable[[], DataFrame]
 ) -> DataFrame:
     if not statement.temporary:
+        table = find_table(spark, statement.name) if statement.replace else None
+        if table is not None:
+            raise _no_view(table, "use DROP TABLE first, or take another name for the view")
         return through()  # its query is looked at whenever it is used
     name = statement.name[-1:]
     if "GLOBAL" in statement.head.upper().split():
@@ -141,6 +148,10 @@ def _create_view(
     found = values.run(spark, f"{statement.head} {prepared.text}")
     remember_view(spark, name, prepared)
     return found
+
+
+def _no_view(table: CatalogTable, instead: str) -> QueryError:
+    return QueryError(f"{table.sql} is a Hudi table, and no view, although Spark lists it as one; {instead}")
 
 
 def _prunes(spark: SparkSession, statement: s.SelectStatement) -> str:

@@ -98,7 +98,7 @@ def save_as_table(
         if chosen == "append":
             insert_rows(spark, _with(table, given), rows, by_name=True)
         elif chosen == "overwrite":
-            replace_table(spark, _with(table, given), rows, _statement(spark, table.name, partition_by, given, table))
+            replace_table(spark, table, rows, _statement(spark, table.name, partition_by, given, table))
         return True
     if spark.catalog.tableExists(quoted(name)):
         raise TableExistsError(f"{quoted(name)} is a table or view that is none of Hudi's; drop it first")
@@ -189,7 +189,9 @@ def _statement(
             partition_by = tuple(f.name for f in TableHandle.of(spark, old).config.partition_fields)
     fields = properties.get(options.PARTITIONPATH_FIELD.key, "")
     partitions = partition_by or tuple(part.split(":")[0].strip() for part in fields.split(",") if part.strip())
-    return CreateTable(name, partitioned_by=partitions, properties=properties, location=(given or {}).get("path"))
+    place = None if old is None or old.managed else old.location
+    location = (given or {}).get("path", place)
+    return CreateTable(name, partitioned_by=partitions, properties=properties, location=location)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, table_schema
+from pyhudi.spark.dml.assignments import column_of, column_path
+from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
@@ -43,11 +45,12 @@ from pyhudi.sql.statements import (
     AddColumns,
     CreateTable,
     DropPartitions,
+    Name,
     RenameTable,
     SetProperties,
     Truncate,
 )
-from pyhudi.sql.table_properties import registered_properties, table_options
+from pyhudi.sql.table_properties import registered_properties, table_options, with_columns
 from pyhudi.storage import Storage, open_sibling, open_storage
 from pyhudi.table.config.properties_file import PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
@@ -83,13 +86,13 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
             rows = spark_sql(spark, rewrite_query(spark, statement.query).text)
             replace_table(spark, old, rows, statement)
             return
-    location = statement.location or default_location(spark, name)
     if statement.like is not None:
         statement = _like(spark, statement)
-    table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
+    table = _defined(spark, name, statement, old)
+    location = table.location
     if TableHandle.exists(spark, location, table.options) and not _is_at(old, _storage(spark, table)):
         if statement.query is not None:
-            raise TableExistsError(f"there is a Hudi table at {location!r} already, which AS would overwrite")
+            raise _overwrites(location)
         if table.managed and TableHandle.of(spark, table).inspect.commits().num_rows:
             raise TableExistsError(
                 f"there is a Hudi table at {location!r} already, where {table.sql} belongs; give it this name with "
@@ -99,6 +102,18 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
         return
     rows = None if statement.query is None else spark_sql(spark, rewrite_query(spark, statement.query).text)
     create_new(spark, table, statement, rows, replaced=old)
+
+
+def _defined(spark: SparkSession, name: Name, statement: CreateTable, old: CatalogTable | None) -> CatalogTable:
+    """Return the table that a statement defines. Without a location it is managed, and where a managed table of the
+    name is, or belongs."""
+    place = old.location if old is not None and old.managed else default_location(spark, name)
+    location = statement.location or place
+    return CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
+
+
+def _overwrites(location: str) -> TableExistsError:
+    return TableExistsError(f"there is a Hudi table at {location!r} already, which AS would overwrite")
 
 
 def create_new(
@@ -116,7 +131,7 @@ def create_new(
         table: The table.
         statement: Its definition.
         rows: Its rows; None: it has the columns of the statement, and no rows.
-        replaced: The table that has the name, which is dropped after all checks.
+        replaced: The table that has the name, which is dropped after all checks, and after rows are written.
 
     Raises:
         QueryError: there are neither columns nor rows.
@@ -125,20 +140,23 @@ def create_new(
     schema = _declared(spark, statement) if rows is None else _own(rows.schema)
     if not schema.fields:
         raise QueryError(f"CREATE TABLE {table.sql} has no columns, and there is no Hudi table at {table.location!r}")
+    table, statement = _with_own_columns(spark, table, statement, schema)
     schema = _partitions_last(schema, statement.partitioned_by)
     given = _creation_options(spark, table, statement)
     opts = Options.parse(given)
     found = TableConfig.for_new_table(opts)
     avro = to_avro(as_nullable(table_schema(from_spark_json(schema.json()))), found.name)
     config = TableConfig(MappingProxyType({**found.properties, _CREATE_SCHEMA: avro}))
+    _check_columns(config, schema)
     config.check_readable()
     config.check_writable()
     storage = open_storage(table.location, opts)
     refuse_nested_table(storage.root, opts)
-    if not _is_at(replaced, storage):
+    if _is_at(replaced, storage):
+        _drop_replaced(spark, replaced)
+        replaced = None
+    else:
         _refuse_files(storage)
-    if replaced is not None:
-        drop_table(spark, replaced, purge=replaced.managed)
     TableMetaClient.create(storage, config, opts)
     if rows is not None:
         given.setdefault(options.OPERATION.key, "bulk_insert")
@@ -148,7 +166,13 @@ def create_new(
         except BaseException:
             remove_after_failure(storage, opts)
             raise
+    _drop_replaced(spark, replaced)
     register(spark, table, spark_schema(TableHandle.of(spark, table).schema), statement.comment)
+
+
+def _drop_replaced(spark: SparkSession, replaced: CatalogTable | None) -> None:
+    if replaced is not None:
+        drop_table(spark, replaced, purge=replaced.managed)
 
 
 def _is_at(replaced: CatalogTable | None, storage: Storage) -> bool:
@@ -176,14 +200,57 @@ def _refuse_files(storage: Storage) -> None:
 
 
 def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, statement: CreateTable) -> None:
-    """Put a table of rows in place of one that is there, which stays until the rows are written."""
-    table = replace(old, properties={**old.properties, **statement.properties})
-    schema = _partitions_last(_own(rows.schema), statement.partitioned_by)
+    """Put a table of rows in place of one that is there, which stays until the rows are written. Where the statement
+    gives another location, the table is made there.
+
+    Raises:
+        TableExistsError: There is another Hudi table at that location.
+    """
+    table = _defined(spark, old.name, statement, old)
+    storage = _storage(spark, table)
+    if open_sibling(storage, old.location).root != storage.root:
+        if TableHandle.exists(spark, table.location, table.options):
+            raise _overwrites(table.location)
+        create_new(spark, table, statement, rows, replaced=old)
+        return
+    schema = _own(rows.schema)
+    table, statement = _with_own_columns(spark, table, statement, schema)
+    schema = _partitions_last(schema, statement.partitioned_by)
     given = _creation_options(spark, table, statement)
+    _check_columns(TableConfig.for_new_table(Options.parse(given)), schema)
     given[options.OPERATION.key] = "bulk_insert"
     write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
     handle = TableHandle.of(spark, table)
     register(spark, table, spark_schema(handle.schema), statement.comment, replace=True)
+
+
+def _with_own_columns(
+    spark: SparkSession, table: CatalogTable, statement: CreateTable, schema: StructType
+) -> tuple[CatalogTable, CreateTable]:
+    """Return a table and its definition with the columns of keys, ordering and partitions as its schema spells them.
+
+    Raises:
+        SchemaMismatchError: There is no such column.
+    """
+    sensitive = is_case_sensitive(spark)
+
+    def own(name: str) -> str:
+        return ".".join(column_path(name, schema, sensitive))
+
+    partitions = tuple(column_of(name, schema, sensitive) for name in statement.partitioned_by)
+    spelled = with_columns(statement.properties, own)
+    changed = replace(statement, properties=spelled, partitioned_by=partitions)
+    return replace(table, properties=with_columns(table.properties, own)), changed
+
+
+def _check_columns(config: TableConfig, schema: StructType) -> None:
+    """Refuse a definition whose options name columns that the table does not have.
+
+    Raises:
+        SchemaMismatchError: The message has one of them.
+    """
+    for name in (*config.record_keys, *config.ordering_fields, *(field.name for field in config.partition_fields)):
+        column_path(name, schema, case_sensitive=True)
 
 
 def _creation_options(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> dict[str, str]:
@@ -191,7 +258,7 @@ def _creation_options(spark: SparkSession, table: CatalogTable, statement: Creat
         **session_settings(spark, table.location),
         options.HIVE_STYLE_PARTITIONING.key: "true",
         **session_options(spark),
-        **table_options(statement.properties or table.properties),
+        **table_options(statement.properties),
     }
     given.setdefault(options.TABLE_NAME.key, table.name[1])
     given.setdefault(options.DATABASE_NAME.key, table.name[0])
@@ -211,11 +278,7 @@ def _own(schema: StructType) -> StructType:
 
 
 def _partitions_last(schema: StructType, partitions: tuple[str, ...]) -> StructType:
-    names = {field.name.lower(): field for field in schema.fields}
-    missing = [name for name in partitions if name.lower() not in names]
-    if missing:
-        raise SchemaMismatchError(f"PARTITIONED BY names {missing[0]!r}, which is no column of the table")
-    last = [names[name.lower()] for name in partitions]
+    last = [schema[name] for name in partitions]
     return StructType([*(field for field in schema.fields if field not in last), *last])
 
 
@@ -251,8 +314,10 @@ def _register_existing(
     """
     handle = TableHandle.of(spark, table)
     config = handle.config
-    config.validate_against(Options.parse(table_options(statement.properties)))
     schema = spark_schema(handle.schema)
+    if schema.fields:
+        table, statement = _with_own_columns(spark, table, statement, schema)
+    config.validate_against(Options.parse(table_options(statement.properties)))
     known = {field.name.lower(): field for field in schema.fields}
     for field in _declared(spark, statement).fields:
         there = known.get(field.name.lower())

@@ -1,0 +1,90 @@
+"""CREATE and REPLACE TABLE, and statements on views that name a Hudi table."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyhudi import HudiTable
+from pyhudi.errors import QueryError, SchemaMismatchError, TableExistsError
+from pyhudi.spark.sql.catalog import find_table
+
+pytest.importorskip("sqlglot")
+pytestmark = pytest.mark.usefixtures("database")
+
+
+def rows(spark, query):
+    return sorted(tuple(row) for row in spark.sql(query).collect())
+
+
+def test_like_takes_the_format_of_the_source_and_options_may_have_the_path(spark, tmp_path):
+    spark.sql("CREATE TABLE plain (id INT) USING parquet")
+    spark.sql("CREATE TABLE plainer LIKE plain")
+    spark.sql("INSERT INTO plainer VALUES (1)")
+    assert find_table(spark, ("plainer",)) is None
+    spark.sql(f"CREATE TABLE t (id INT) USING hudi OPTIONS (primaryKey 'id', path '{tmp_path}/t')")
+    assert HudiTable.exists(str(tmp_path / "t"))
+    assert not find_table(spark, ("t",)).managed
+    spark.sql("CREATE TABLE like_t LIKE t")
+    assert find_table(spark, ("like_t",)).properties["primaryKey"] == "id"
+
+
+def test_statements_on_views_do_not_take_hudi_tables(spark):
+    spark.sql("CREATE TABLE t (id INT) USING hudi")
+    for statement in (
+        "CREATE OR REPLACE VIEW t AS SELECT 1 AS id",
+        "DROP VIEW t",
+        "DROP VIEW IF EXISTS shop.t",
+        "ALTER VIEW t AS SELECT 1",
+    ):
+        with pytest.raises(QueryError, match=r"Hudi table, and no view.*TABLE"):
+            spark.sql(statement)
+    assert find_table(spark, ("t",)) is not None
+    spark.sql("CREATE OR REPLACE VIEW v AS SELECT id FROM t")
+    spark.sql("ALTER VIEW v AS SELECT id + 1 AS id FROM t")
+    spark.sql("CREATE TEMP VIEW t AS SELECT 5 AS id")
+    spark.sql("DROP VIEW t")  # the temporary one
+    assert rows(spark, "SELECT id FROM v") == []
+    spark.sql("DROP VIEW IF EXISTS v")
+
+
+def test_a_replaced_table_is_what_the_statement_says(spark, tmp_path):
+    spark.sql("CREATE TABLE t USING hudi TBLPROPERTIES (primaryKey = 'id', type = 'mor', note = 'x') AS SELECT 1 AS id")
+    managed = find_table(spark, ("t",)).location
+    spark.sql("CREATE OR REPLACE TABLE t USING hudi AS SELECT id + 1 AS id FROM t")
+    table = find_table(spark, ("t",))
+    assert (table.location, table.managed, table.properties) == (managed, True, {})
+    config = HudiTable.for_path(managed).config
+    assert (config.record_keys, str(config.table_type)) == ((), "COPY_ON_WRITE")
+    spark.sql(f"CREATE OR REPLACE TABLE t USING hudi LOCATION '{tmp_path}/a' AS SELECT id + 1 AS id FROM t")
+    assert rows(spark, "SELECT id FROM t") == [(3,)]
+    assert find_table(spark, ("t",)).location == f"{tmp_path}/a"
+    assert not HudiTable.exists(managed)
+    frame = spark.createDataFrame([(4,)], "id int")
+    frame.write.format("hudi").mode("overwrite").option("path", str(tmp_path / "b")).saveAsTable("t")
+    assert HudiTable.exists(str(tmp_path / "a"))
+    assert find_table(spark, ("t",)).location == f"{tmp_path}/b"
+    with pytest.raises(TableExistsError, match="would overwrite"):
+        spark.sql(f"CREATE OR REPLACE TABLE t USING hudi LOCATION '{tmp_path}/a' AS SELECT 5 AS id")
+    frame.write.mode("overwrite").saveAsTable("t")  # without a path the table stays where it is
+    assert find_table(spark, ("t",)).location == f"{tmp_path}/b"
+    assert rows(spark, "SELECT id FROM t") == [(4,)]
+
+
+def test_columns_of_properties_are_those_of_the_table(spark):
+    declared = "CREATE TABLE t (id INT, ts INT, s STRUCT<x: INT>, day STRING) USING hudi "
+    for more, near in (
+        ("TBLPROPERTIES (primaryKey = 'idd')", "did you mean 'id'"),
+        ("TBLPROPERTIES (primaryKey = 'id', preCombineField = 'at')", "no column 'at'"),
+        ("TBLPROPERTIES (primaryKey = 'id,s.y')", "no column 'y'"),
+        ("PARTITIONED BY (days)", "did you mean 'day'"),
+        ("TBLPROPERTIES ('hoodie.datasource.write.partitionpath.field' = 'days')", "did you mean 'day'"),
+    ):
+        with pytest.raises(SchemaMismatchError, match=near):
+            spark.sql(declared + more)
+    spark.sql(declared + "TBLPROPERTIES (primaryKey = 'ID, S.X', preCombineField = 'TS') PARTITIONED BY (DAY)")
+    spark.sql("INSERT INTO t VALUES (1, 1, named_struct('x', 7), 'mon'), (1, 2, named_struct('x', 7), 'mon')")
+    table = find_table(spark, ("t",))
+    assert table.properties == {"primaryKey": "id,s.x", "preCombineField": "ts"}
+    config = HudiTable.for_path(table.location).config
+    assert (config.record_keys, config.ordering_fields) == (("id", "s.x"), ("ts",))
+    assert [field.name for field in config.partition_fields] == ["day"]
