@@ -12,7 +12,8 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, SqlInsertMode, TableType
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
-from pyhudi.spark.dml.assignments import column_of, stored_as
+from pyhudi.schema.name_resolution import resolve_name
+from pyhudi.spark.dml.assignments import column_of, has_same_names, stored_as
 from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.merge_builder import MergeBuilder
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
@@ -98,7 +99,8 @@ def insert_rows(
     columns: tuple[str, ...] = (),
     by_name: bool = False,
 ) -> None:
-    """Insert rows, whose columns are taken in the order of the table's unless names are given.
+    """Insert rows. Their columns are taken by name if they have the names of the table's or ``by_name`` says so, else
+    in the order of the table's, or of ``columns``. Meta columns of another table are left out.
 
     Raises:
         SchemaMismatchError: there are too many columns or too few, or one's type does not go with the table's.
@@ -175,13 +177,15 @@ def _aligned(
     by_name: bool,
 ) -> DataFrame:
     """The rows with the table's columns."""
+    if not columns:
+        rows = rows.drop(*(name for name in rows.columns if is_meta_column(name)))
     sensitive = is_case_sensitive(spark)
-    if not columns and not by_name:
-        meta = [name for name in rows.columns if is_meta_column(name)]
-        if meta:
-            rows = rows.drop(*meta)
-    names = [column_of(name, schema, sensitive) for name in (rows.columns if by_name else columns)]
-    wanted = names or [field.name for field in schema.fields if field.name not in static]
+    if columns or by_name:
+        wanted = [column_of(name, schema, sensitive) for name in columns or rows.columns]
+    else:
+        own = StructType([field for field in schema.fields if field.name not in static])
+        named = _named_columns(rows.schema, own, sensitive)
+        by_name, wanted = bool(named), named or own.names
     if len(rows.columns) != len(wanted):
         raise SchemaMismatchError(
             f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(wanted)} are inserted: "
@@ -193,12 +197,25 @@ def _aligned(
         if name in values:
             raise SchemaMismatchError(f"the column {name!r} is inserted twice")
         kind = numbered.schema.fields[number].dataType
-        values[name] = stored_as(F.col(f"_c{number}"), kind, schema[name].dataType, name)
+        values[name] = stored_as(
+            F.col(f"_c{number}"), kind, schema[name].dataType, name, by_position=not (columns or by_name)
+        )
     if static_values is not None:
         values |= {name: static_values.column(name, text, schema[name].dataType) for name, text in static.items()}
     for field in schema.fields:
         values.setdefault(field.name, F.lit(None).cast(field.dataType))
     return numbered.select(*(values[field.name].alias(field.name) for field in schema.fields))
+
+
+def _named_columns(given: StructType, wanted: StructType, sensitive: bool) -> list[str]:
+    """Return the table's columns that the columns of a query are called as; none if the query does not have the names
+    of all columns, and of all fields in them. Then columns and fields are taken by position, as Apache Hudi does."""
+    names = [resolve_name(name, wanted.names, case_sensitive=sensitive) for name in given.names]
+    found = [name for name in names if name is not None]
+    if len(found) < len(names) or sorted(found) != sorted(wanted.names):
+        return []
+    same = (has_same_names(own.dataType, wanted[name].dataType) for own, name in zip(given.fields, found, strict=True))
+    return found if all(same) else []
 
 
 # --- update, delete, merge -------------------------------------------------------------------------------------------

@@ -1,0 +1,55 @@
+"""INSERT, and DataFrames that are inserted: columns by name or by position."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyhudi.errors import SchemaMismatchError
+
+pytest.importorskip("sqlglot")
+pytestmark = pytest.mark.usefixtures("database")
+
+FARES = "CREATE TABLE fares (id INT, name STRING, price INT, ts INT, dt STRING) USING hudi PARTITIONED BY (dt)"
+
+
+def rows(spark, query):
+    return sorted(tuple(row) for row in spark.sql(query).collect())
+
+
+def test_columns_are_taken_by_name_if_the_query_has_all_names(spark):
+    spark.sql(FARES)
+    spark.sql("INSERT INTO fares PARTITION (dt = 'a') SELECT 20 AS price, 2000 AS ts, 1 AS id, 'n' AS name")
+    spark.sql("INSERT INTO fares SELECT 'b' AS DT, 20 AS Price, 2000 AS ts, 2 AS id, 'n' AS name")
+    spark.sql("INSERT INTO fares SELECT 3 AS id, 'n' AS name, 20 AS ts, 2000 AS price, 'c' AS day")
+    spark.sql("INSERT INTO fares VALUES (4, 'n', 20, 2000, 'd')")
+    frame = spark.sql("SELECT 'e' AS dt, 20 AS price, 2000 AS ts, 5 AS id, 'n' AS name")
+    frame.write.insertInto("fares")
+    expected = [(1, "n", 20, 2000, "a"), (2, "n", 20, 2000, "b"), (3, "n", 20, 2000, "c"), (4, "n", 20, 2000, "d")]
+    assert rows(spark, "SELECT id, name, price, ts, dt FROM fares") == [*expected, (5, "n", 20, 2000, "e")]
+    # meta columns of another table's rows are left out, however columns are taken
+    spark.sql("CREATE TABLE others LIKE fares USING hudi")
+    spark.sql("INSERT INTO others BY NAME SELECT * FROM fares WHERE id = 1")
+    spark.table("fares").where("id = 2").write.mode("append").saveAsTable("others")
+    spark.table("fares").where("id = 3").writeTo("others").append()
+    spark.sql("INSERT INTO others SELECT * FROM fares WHERE id = 4")
+    assert rows(spark, "SELECT id, name, price, ts, dt FROM others") == expected
+
+
+def test_fields_of_structs_are_taken_by_name_or_by_position_as_columns_are(spark):
+    spark.sql("CREATE TABLE nested (id INT, a STRUCT<x: INT, y: STRING>, b ARRAY<STRUCT<p: INT, q: INT>>) USING hudi")
+    reordered = "named_struct('y', 'Y', 'x', 1) AS a, array(named_struct('q', 1L, 'p', 2L)) AS b"
+    others = "named_struct('m', 1, 'm', 'N') AS a, array(named_struct('m', 1, 'n', 2)) AS b"
+    spark.sql(f"INSERT INTO nested SELECT 1 AS id, {reordered}")
+    spark.sql(f"INSERT INTO nested SELECT {reordered}, 2 AS id")
+    spark.sql(f"INSERT INTO nested SELECT 3 AS id, {others}")
+    spark.sql("INSERT INTO nested SELECT 4, named_struct('q', 5, 'x', 'N'), array(named_struct('q', 1L, 'p', 2L))")
+    for statement in ("(id, a, b) SELECT 5", "BY NAME SELECT 5 AS id"):
+        with pytest.raises(SchemaMismatchError, match="'a'"):
+            spark.sql(f"INSERT INTO nested {statement}, {others}")
+    spark.sql("UPDATE nested SET a = named_struct('y', 'new', 'x', 9) WHERE id = 4")
+    assert rows(spark, "SELECT id, a.x, a.y, b[0].p, b[0].q FROM nested") == [
+        (1, 1, "Y", 2, 1),
+        (2, 1, "Y", 2, 1),
+        (3, 1, "N", 1, 2),
+        (4, 9, "new", 1, 2),
+    ]
