@@ -46,7 +46,7 @@ def groups(path: str) -> dict[str, int]:
 
 CASES = [
     seldom(("COPY_ON_WRITE", 9, {})),
-    ("MERGE_ON_READ", 6, {}),
+    seldom(("MERGE_ON_READ", 6, {})),
     seldom(("COPY_ON_WRITE", 9, {"hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED})),
     ("MERGE_ON_READ", 9, {"hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED}),
     ("COPY_ON_WRITE", 9, {**BUCKETS, **PARTITIONED}),

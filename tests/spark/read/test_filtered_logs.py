@@ -14,6 +14,7 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.write.dataframe_writer import write
+from tests.cases import seldom
 from tests.spark.model import frame, options
 
 COLUMNS = ("id", "part", "ts", "v")
@@ -32,7 +33,7 @@ CONDITIONS = [
 ]
 
 
-@pytest.fixture(scope="module", params=list(INDEXES))
+@pytest.fixture(scope="module", params=[seldom(name) if name == "record index" else name for name in INDEXES])
 def path(request: Any, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Three file groups of keys k000 … k039 with logs of updates, late rows, deletes and a new key; ``ts`` orders."""
     found = str(tmp_path_factory.mktemp("logs") / "t")

@@ -33,8 +33,8 @@ CLASSES = {
 }
 ORDERING = {"pg": "_event_lsn", "my": "_event_pos"}
 LOG_COMPACTION = {"hoodie.log.compaction.blocks.threshold": "2"}
-OFTEN = {"v6_mor_my", "v8_mor_my", "v9_mor_dms", "v8_mor_pg", "v9_mor_nondef", "v8_mor_event"}
-"""Each class that does more than order, once, and the one that orders otherwise below version 9 with both versions."""
+OFTEN = {"v6_mor_my", "v9_mor_dms", "v8_mor_pg", "v9_mor_nondef"}
+"""Each class that does more than order, once."""
 CASES = [name if name in OFTEN else seldom(name) for name in RECORDED["tables"] if "_mor_" in name]
 
 
