@@ -1,6 +1,7 @@
 """Documents name modules and functions that exist."""
 
 import ast
+import builtins
 import re
 from functools import cache
 from pathlib import Path
@@ -79,6 +80,13 @@ def described(docstring: str) -> set[str]:
     return set(re.findall(r"^    \*{0,2}(\w+)(?: \([^)]*\))?:", section.split("\n\n")[0], re.MULTILINE))
 
 
+def raised(docstring: str) -> set[str]:
+    """Names in the section ``Raises`` of a docstring."""
+    _, _, section = docstring.partition("\nRaises:\n")
+    heads = re.findall(r"^    (\w[\w, ]*):", section.split("\n\n")[0], re.MULTILINE)
+    return {name for head in heads for name in head.split(", ")}
+
+
 def exported() -> set[str]:
     """Names that `pyhudi` exports."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
@@ -129,6 +137,17 @@ def test_descriptions_of_parameters_name_parameters():
     assert not wrong
 
 
+def test_descriptions_of_exceptions_name_classes():
+    trees = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+    nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
+    imported = {name.name for _, node in nodes if isinstance(node, ast.ImportFrom) for name in node.names}
+    known, wrong = defined_names() | imported | set(dir(builtins)), []
+    for path, node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and (text := ast.get_docstring(node)):
+            wrong += [f"{path.name}: {node.name}({name})" for name in raised(text) - known]
+    assert not wrong
+
+
 def test_every_package_says_its_job():
     short = [
         path for path in PACKAGE.rglob("__init__.py") if len(ast.get_docstring(ast.parse(path.read_text())) or "") < 80
@@ -140,4 +159,12 @@ def test_a_missing_description_is_noticed():
     assert described("Do it.\n\nArgs:\n    a: One.\n        b: of it.\n    *c: Two.\n\nReturns:\n    d: None.") == {
         "a",
         "c",
+    }
+
+
+def test_the_names_of_exceptions_are_found():
+    assert raised("Do it.\n\nRaises:\n    KeyError: Now.\n        Or: then.\n    A, B: Never.") == {
+        "KeyError",
+        "A",
+        "B",
     }

@@ -45,7 +45,7 @@ class KeyConstraint:
         """Count the rows of a keyed batch by partition path. Runs a Spark job.
 
         Raises:
-            InexactKeysError: The batch does not meet the condition.
+            KeyConstraintError: The batch does not meet the condition.
         """
         found = summarize_keys(rows, self.columns, [PARTITION_PATH]).collect()
         if any(most > 1 or odd for _, _, most, odd in found):

@@ -97,7 +97,7 @@ def write(
         mode: Save mode of Spark: append, overwrite (a new table in place of the old one), ignore, errorifexists.
         extra: Entries kept in the commit's extra metadata.
         partitions: Paths of the partitions that the operation insert_overwrite replaces, or delete_partition drops.
-            None: as the options say.
+            Empty: as the options say.
 
     Returns:
         The result, with the instant of the commit and the files written.
@@ -244,7 +244,7 @@ def write_changes(
         key_constraint: What the rows have to fulfil.
 
     Raises:
-        InexactKeysError: They do not; nothing was written.
+        KeyConstraintError: They do not; nothing was written.
         ConflictError: another writer changed what was read; nothing of the write is left.
     """
     opts = Options.parse(given)

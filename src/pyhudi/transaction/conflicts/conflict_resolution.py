@@ -24,7 +24,6 @@ from pyhudi.transaction.commit_outcome import Conflicted
 
 GROUP_SCHEMA = REPLACED_SCHEMA
 """File groups: ``partition`` (relative path) and ``file_id``."""
-"""File groups that a pending table service is going to rewrite, with its instant."""
 
 
 def touched_groups(metadata: CommitMetadata) -> pa.Table:

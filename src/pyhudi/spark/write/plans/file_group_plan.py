@@ -147,7 +147,7 @@ def plan_file_groups(
         RecordKeyError: keys are missing, or there already although duplicates are to fail.
         ConflictError: a file group to be changed waits for its clustering.
         UnsupportedTableError: a file group of a copy-on-write table has log files.
-        InexactKeysError: the job wants exact keys, and has others.
+        KeyConstraintError: the job wants exact keys, and has others.
     """
     table = TableState.of(job, active)
     cached = CachedFrames()

@@ -121,7 +121,7 @@ def count_partitions(rows: DataFrame, slices: pa.Table, exact: KeyConstraint | N
     """Rows by partition path, with the size of the partition's base files. Runs a Spark job.
 
     Raises:
-        InexactKeysError: the keys are not ``exact``.
+        KeyConstraintError: the keys are not ``exact``.
     """
     found = rows.groupBy(PARTITION_PATH).count().collect() if exact is None else exact.count_partitions(rows)
     counts = pa.table(

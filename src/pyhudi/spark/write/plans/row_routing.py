@@ -1,8 +1,8 @@
 """Routing of tagged rows to the tasks that write their file groups.
 
 The driver knows a count per partition and file group, nothing else of the rows. From it the groups are laid out over
-tasks (`placement`); two small tables, broadcast to the rows, say which task writes a group and which groups the new
-records of a partition go to.
+tasks (`task_placement`); two small tables, broadcast to the rows, say which task writes a group and which groups the
+new records of a partition go to.
 """
 
 from __future__ import annotations
