@@ -156,3 +156,14 @@ def split_paths(paths: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
     flat = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
     parts = pc.extract_regex(flat, _PATH_PATTERN)
     return pc.fill_null(pc.struct_field(parts, "folder"), ""), pc.struct_field(parts, "name")
+
+
+def file_names_of(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return what follows the last slash of each path."""
+    flat = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
+    return pc.replace_substring_regex(flat, "(?s)^.*/", "")
+
+
+def file_name_of(path: str) -> str:
+    """Return what follows the last slash of a path."""
+    return path.rpartition("/")[2]

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, FormatError, InvalidOptionError
+from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import Storage, join_path
 
 FOLDER = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
@@ -88,7 +89,7 @@ def load_counts(storage: Storage, completed: Collection[str]) -> BucketCounts | 
     Raises:
         FormatError: The file is corrupt.
     """
-    names = [path.rpartition("/")[2] for path in storage.list(FOLDER)["path"].to_pylist()]
+    names = [file_name_of(path) for path in storage.list(FOLDER)["path"].to_pylist()]
     instants = [name.removesuffix(_EXTENSION) for name in names if name.endswith(_EXTENSION)]
     valid = [instant for instant in instants if instant == FIRST_INSTANT or instant in completed]
     if not valid:

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import AlreadyExistsError, FormatError
+from pyhudi.format.file_names import file_name_of
 from pyhudi.format.xxh32 import xxh32
 from pyhudi.index.bucket_hash import values_of
 from pyhudi.keygen.key_spec import EMPTY_KEY_PART, NULL_KEY_PART
@@ -170,7 +171,7 @@ def load_metadata(
 
     def load(partition: str) -> HashingMetadata | None:
         folder = join_path(FOLDER, partition)
-        names = [path.rpartition("/")[2] for path in storage.list(folder)["path"].to_pylist()]
+        names = [file_name_of(path) for path in storage.list(folder)["path"].to_pylist()]
         marked = {name.removesuffix(_DONE) for name in names if name.endswith(_DONE)}
         instants = [name.removesuffix(_EXTENSION) for name in names if name.endswith(_EXTENSION)]
         valid = [i for i in instants if i == FIRST_INSTANT or i in marked or i in completed]
@@ -203,7 +204,7 @@ def forget(storage: Storage, instant: str) -> None:
     """Delete the buckets written by a clustering that is rolled back."""
     names = {instant + _EXTENSION, instant + _DONE}
     files = storage.list(FOLDER, recursive=True)["path"].to_pylist()
-    storage.delete_many(path for path in files if path.rpartition("/")[2] in names)
+    storage.delete_many(path for path in files if file_name_of(path) in names)
 
 
 def known_partitions(storage: Storage) -> list[str]:

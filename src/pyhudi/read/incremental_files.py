@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow_arrays import contiguous
-from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
@@ -35,7 +35,7 @@ def written_files(writes: Sequence[Write]) -> pa.Table:
     with ThreadPoolExecutor(_READ_THREADS) as pool:
         stats = list(pool.map(lambda w: w.read().stats, writes))
     table = pa.concat_tables([_named(t, w.time) for w, t in zip(writes, stats, strict=True)])
-    _, names = split_paths(table["path"])
+    names = file_names_of(table["path"])
     parsed = parse_names(names)
     table = table.append_column("kind", parsed["kind"]).append_column("instant", parsed["instant"])
     return table.filter(pc.is_in(table["kind"], value_set=pa.array([BASE, LOG]))).cast(_WRITTEN_SCHEMA)
@@ -47,7 +47,7 @@ def _named(stats: pa.Table, time: str) -> pa.Table:
     stats = stats.filter(pc.is_valid(stats["path"]))
     counts = (pc.fill_null(stats[name], 0) for name in ("fileSizeInBytes", "numWrites", "numDeletes"))
     size, writes, deletes = counts
-    is_log = pc.starts_with(split_paths(stats["path"])[1], ".")
+    is_log = pc.starts_with(file_names_of(stats["path"]), ".")
     stats = stats.filter(pc.or_(pc.invert(is_log), pc.greater(pc.add(size, pc.add(writes, deletes)), 0)))
     columns = [stats["partitionPath"], stats["fileId"], stats["path"]]
     table = pa.Table.from_arrays(columns, names=["partition", "file_id", "path"])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError, QueryError
-from pyhudi.format.file_names import BASE, parse_names
+from pyhudi.format.file_names import BASE, file_name_of, parse_names
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.instant import Action, Instant, State
 
@@ -97,7 +97,7 @@ def _retained_by(active: ActiveTimeline, clean: Instant, as_of: str) -> str | No
         return recorded if as_of < recorded else None
     writes = active.timeline.writes().completed()
     patterns = [n for p in record["partitionMetadata"].values() for n in p["deletePathPatterns"]]
-    names = [n.rpartition("/")[2] for n in patterns]
+    names = [file_name_of(n) for n in patterns]
     parsed = parse_names(pa.array(names, pa.string()))
     deleted = parsed.filter(pc.equal(parsed["kind"], BASE))["instant"]
     if len(deleted) and pc.min(deleted).as_py() <= as_of:

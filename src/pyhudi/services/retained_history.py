@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import TransactionError
-from pyhudi.format.file_names import BASE, LOG, parse_names
+from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import join_path
 from pyhudi.table.clean_policy import files_of, slices_with_files
@@ -52,7 +52,7 @@ def check_not_cleaned(table: PinnedTable, instant: Instant, what: str) -> None:
         return pa.concat_tables([files, back]), partition_paths
 
     view = FileSystemView.load(table, partitions=pc.unique(gone["partition"]).to_pylist(), lister=lister)
-    names = pc.replace_substring_regex(gone["path"], r"^.*/", "").combine_chunks()
+    names = file_names_of(gone["path"])
     slices = slices_at(view, instant)
     needed = files_of(slices.filter(pa.array(slices_with_files(slices, names))))["name"]
     lost = needed.filter(pc.is_in(needed, value_set=names)).to_pylist()
@@ -69,7 +69,7 @@ def deleted_since(active: ActiveTimeline, instant: Instant) -> pa.Table:
     names: list[tuple[str, str]] = []
     for clean in active.timeline.completed().of_actions(Action.CLEAN).after(instant.requested):
         for partition, part in active.completed_record(clean)["partitionMetadata"].items():
-            names += [(partition, text.rpartition("/")[2]) for text in part["deletePathPatterns"]]
+            names += [(partition, file_name_of(text)) for text in part["deletePathPatterns"]]
     for plan in pending_cleans(active):
         names += [(p, name) for p, file_names in plan.names_by_partition().items() for name in file_names]
     parsed = parse_names(pa.array([name for _, name in names], pa.string()))

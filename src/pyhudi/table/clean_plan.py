@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import join_path
 from pyhudi.table.clean_policy import EXPIRED_SCHEMA
 from pyhudi.timeline.action_metadata import decode_record, encode_record
@@ -120,9 +121,7 @@ class CleanPlan:
         paths = {
             p: [info["filePath"] for info in infos if not info["isBootstrapBaseFile"]] for p, infos in listed.items()
         }
-        names = [
-            (p, path.rpartition("/")[2]) for p, file_paths in {**old, **paths}.items() for path in file_paths if path
-        ]
+        names = [(p, file_name_of(path)) for p, file_paths in {**old, **paths}.items() for path in file_paths if path]
         columns = [pa.array([n[0] for n in names], pa.string()), pa.array([n[1] for n in names], pa.string())]
         earliest = record["earliestInstantToRetain"]
         return cls(

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.arrow_arrays import numpy_mask
 from pyhudi.config import options
 from pyhudi.config.enums import CleanPolicy
-from pyhudi.format.file_names import split_paths
+from pyhudi.format.file_names import file_names_of
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA, group_codes
 from pyhudi.timeline.instant import Instant, format_instant, parse_instant
@@ -162,9 +162,9 @@ def slices_with_files(slices: pa.Table, names: pa.Array) -> NDArray[np.bool_]:
     """Return a mask of the slices (`SLICE_SCHEMA`) with a base or log file of one of these ``names``."""
     if not len(names) or not slices.num_rows:
         return np.zeros(slices.num_rows, dtype=bool)
-    base = numpy_mask(pc.is_in(split_paths(pc.fill_null(slices["base_path"], ""))[1], value_set=names))
+    base = numpy_mask(pc.is_in(file_names_of(pc.fill_null(slices["base_path"], "")), value_set=names))
     logs = slices["log_paths"].combine_chunks()
-    saved = numpy_mask(pc.is_in(split_paths(logs.flatten())[1], value_set=names))
+    saved = numpy_mask(pc.is_in(file_names_of(logs.flatten()), value_set=names))
     base[np.unique(pc.list_parent_indices(logs).to_numpy()[saved])] = True
     return base
 
@@ -183,7 +183,7 @@ def files_of(slices: pa.Table) -> pa.Table:
     paths = pa.concat_arrays([has_base["base_path"].combine_chunks(), logs.flatten()])
     columns = [
         pa.concat_arrays([has_base["partition"].combine_chunks(), slices["partition"].combine_chunks().take(parents)]),
-        split_paths(paths)[1],
+        file_names_of(paths),
         pa.concat_arrays([has_base["base_size"].combine_chunks(), slices["log_sizes"].combine_chunks().flatten()]),
     ]
     return pa.Table.from_arrays(columns, schema=EXPIRED_SCHEMA)

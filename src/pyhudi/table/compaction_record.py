@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyhudi.format.file_names import file_name_of
+
 PLAN_VERSION = 2
 """Version of plans whose operations name files without folders."""
 
@@ -68,8 +70,8 @@ def operation_row(record: Mapping[str, Any]) -> dict[str, Any]:
         "partition": record["partitionPath"] or "",
         "file_id": record["fileId"],
         "base_instant": record["baseInstantTime"],
-        "base_file": base.rpartition("/")[2] if base else None,
-        "log_files": [name.rpartition("/")[2] for name in record["deltaFilePaths"] or ()],
+        "base_file": file_name_of(base) if base else None,
+        "log_files": [file_name_of(name) for name in record["deltaFilePaths"] or ()],
         "log_bytes": int(metrics.get("TOTAL_LOG_FILES_SIZE", 0)),
         "read_mb": int(metrics.get("TOTAL_IO_READ_MB", 0)),
         "write_mb": int(metrics.get("TOTAL_IO_WRITE_MB", 0)),

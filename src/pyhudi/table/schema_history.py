@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.errors import CorruptTableError
+from pyhudi.format.file_names import file_name_of
 from pyhudi.schema.column_names import FileNames, names_between
 from pyhudi.schema.internal_schema import InternalSchema
 from pyhudi.timeline.instant import Action, Instant, State
@@ -155,6 +156,6 @@ def _delete_residual_files(active: ActiveTimeline, instant: str) -> None:
 def _files(active: ActiveTimeline) -> list[Instant]:
     """Return the history files, named as in either layout, because an upgrade does not rename them."""
     paths = active.storage.list(SCHEMA_FOLDER)["path"].to_pylist()
-    names = [str(path).rpartition("/")[2] for path in paths]
+    names = [file_name_of(str(path)) for path in paths]
     parsed = (active.layout.parse(name) or LAYOUT_2.parse(name) for name in names)
     return [i for i in parsed if i is not None and i.action == Action.SCHEMA_COMMIT]

@@ -20,6 +20,7 @@ from pyhudi.errors import (
     TimelineError,
     UnansweredError,
 )
+from pyhudi.format.file_names import file_name_of
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import Instant, State
@@ -250,5 +251,5 @@ class ActiveTimeline:
 
 def _listed(storage: Storage, layout: Layout) -> list[Instant]:
     paths: list[str] = storage.list(layout.folder)["path"].to_pylist()
-    parsed = (layout.parse(path.rpartition("/")[2]) for path in paths)
+    parsed = (layout.parse(file_name_of(path)) for path in paths)
     return [instant for instant in parsed if instant is not None]

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import AlreadyExistsError, CorruptInstantError
+from pyhudi.format.file_names import file_names_of
 from pyhudi.storage import Storage, join_path
 
 TEMP_FOLDER = ".hoodie/.temp"
@@ -90,7 +91,7 @@ class Markers:
         markers = pc.unique(pa.chunked_array(chunks, pa.string()))
         parts = pc.extract_regex(markers, _MARKER)
         data_path, io_type = pc.struct_field(parts, "data_path"), pc.struct_field(parts, "io_type")
-        file_name = pc.replace_substring_regex(data_path, r"(?s)^.*/", "")
+        file_name = file_names_of(data_path)
         partition = pc.replace_substring_regex(data_path, r"/?[^/]*$", "")
         return pa.table([partition, file_name, data_path, io_type], schema=MARKER_SCHEMA)
 

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import AlreadyExistsError, NotFoundError, TransactionError
+from pyhudi.format.file_names import file_name_of
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -158,5 +159,5 @@ def gated_instants(storage: Storage) -> frozenset[str]:
 def _entries(storage: Storage) -> list[tuple[str, str]]:
     """Return the files with their instants."""
     paths: list[str] = storage.list(GATES_FOLDER)["path"].to_pylist()
-    named = ((path, _INSTANT.match(path.rpartition("/")[2])) for path in paths)
+    named = ((path, _INSTANT.match(file_name_of(path))) for path in paths)
     return [(path, match.group()) for path, match in named if match is not None]

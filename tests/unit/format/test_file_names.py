@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,3 +99,11 @@ def test_split_paths() -> None:
     folders, names = file_names.split_paths(pa.array(["a=1/b=2/x.parquet", "x.parquet", "p/.y"]))
     assert folders.to_pylist() == ["a=1/b=2", "", "p"]
     assert names.to_pylist() == ["x.parquet", "x.parquet", ".y"]
+
+
+@pytest.mark.parametrize("path", ["a=1/b=2/x.parquet", "x.parquet", "p/.y", "p/", "", "a\nb/c\nd/x\n.parquet", "x\ny"])
+def test_the_name_of_a_path_is_what_split_paths_finds(path: str) -> None:
+    paths = pa.chunked_array([[path, None], ["q/z"]], pa.string())
+    name = file_names.split_paths(paths)[1][0].as_py()
+    assert file_names.file_name_of(path) == name
+    assert file_names.file_names_of(paths).to_pylist() == [name, None, "z"]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptTableError
-from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, Stat
 from pyhudi.metadata.records.record_changes import RecordChanges
@@ -40,7 +40,7 @@ def group_slices(storage: Storage, metadata: Timeline, partition: str, version: 
         CorruptTableError: The partition has no files.
     """
     folder = join_path(METADATA_FOLDER, partition)
-    names = split_paths(storage.list(folder)["path"])[1]
+    names = file_names_of(storage.list(folder)["path"])
     files = parse_names(names)
     files = files.filter(pc.is_in(files["kind"], value_set=pa.array([BASE, LOG])))
     ids = sorted(pc.unique(files["file_id"]).to_pylist())

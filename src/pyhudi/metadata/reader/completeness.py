@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import HudiError, MetadataTableError
-from pyhudi.format.file_names import BASE, parse_names, split_paths
+from pyhudi.format.file_names import BASE, file_name_of, file_names_of, parse_names
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import INIT_TOKEN
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
@@ -98,7 +98,7 @@ def _is_of_earlier_build(instant: Instant, path: str, bearing: set[str]) -> bool
     If the timeline has no completion times, an indexing instant may be later than that of the next build; only builds
     write base files in delta commits.
     """
-    is_base = path.rpartition("/")[2][:1] != "."
+    is_base = file_name_of(path)[:1] != "."
     unordered = instant.completion is None and instant.action == Action.DELTA_COMMIT
     return unordered and is_base and instant.requested not in bearing
 
@@ -129,6 +129,6 @@ def _of_partition(written: pa.Table, partition: str) -> list[tuple[str, int | No
     mine = written.filter(pc.fill_null(pc.starts_with(written["path"], f"{partition}/"), False))
     if not mine.num_rows:
         return []
-    names = parse_names(split_paths(mine["path"])[1])
+    names = parse_names(file_names_of(mine["path"]))
     columns = (mine["path"], mine["size"], names["file_id"], names["instant"])
     return list(zip(*(column.to_pylist() for column in columns), strict=True))

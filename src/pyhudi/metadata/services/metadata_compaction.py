@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.config import options
 from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFoundError
+from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER, detach_metadata_table
 from pyhudi.metadata.file_groups.delta_files import Stat, begin, publish
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
@@ -325,4 +326,4 @@ def _plan(job: MetadataCompactionJob) -> tuple[dict[str, Any], int]:
 
 
 def _name(path: str) -> str:
-    return path.rpartition("/")[2]
+    return file_name_of(path)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptInstantError
-from pyhudi.format.file_names import parse_names, split_paths
+from pyhudi.format.file_names import file_names_of, parse_names
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles
 from pyhudi.metadata.indexes.index_declarations import (
@@ -114,7 +114,7 @@ def _is_built(storage: Storage, data: ActiveTimeline, partition: str) -> bool:
 
 def _instants(storage: Storage, partition: str) -> set[str]:
     """Return the instants in the names of a partition's files."""
-    names = split_paths(storage.list(f"{METADATA_FOLDER}/{partition}")["path"])[1]
+    names = file_names_of(storage.list(f"{METADATA_FOLDER}/{partition}")["path"])
     return set(pc.unique(parse_names(names)["instant"]).drop_null().to_pylist())
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow_arrays import contiguous
 from pyhudi.format.base_file.column_bounds import bounds_type
-from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import (
@@ -74,7 +74,7 @@ def files_of_commit(metadata: CommitMetadata) -> pa.Table:
     """Return the files of a commit: FILE_COLUMNS, ``path``, ``kind``, and BOUNDS if they are part of the write
     stats."""
     stats = metadata.stats.filter(pc.is_valid(metadata.stats["path"])).combine_chunks()
-    names = split_paths(stats["path"])[1]
+    names = file_names_of(stats["path"])
     table = pa.table(
         {
             "partition": stats["partitionPath"],
@@ -94,7 +94,7 @@ def _change_files(metadata: CommitMetadata) -> pa.Table:
     stats = metadata.stats.select(["partitionPath", "cdcStats"])
     rows = stats.filter(pc.is_valid(stats["cdcStats"])).to_pylist()
     pairs = [
-        {"partition": row["partitionPath"], "name": path.rpartition("/")[2], "size": size}
+        {"partition": row["partitionPath"], "name": file_name_of(path), "size": size}
         for row in rows
         for path, size in row["cdcStats"]
     ]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, HudiError
-from pyhudi.format.file_names import BASE, CDC, LOG, split_paths
+from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, publish
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
@@ -76,7 +76,7 @@ def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) 
         # Names of log files do not identify their writers; their blocks do.
         counts = pc.or_(counts, pc.is_in(view.files["kind"], value_set=pa.array([LOG, CDC])))
     files = view.files.filter(counts)
-    files = files.append_column("name", split_paths(files["path"])[1])
+    files = files.append_column("name", file_names_of(files["path"]))
     slices = view.latest_slices()
     visible = pa.chunked_array([*slices["base_path"].chunks, *(c.flatten() for c in slices["log_paths"].chunks)])
     live = files.filter(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.file_names import base_file_name, parse_names, split_paths
+from pyhudi.format.file_names import base_file_name, file_names_of, parse_names
 from pyhudi.format.log.block_framing import rollback_frame
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, compaction_tokens, new_token, publish
@@ -118,7 +118,7 @@ def written_by(storage: Storage, instant: str, config: TableConfig) -> dict[str,
     """Return names of the files of an instant, by partition of the metadata table."""
     written = {}
     for partition in sorted({*config.metadata_partitions, *config.metadata_partitions_inflight}):
-        names = split_paths(storage.list(join_path(METADATA_FOLDER, partition))["path"])[1]
+        names = file_names_of(storage.list(join_path(METADATA_FOLDER, partition))["path"])
         wanted = pc.fill_null(pc.equal(parse_names(names)["instant"], instant), False)
         mine: list[str] = names.filter(wanted).to_pylist()
         if mine:
@@ -224,7 +224,7 @@ def drop_unfinished(
 def _delete_begun(storage: Storage, instant: str, config: TableConfig) -> None:
     """Delete incomplete base files of a compaction that was killed."""
     for partition in config.metadata_partitions:
-        names = split_paths(storage.list(join_path(METADATA_FOLDER, partition))["path"])[1]
+        names = file_names_of(storage.list(join_path(METADATA_FOLDER, partition))["path"])
         ids = pc.unique(parse_names(names)["file_id"]).drop_null().to_pylist()
         begun = [base_file_name(i, token, instant, "hfile") for i in ids for token in compaction_tokens(i, instant)]
         storage.delete_many(join_path(METADATA_FOLDER, partition, name) for name in begun)

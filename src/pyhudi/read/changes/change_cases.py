@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow_arrays import contiguous
 from pyhudi.errors import QueryError
-from pyhudi.format.file_names import split_paths
+from pyhudi.format.file_names import file_names_of
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.operation_types import ALTER_SCHEMA, INDEX, REWRITING_OPERATIONS
 
@@ -51,7 +51,7 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     if metadata.operation in NO_DATA:
         return CHANGED_FILES.empty_table()
     stats = metadata.stats.filter(pc.is_valid(metadata.stats["path"])).combine_chunks()
-    names = split_paths(stats["path"])[1]
+    names = file_names_of(stats["path"])
     is_log = contiguous(pc.starts_with(names, "."))
     logged = contiguous(pc.fill_null(pc.greater(pc.list_value_length(_change_paths(stats)), 0), False))
     counts = {

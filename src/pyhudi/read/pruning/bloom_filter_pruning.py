@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
 from pyhudi.format.bloom_filter import BloomFilter
+from pyhudi.format.file_names import file_names_of
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as ids
@@ -29,7 +30,7 @@ def not_in_filters(
     if not len(rows) or len(rows) > _MOST_FILTERS:
         return out, 0
     some = slices.take(pa.array(rows))
-    names = pc.replace_substring_regex(some["base_path"].combine_chunks(), "(?s)^.*/", "")
+    names = file_names_of(some["base_path"])
     wanted = ids.bloom_filter_keys(some["partition"].combine_chunks(), names)
     filters = table.lookup(index, wanted, [BLOOM_FILTER])
     texts = dict(zip(filters[KEY].to_pylist(), filters[BLOOM_FILTER].to_pylist(), strict=True))

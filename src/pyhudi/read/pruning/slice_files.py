@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.binary_gather import gather
+from pyhudi.format.file_names import file_names_of
 
 _MOST_BYTES = (1 << 31) - 1
 
@@ -29,7 +30,7 @@ def files_of(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np.in
 def _behind(paths: pa.StringArray, folders: pa.StringArray) -> pa.StringArray:
     """Return the names in paths, given the folders with which they start."""
     if not len(paths) or paths.nbytes >= _MOST_BYTES:
-        return pc.replace_substring_regex(paths, "(?s)^.*/", "")
+        return file_names_of(paths)
     offsets = np.frombuffer(paths.buffers()[1], np.int32, len(paths) + 1, 4 * paths.offset).astype(np.int64)
     sizes = pc.binary_length(folders).to_numpy().astype(np.int64)
     starts = offsets[:-1] + sizes + (sizes > 0)

@@ -14,7 +14,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import BootstrapMode
 from pyhudi.config.option import Option
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
-from pyhudi.format.file_names import file_prefix_of
+from pyhudi.format.file_names import file_names_of, file_prefix_of
 from pyhudi.keygen import partition_texts
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import SourceFile
@@ -52,7 +52,7 @@ def list_source(storage: Storage, config: TableConfig, opts: Options) -> pa.Tabl
     translated = _translated(folders, translator(opts))
     _check_depths(storage, paths, config)
     _check_partitions(storage, folders, translated, config)
-    names = pc.replace_substring_regex(paths, "^.*/", "")
+    names = file_names_of(paths)
     columns = [translated, folders, names, listing["size"].combine_chunks(), listing["mtime_ms"].combine_chunks()]
     table = pa.table(columns, schema=LISTED_SCHEMA)
     return table.sort_by([("partition", "ascending"), ("name", "ascending")])

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError
-from pyhudi.format.file_names import BASE, CDC, LOG
+from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
 from pyhudi.read.table_files import TableFiles
 from pyhudi.services.compaction.compaction_schedule import pending_plans
 from pyhudi.table.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
@@ -296,7 +296,7 @@ def _emptied(table: PinnedTable, files: pa.Table, expired: pa.Table) -> tuple[st
     emptied = []
     for partition in sorted(whole):
         listed = table.storage.list(partition)["path"]
-        names = pc.replace_substring_regex(listed, r"^.*/", "")
+        names = file_names_of(listed)
         mine = expired["name"].filter(pc.equal(expired["partition"], partition))
         other = pc.invert(
             pc.or_(pc.is_in(names, value_set=mine.combine_chunks()), pc.starts_with(names, PARTITION_METADATA))

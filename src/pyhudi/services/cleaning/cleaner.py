@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import AlreadyExistsError, TransactionError
+from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.writer.metadata_writer import record_clean
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.cleaning.clean_planner import (
@@ -292,7 +293,7 @@ def _is_written(active: ActiveTimeline) -> bool:
 
 def _drop(storage: Storage, partition: str) -> bool:
     """Delete the folder of a partition if it is empty."""
-    names = [path.rpartition("/")[2] for path in storage.list(partition, recursive=True)["path"].to_pylist()]
+    names = [file_name_of(path) for path in storage.list(partition, recursive=True)["path"].to_pylist()]
     if not partition or not all(name.startswith(PARTITION_METADATA) for name in names):
         return False
     storage.delete_tree(partition)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import TransactionError, UnsupportedTableError
-from pyhudi.format.file_names import instant_of
+from pyhudi.format.file_names import file_name_of, instant_of
 from pyhudi.index.consistent_hashing import HashingMetadata, known_partitions, load_metadata, mark_completed, store
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.read.execute.merged_reader import column_names, slice_context
@@ -292,7 +292,7 @@ def _check_whole(planned: Mapping[str, Any], found: Mapping[str, Any] | None) ->
     planned_base, base = planned["base_file"], found["base_path"]
     if planned_base is not None and instant_of(planned_base) < found["base_instant"]:
         return
-    names = {path.rpartition("/")[2] for path in (base or "", *found["log_paths"])}
+    names = {file_name_of(path) for path in (base or "", *found["log_paths"])}
     gone = {planned_base, *planned["log_files"]} - names - {None}
     if gone:
         raise TransactionError(

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
+from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import join_path
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.instant import Action, State
@@ -176,6 +177,6 @@ def _row(number: int, record: Mapping[str, Any]) -> dict[str, Any]:
         "group": number,
         "partition": record["partitionPath"] or "",
         "file_id": record["fileId"],
-        "base_file": base.rpartition("/")[2] if base else None,
-        "log_files": [path.rpartition("/")[2] for path in record["deltaFilePaths"] or ()],
+        "base_file": file_name_of(base) if base else None,
+        "log_files": [file_name_of(path) for path in record["deltaFilePaths"] or ()],
     }

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import BucketEngine, IndexType, PartitionFilterMode
 from pyhudi.errors import ConfigError, InvalidOptionError
-from pyhudi.format.file_names import split_paths
+from pyhudi.format.file_names import file_names_of
 from pyhudi.index.consistent_hashing import HashingMetadata
 from pyhudi.services.clustering.bucket_resizing import EXECUTION_STRATEGY, PLAN_STRATEGY, ResizingRules, is_resizing
 from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
@@ -256,7 +256,7 @@ def inputs_of(slices: pa.Table, number: int, new_file_size: int) -> pa.Table:
     """
     base_size = pc.fill_null(slices["base_size"], 0)
     log_bytes = list_sums(slices["log_sizes"])
-    named = split_paths(pc.fill_null(slices["base_path"], ""))[1]
+    named = file_names_of(pc.fill_null(slices["base_path"], ""))
     columns = [
         pa.repeat(pa.scalar(number, pa.int32()), slices.num_rows),
         slices["partition"],

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.file_names import split_paths
+from pyhudi.format.file_names import file_names_of
 from pyhudi.storage import join_path
 from pyhudi.table.view.file_group_keys import in_groups
 
@@ -66,7 +66,7 @@ def operation_paths(row: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]
 
 
 def _names(paths: pa.ChunkedArray) -> pa.Array:
-    return split_paths(pc.fill_null(paths, ""))[1]
+    return file_names_of(pc.fill_null(paths, ""))
 
 
 def list_names(lists: pa.ChunkedArray) -> pa.Array:
@@ -74,7 +74,7 @@ def list_names(lists: pa.ChunkedArray) -> pa.Array:
     flat = lists.combine_chunks()
     counts = pc.list_value_length(flat).to_numpy()
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, split_paths(flat.flatten())[1])
+    return pa.ListArray.from_arrays(offsets, file_names_of(flat.flatten()))
 
 
 def list_sums(lists: pa.ChunkedArray) -> pa.Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from pyhudi.format.file_names import BASE, parse_names, split_paths
+from pyhudi.format.file_names import BASE, file_names_of, parse_names
 from pyhudi.metadata.file_groups.delta_files import ACKNOWLEDGED_KEY
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
@@ -59,7 +59,7 @@ class MissedUpdateDetector:
 
 def _concerned(partitions: Collection[str], metadata: CommitMetadata) -> set[str]:
     """Return those of the partitions that a write may have to update."""
-    names = split_paths(metadata.stats["path"].drop_null())[1]
+    names = file_names_of(metadata.stats["path"].drop_null())
     base = BASE in pc.unique(parse_names(names)["kind"]).to_pylist()
     affected = set()
     for partition in partitions:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import BusyError, QueryError
-from pyhudi.format.file_names import BASE, CDC, LOG
+from pyhudi.format.file_names import BASE, CDC, LOG, file_name_of, file_names_of
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.services.cleaning.clean_planner import read_savepoints
 from pyhudi.services.cleaning.cleaner import Cleaner
@@ -85,7 +85,7 @@ def find_orphan_files(table: PinnedTable, partitions: Sequence[str] | None = Non
     unnamed = pc.and_(pc.is_in(files["instant"], value_set=recorded), pc.invert(logs))
     lost = pc.and_(pc.or_(forgotten, unnamed), pc.invert(pc.or_(named, pc.and_(logs, kept))))
     orphans = files.filter(lost)
-    names = pc.replace_substring_regex(orphans["path"], r"^.*/", "")
+    names = file_names_of(orphans["path"])
     for saved in read_savepoints(active).values():
         keep = pc.invert(pc.is_in(names, value_set=saved))
         orphans, names = orphans.filter(keep), names.filter(keep)
@@ -132,7 +132,7 @@ def delete_orphan_files(
         orphans = _chosen(find_orphan_files(now, partitions), paths)
         if orphans.num_rows:
             _refuse_pending(now.active, orphans, opts)
-        columns = [orphans["partition"], pc.replace_substring_regex(orphans["path"], r"^.*/", ""), orphans["size"]]
+        columns = [orphans["partition"], file_names_of(orphans["path"]), orphans["size"]]
         return CleanPlan(pa.Table.from_arrays(columns, schema=EXPIRED_SCHEMA), orphans=True)
 
     Cleaner(client, opts, stats_reader).delete_orphans(plan)
@@ -192,7 +192,7 @@ def _appended(record: Mapping[str, Any]) -> pa.Array:
     restored = record.get("hoodieRestoreMetadata")
     rollbacks = [record] if restored is None else [one for several in restored.values() for one in several]
     names = [
-        join_path(folder, path.rpartition("/")[2])
+        join_path(folder, file_name_of(path))
         for rollback in rollbacks
         for folder, part in rollback["partitionMetadata"].items()
         for path in part["rollbackLogFiles"] or ()

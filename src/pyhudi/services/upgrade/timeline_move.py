@@ -6,6 +6,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.metadata_layout import metadata_layout
 from pyhudi.timeline.archive.archive_conversion import archive_to_log, archive_to_lsm
 from pyhudi.timeline.layout_conversion import (
@@ -72,7 +73,7 @@ def copy_schema_history(storage: Storage, source: Layout, target: Layout) -> Non
 def _schemas(storage: Storage, layout: Layout) -> list[tuple[str, Instant]]:
     """Return files of the schema history that are named as in a layout."""
     paths: list[str] = storage.list(_SCHEMAS)["path"].to_pylist()
-    parsed = [(path, layout.parse(path.rpartition("/")[2])) for path in paths]
+    parsed = [(path, layout.parse(file_name_of(path))) for path in paths]
     done = [(path, i) for path, i in parsed if i is not None and i.is_completed]
     return [(path, i) for path, i in done if (i.completion is not None) == (layout.version >= 2)]
 
@@ -85,7 +86,7 @@ def remove_timeline(storage: Storage, layout: Layout) -> None:
         return
     paths: list[str] = storage.list(layout.folder)["path"].to_pylist()
     # Pending files first: without them a completed one does not look like a failed write.
-    instant_files = [path for path in paths if layout.parse(path.rpartition("/")[2]) is not None]
+    instant_files = [path for path in paths if layout.parse(file_name_of(path)) is not None]
     storage.delete_many(sorted(instant_files, key=lambda path: (not path.endswith((".requested", "inflight")), path)))
 
 

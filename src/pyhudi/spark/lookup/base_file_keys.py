@@ -14,6 +14,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, InvalidText, MergeMode, ReadEngine
+from pyhudi.format.file_names import file_names_of
 from pyhudi.keygen import KeySpec
 from pyhudi.read.schema.file_schemas import written_schemas
 from pyhudi.schema.spark_json import from_spark_json
@@ -111,7 +112,7 @@ class BaseFiles:
 
     def names(self) -> pa.Array:
         """File names without their folders."""
-        return pc.replace_substring_regex(self.table["base_path"], "(?s)^.*/", "").combine_chunks()
+        return file_names_of(self.table["base_path"])
 
     def frame(self, spark: SparkSession, *columns: str) -> DataFrame:
         """Columns of the table as a small DataFrame, under the names of the helper columns."""

@@ -15,7 +15,7 @@ from pyhudi.config import options
 from pyhudi.errors import FormatError, HudiError
 from pyhudi.format.base_file.base_file_footer import in_one_order
 from pyhudi.format.bloom_filter import BloomFilter
-from pyhudi.format.file_names import split_paths
+from pyhudi.format.file_names import file_names_of
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
@@ -107,7 +107,7 @@ class FilterSource:
         storage = lookup.client.storage
         if table is None or BLOOM_FILTERS not in table.partitions:
             return cls(storage, paths)
-        names = split_paths(paths)[1]
+        names = file_names_of(paths)
         keys = bloom_filter_keys(files.table["partition"].combine_chunks(), contiguous(names))
         return cls(storage, paths, table, keys)
 
@@ -143,7 +143,7 @@ def stored_ranges(table: MetadataTable, files: BaseFiles) -> tuple[pa.Array, pa.
     if COLUMN_STATS not in table.partitions:
         return None
     found = files.table.select(["partition", "base_path"])
-    named = pa.table([found["partition"], split_paths(found["base_path"])[1]], names=["partition", "name"])
+    named = pa.table([found["partition"], file_names_of(found["base_path"])], names=["partition", "name"])
     partitions: list[str] = pc.unique(found["partition"]).to_pylist()
     try:
         bounds, there = file_bounds(table, RECORD_KEY, pa.string(), named.combine_chunks(), partitions, len(partitions))

@@ -26,6 +26,7 @@ from pyhudi.errors import CorruptInstantError, FormatError, NotFoundError
 from pyhudi.format.avro.container import decode_record as decode_avro
 from pyhudi.format.avro.container import load_schema, write_container
 from pyhudi.format.corruption import as_corruption
+from pyhudi.format.file_names import file_name_of
 from pyhudi.format.log import BlockType, avro_datums, scan_blocks
 from pyhudi.timeline.action_metadata import schema_name
 from pyhudi.timeline.commit_metadata import commit_of_record
@@ -186,12 +187,12 @@ def manifest_files(storage: Storage, layout: Layout, number: int | None = None) 
 def archive_files(storage: Storage, layout: Layout) -> list[str]:
     """Return the paths of the archive files of layout 1, the newest last."""
     paths: list[str] = storage.list(layout.history)["path"].to_pylist()
-    return sorted((p for p in paths if p.rpartition("/")[2].startswith(ARCHIVE_PREFIX)), key=archive_number)
+    return sorted((p for p in paths if file_name_of(p).startswith(ARCHIVE_PREFIX)), key=archive_number)
 
 
 def archive_number(path: str) -> int:
     """Return the number of an archive file of layout 1, 0 if it has none."""
-    text = path.rpartition("/")[2].removeprefix(ARCHIVE_PREFIX).partition("_")[0]
+    text = file_name_of(path).removeprefix(ARCHIVE_PREFIX).partition("_")[0]
     return int(text) if text.isdecimal() else 0
 
 

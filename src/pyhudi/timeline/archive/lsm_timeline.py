@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.format.avro.container import load_schema
+from pyhudi.format.file_names import file_name_of
 from pyhudi.timeline.archive.archived_timeline import (
     VERSION_FILE,
     archived_completions,
@@ -191,7 +192,7 @@ def _clean(storage: Storage, layout: Layout) -> None:
     """Delete manifests that no reader uses any more, and files that none of the remaining ones lists."""
     number = manifest_number(storage, layout)
     paths: list[str] = storage.list(layout.history)["path"].to_pylist()
-    names = [path.rpartition("/")[2] for path in paths]
+    names = [file_name_of(path) for path in paths]
     numbers = [int(text) for name in names if (text := name.removeprefix("manifest_")).isdigit() and text != name]
     old = [n for n in numbers if n <= number - _KEPT_MANIFESTS]
     if not old:

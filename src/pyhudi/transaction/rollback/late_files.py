@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.format.file_names import file_name_of
 from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest, decode_record
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import Action, Instant, State
@@ -86,7 +87,7 @@ def _not_rolled_back(active: ActiveTimeline, rollback: Instant, plan: RollbackPl
         return []
     record = decode_record(Action.ROLLBACK, State.COMPLETED, active.read_state(rollback, State.COMPLETED))
     partitions = record["partitionMetadata"].values()
-    written = {name.rpartition("/")[2] for partition in partitions for name in partition["rollbackLogFiles"] or ()}
+    written = {file_name_of(name) for partition in partitions for name in partition["rollbackLogFiles"] or ()}
     return [
         request
         for request in requests

@@ -28,6 +28,7 @@ from pyhudi.errors import (
     TransactionError,
     UnsupportedTableError,
 )
+from pyhudi.format.file_names import file_name_of
 from pyhudi.index import consistent_hashing
 from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
 from pyhudi.metadata.writer.metadata_rollback import apply_rollback, is_merged
@@ -242,7 +243,7 @@ class RollbackExecutor:
         if not is_attached(config):
             return
         files = {
-            partition: {path.rpartition("/")[2]: size for path, size in paths.items()}
+            partition: {file_name_of(path): size for path, size in paths.items()}
             for partition, paths in commands.items()
         }
         try:
@@ -259,7 +260,7 @@ class RollbackExecutor:
     ) -> dict[str, RolledBackPartition]:
         voided: dict[str, dict[str, int]] = {}
         for request in plan.requests:
-            names = {name.rpartition("/")[2]: size for name, size in request.log_blocks.items()}
+            names = {file_name_of(name): size for name, size in request.log_blocks.items()}
             voided.setdefault(request.partition, {}).update(names)
         uri = self.storage.uri
         return {
@@ -296,7 +297,7 @@ class RollbackExecutor:
             if instant not in pending:
                 Markers(self.storage, instant).delete()
         for path in beats:
-            instant = path.rpartition("/")[2]
+            instant = file_name_of(path)
             if instant not in pending and self._is_dead(instant, options):
                 self.storage.delete(path)
 

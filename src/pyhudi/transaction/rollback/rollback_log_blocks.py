@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.file_names import LOG, next_log_version, parse_names, split_paths
+from pyhudi.format.file_names import LOG, file_name_of, file_names_of, next_log_version, parse_names
 from pyhudi.format.log import LogSchema, LogSlice, LogWriter
 from pyhudi.storage import join_path
 from pyhudi.timeline.action_metadata import RollbackRequest
@@ -80,7 +80,7 @@ def write_rollback_blocks(
             continue
         partition = request.partition
         names = known.setdefault(partition, _names_in(storage, partition))
-        named = pa.array([name.rpartition("/")[2] for name in request.log_blocks], pa.string())
+        named = pa.array([file_name_of(name) for name in request.log_blocks], pa.string())
         if not pc.any(pc.is_in(named, value_set=names)).as_py():
             continue
         mine = names.filter(pc.starts_with(names, f".{request.file_id}_{request.base_instant}.log."))
@@ -100,4 +100,4 @@ def _void(storage: Storage, partition: str, where: LogSlice, rollback: str, targ
 
 
 def _names_in(storage: Storage, partition: str) -> pa.Array:
-    return split_paths(storage.list(partition)["path"])[1]
+    return file_names_of(storage.list(partition)["path"])

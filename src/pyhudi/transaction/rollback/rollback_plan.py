@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow_arrays import contiguous
 from pyhudi.errors import CorruptInstantError
-from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names, split_paths
 from pyhudi.storage import join_path
 from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest
 from pyhudi.timeline.instant import Action, Instant, State
@@ -111,7 +111,7 @@ def unplanned_paths(storage: Storage, version: int, plan: RollbackPlan) -> list[
         paths = Markers(storage, plan.instant).list()["data_path"]
     except CorruptInstantError:
         return []
-    _, names = split_paths(paths)
+    names = file_names_of(paths)
     own = paths if version >= 8 else paths.filter(pc.not_equal(parse_names(names)["kind"], LOG))
     known = {path for files in planned_paths(plan).values() for path in files}
     return [path for path in own.to_pylist() if path not in known]
@@ -124,7 +124,7 @@ def planned_paths(plan: RollbackPlan) -> dict[str, list[str]]:
     """
     result: dict[str, list[str]] = {}
     for request in plan.requests:
-        names = (file.rpartition("/")[2] for file in request.files)
+        names = (file_name_of(file) for file in request.files)
         result.setdefault(request.partition, []).extend(join_path(request.partition, name) for name in names if name)
     return result
 
@@ -136,5 +136,5 @@ def _files_of(storage: Storage, instant: str) -> pa.ChunkedArray:
         if folder != ".hoodie":
             listings.append(storage.list(folder, recursive=True).select(["path"]))
     paths = pa.concat_tables([listing.cast(_PATHS) for listing in listings])["path"]
-    _, names = split_paths(paths)
+    names = file_names_of(paths)
     return paths.filter(pc.fill_null(pc.equal(parse_names(names)["instant"], instant), False))

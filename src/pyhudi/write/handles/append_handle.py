@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.base_file.column_bounds import BoundsRecorder
-from pyhudi.format.file_names import parse_names
+from pyhudi.format.file_names import file_name_of, parse_names
 from pyhudi.format.log import LogWriter
 from pyhudi.merge.modes.record_versions import ordering_of
 from pyhudi.merge.ordering_values import type_of
@@ -54,7 +54,7 @@ class AppendHandle:
         """Write one file group; ``rows`` is at its first row and is left after its last. Return one stat per log
         file."""
         started = time.monotonic()
-        base_name = "" if key.base_path is None else key.base_path.rpartition("/")[2]
+        base_name = "" if key.base_path is None else file_name_of(key.base_path)
         slice_names: list[str] = self._known(key, "log_names") or []
         indexed = self._context.indexed
         recorder = None if indexed is None else BoundsRecorder(indexed, self._constants(key))

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.format.base_file.base_file_writer import FileSummary
+from pyhudi.format.file_names import file_name_of
 from pyhudi.format.log import BlockType
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice, split_versions
@@ -48,7 +49,7 @@ def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, fi
         summary = handle.run()
     previous = None
     if file_slice.base_path is not None:
-        previous = (file_slice.base_instant, file_slice.base_path.rpartition("/")[2])
+        previous = (file_slice.base_instant, file_name_of(file_slice.base_path))
     stat = file_stat(
         file_slice.partition,
         file_slice.file_id,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pyhudi.format.base_file.column_bounds import BoundsRecorder
-from pyhudi.format.file_names import split_paths
+from pyhudi.format.file_names import file_name_of, file_names_of
 from pyhudi.format.log import NATURAL_COLUMN, LogFile, LogWriter
 from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
@@ -41,7 +41,7 @@ def compact_logs(
         if state is None or not len(state) or any(block.is_partial for block in opened.blocks):
             return []
         millis = int((time.monotonic() - started) * 1000)
-        names = split_paths(pa.array(file_slice.log_paths, pa.string()))[1]
+        names = file_names_of(pa.array(file_slice.log_paths, pa.string()))
         where = log_slice(context, task, logs, file_slice.file_id, file_slice.base_instant, names)
         with LogWriter(
             lambda name: open_log(context, logs, file_slice.partition, name),
@@ -84,7 +84,7 @@ def _write(
 def _stat(
     file_slice: FileSlice, file: LogFile, logs: LogSettings, started: float, bounds: pa.StructArray | None
 ) -> Stat:
-    names = [path.rpartition("/")[2] for path in file_slice.log_paths] if logs.named_by_slice else []
+    names = [file_name_of(path) for path in file_slice.log_paths] if logs.named_by_slice else []
     return log_stat(
         file_slice.partition,
         file_slice.file_id,

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import pyarrow as pa
 
-from pyhudi.format.file_names import parse_names
+from pyhudi.format.file_names import file_name_of, parse_names
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import join_path
@@ -140,5 +140,5 @@ def with_dictionaries(columns: pa.Schema, names: Collection[str]) -> pa.Schema:
 
 def previous_file(base_path: str) -> tuple[str, str]:
     """Return instant and name of a base file that is replaced."""
-    name = base_path.rpartition("/")[2]
+    name = file_name_of(base_path)
     return parse_names(pa.array([name]))["instant"][0].as_py(), name

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.format.file_names import parse_names, split_paths
+from pyhudi.format.file_names import file_names_of, parse_names
 from pyhudi.index.bucket_ids import bucket_numbers
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.bucket_index_detection import bucket_evidence
@@ -101,7 +101,7 @@ class LogContents:
         """Return the contents of the log files of slices (SLICE_SCHEMA) according to commit metadata, including
         archived commits."""
         lists = slices["log_paths"].combine_chunks()
-        _, names = split_paths(lists.flatten())
+        names = file_names_of(lists.flatten())
         logs = parse_names(names)["instant"].combine_chunks()
         instants = frozenset(pc.unique(logs).to_pylist())
         if not instants:
@@ -170,7 +170,7 @@ def _of_an_earlier_base(stats: pa.Table, slices: pa.Table) -> bool:
     files were being created: it records other base files."""
     groups = stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])
     at = pc.index_in(group_keys(groups), value_set=group_keys(slices))
-    current = split_paths(slices["base_path"])[1].take(at)
+    current = file_names_of(slices["base_path"]).take(at)
     mine = pc.equal(stats["prevCommit"], slices["base_instant"].take(at))
     other = pc.not_equal(pc.fill_null(stats["baseFile"], ""), current)
     return bool(pc.any(pc.and_kleene(mine, other)).as_py())

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.format.file_names import file_names_of
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.timeline.commit_metadata import write_stats
 from pyhudi.write.planning.small_files import (
@@ -85,7 +86,7 @@ def profile_stats(workload: Workload) -> pa.Table:
     at = pc.index_in(partitions, inserts["partition"].combine_chunks())
     new_rows = pc.fill_null(inserts["rows"].combine_chunks().take(at), 0)
     heads = pa.table({"partitionPath": partitions, "fileId": pa.repeat("", len(partitions)), "numInserts": new_rows})
-    names = pc.replace_substring_regex(updates["base_path"], r"(?s)^.*/", "")
+    names = file_names_of(updates["base_path"])
     previous = pc.struct_field(pc.extract_regex(names, r"_(?P<instant>\d+)\.[a-z]+$"), "instant")
     groups = pa.table(
         {

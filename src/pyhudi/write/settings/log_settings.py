@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.file_names import parse_names, split_paths
+from pyhudi.format.file_names import file_names_of, parse_names
 from pyhudi.format.log import LogOptions, LogSchema
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.write.planning.workload_profile import Workload
@@ -87,7 +87,7 @@ def log_slices(
 def _names_of(paths: pa.ListArray, instants: pa.Array | None) -> pa.ListArray:
     """Return the names of the log files in each list of paths, or of those with the instant."""
     parents = pc.list_parent_indices(paths)
-    _, names = split_paths(paths.flatten())
+    names = file_names_of(paths.flatten())
     if instants is None:
         mine = pa.repeat(pa.scalar(True), len(names))
     else:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config.enums import InvalidText
-from pyhudi.format.file_names import LOG, parse_names, split_paths
+from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
 from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordGroups
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
@@ -74,7 +74,7 @@ def _keys_of(
     storage: Storage, path: str, since: str | None, tail: int | None, invalid_text: InvalidText
 ) -> Iterator[pa.Array]:
     names = [RECORD_KEY, *([COMMIT_TIME] if since and tail is None else [])]
-    if parse_names(split_paths(pa.array([path]))[1])["kind"][0].as_py() == LOG:
+    if parse_names(file_names_of(pa.array([path])))["kind"][0].as_py() == LOG:
         with storage.open_input(path) as source:
             for block in scan_blocks(source):
                 if block.type in DATA_BLOCKS and (since is None or block.instant == since):

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
+from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.merge.row_replacement import replaced_rows
 from pyhudi.read.execute.merged_reader import MergedReader
@@ -77,4 +78,4 @@ class _FindExcludedRows:
 
     def __call__(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         rows = replaced_rows(self.context, file_slice)
-        yield from self.form.of_file((file_slice.base_path or "").rpartition("/")[2], rows)
+        yield from self.form.of_file(file_name_of(file_slice.base_path or ""), rows)

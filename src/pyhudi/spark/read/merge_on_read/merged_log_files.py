@@ -11,6 +11,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.merge.row_replacement import replace_rows
 from pyhudi.spark.read.merge_on_read.row_exclusion import bitmap
@@ -50,7 +51,7 @@ class WriteMergedLogs:
             replaced = replace_rows(self.context, file_slice, rows.write)
         with _ParquetSink(self.folder, f"{name}-replaced.parquet") as numbers:
             if len(replaced):
-                base_name = pa.array([(file_slice.base_path or "").rpartition("/")[2]])
+                base_name = pa.array([file_name_of(file_slice.base_path or "")])
                 numbers.write(pa.RecordBatch.from_arrays([base_name, bitmap(replaced)], schema=REPLACED_SCHEMA))
         status = [key, rows.written_path, rows.size, numbers.written_path, numbers.size]
         yield pa.RecordBatch.from_arrays(

@@ -23,6 +23,7 @@ import xxhash
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from pyhudi.format.file_names import file_names_of
 from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER
 from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER
 
@@ -78,7 +79,7 @@ def excluded_rows_form(tasks: pa.Table, *, large: bool | None = None) -> Exclude
     """The form for the base files of slices (``base_path``, ``base_size``); None where the names of the files are not
     all different, or not plain. ``large``: the files with excluded rows have more bytes than bitmaps are for (default:
     of all files)."""
-    names = pc.replace_substring_regex(tasks["base_path"], "(?s)^.*/", "")
+    names = file_names_of(tasks["base_path"])
     if not pc.all(pc.match_substring_regex(names, "^[A-Za-z0-9_.=-]+$")).as_py():
         return None
     if large is None:
@@ -107,7 +108,7 @@ class HashedNames:
 
     def of(self, paths: pa.ChunkedArray) -> pa.Int64Array:
         """Return the numbers of files at these paths."""
-        names = pc.replace_substring_regex(paths, "(?s)^.*/", "")
+        names = file_names_of(paths)
         return pa.array([self.number(name) for name in names.to_pylist()], pa.int64())
 
     def column(self) -> Column:

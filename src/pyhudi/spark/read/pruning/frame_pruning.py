@@ -25,7 +25,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pyhudi.format.file_names import split_paths
+from pyhudi.format.file_names import file_names_of
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import implied_predicate
 from pyhudi.read.scan_plan import ScanPlan
@@ -145,7 +145,7 @@ def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: Fram
         return _read_instead(original, frame, origin.merged, origin.read(plan), origin.conditions)
     if not tasks.num_rows < origin.files or tasks.num_rows > MOST_NAMES or _METADATA_COLUMN in frame.columns:
         return frame
-    names = split_paths(tasks["base_path"])[1].to_pylist()
+    names = file_names_of(tasks["base_path"]).to_pylist()
     try:
         return original(frame, sf.col(f"{_METADATA_COLUMN}.file_name").isin(*names) if names else sf.lit(False))
     except AnalysisException:  # the rows are not of files alone

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import QueryError
 from pyhudi.format.avro.container import read_container
+from pyhudi.format.file_names import file_name_of
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.archive.archived_timeline import read_history
@@ -48,7 +49,7 @@ def _active(client: TableMetaClient, actions: Collection[str], newest_first: boo
     found = [one for one in active.timeline.completed() if one.action in actions]
     for instant in reversed(found) if newest_first else found:
         with active.parsing(instant):
-            yield active.path(instant).rpartition("/")[2], _as_json(active.read(instant))
+            yield file_name_of(active.path(instant)), _as_json(active.read(instant))
 
 
 def _archived(client: TableMetaClient, actions: Collection[str], newest_first: bool) -> Iterator[tuple[str, bytes]]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import AlreadyExistsError, NotFoundError, QueryError
+from pyhudi.format.file_names import file_name_of, file_names_of
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER, detach_metadata_table
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
@@ -142,7 +143,7 @@ def _current(now: PinnedTable, metadata: MetadataTable, partition: str | None) -
     slices = slices.filter(pc.is_valid(slices["base_path"]))
     if partition is not None:
         slices = slices.filter(pc.equal(slices["partition"], partition))
-    names = pc.replace_substring_regex(slices["base_path"], r"^.*/", "")
+    names = file_names_of(slices["base_path"])
     files = pa.table([slices["partition"], names], names=["partition", "fileName"])
     records = metadata.scan(COLUMN_STATS, [metadata_record.COLUMN_STATS])
     payload = records[metadata_record.COLUMN_STATS].combine_chunks()
@@ -210,7 +211,7 @@ def validate_metadata_table_files(spark: SparkSession, arguments: Arguments) -> 
     return [
         (
             row["partition"],
-            row["path"].rpartition("/")[2],
+            file_name_of(row["path"]),
             row["size"] is not None,
             row["size_known"] is not None,
             row["size"] or 0,

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
+from pyhudi.format.file_names import file_name_of
 from pyhudi.services.repair.orphan_files import delete_orphan_files
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.read.load_table import session_settings
@@ -38,7 +39,7 @@ def show_fs_path_detail(spark: SparkSession, arguments: Arguments) -> Rows:
     files = _visible(storage.list("", recursive=True))
     if not arguments.flag("is_sub"):
         return [_detail(storage.uri(), files["path"], files["size"])]
-    heads = pc.replace_substring_regex(files["path"], r"/.*$", "")
+    heads = pc.replace_substring_regex(files["path"], r"(?s)/.*$", "")
     rows = []
     for name in pc.unique(heads).to_pylist():
         part = files.filter(pc.equal(heads, name))
@@ -120,7 +121,7 @@ def show_file_status(spark: SparkSession, arguments: Arguments) -> Rows:
     path = f"{partition}/{name}" if partition else name
     for action, instant, timeline, record in _deletions(client):
         for deleted in _deleted_paths(action, record):
-            if deleted.rpartition("/")[2] == name and (not partition or f"{partition}/{name}" in f"/{deleted}"):
+            if file_name_of(deleted) == name and (not partition or f"{partition}/{name}" in f"/{deleted}"):
                 return [("deleted", action, instant, timeline, deleted)]
     if client.storage.exists(path):
         return [("exists", "", "", "", client.storage.uri(path))]

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, TransactionError, UnsupportedTableError
+from pyhudi.format.file_names import file_name_of
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table, session_settings
@@ -42,7 +43,7 @@ def show_metadata_table_files(spark: SparkSession, arguments: Arguments) -> Rows
     slices = FileSystemView.load(arguments.client(spark)).all_slices()
     slices = slices.filter(pc.equal(slices["partition"], arguments.text("partition") or ""))
     paths = [*slices["base_path"].drop_null().to_pylist(), *pc.list_flatten(slices["log_paths"]).to_pylist()]
-    return arguments.limited((name,) for name in sorted(path.rpartition("/")[2] for path in paths))
+    return arguments.limited((name,) for name in sorted(file_name_of(path) for path in paths))
 
 
 def show_fsview_latest(spark: SparkSession, arguments: Arguments) -> Rows:

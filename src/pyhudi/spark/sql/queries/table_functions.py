@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError
+from pyhudi.format.file_names import file_name_of
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.passthrough_statements import result
@@ -94,7 +95,7 @@ def _timeline(client: TableMetaClient) -> list[tuple[Any, ...]]:
             instant.action,
             instant.state.value,
             instant.completion,
-            active.path(instant).rpartition("/")[2],
+            file_name_of(active.path(instant)),
         )
         if not (instant.is_completed and instant.is_write):
             rows.append((*head, None, None, None, None, None, None))
