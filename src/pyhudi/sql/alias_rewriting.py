@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyhudi.sql.time_travel import parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 
@@ -24,7 +25,12 @@ def unqualified(text: str, alias: str) -> str | None:
 
 def source_alias(source: str) -> str | None:
     """Return the name of a MERGE source, as written after USING; None if it has none."""
-    tokens = Cursor(source).tokens
-    if not tokens or tokens[-1].text == ")":
+    cursor = Cursor(source)
+    tokens = cursor.tokens
+    if not tokens:
         return None
-    return tokens[-1].text
+    if cursor.word() != "(":
+        name = cursor.name()
+        if parse_time_travel(cursor) != (None, None) and cursor.done:
+            return name[-1]
+    return None if tokens[-1].text == ")" else tokens[-1].text

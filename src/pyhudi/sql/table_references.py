@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyhudi.errors import SqlSyntaxError, UnsupportedTableError
 from pyhudi.sql.predicate_pushdown import pushed_predicate
 from pyhudi.sql.semi_joins import JoinedKey, joined_keys
 from pyhudi.sql.statements import Name
+from pyhudi.sql.time_travel import parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 TABLE_FUNCTIONS = frozenset(
@@ -67,6 +68,9 @@ def find_references(query: str) -> list[Reference] | None:
     except (NotUnderstoodError, SqlglotError):
         return None
     references = [ref for node in tree.find_all(exp.Table) if (ref := _reference(node, cursor, tree)) is not None]
+    if any(token.text == "|>" and token.kind != "STRING" for token in cursor.tokens):
+        # sqlglot merges steps of a pipe into one SELECT, whatever their order
+        references = [replace(ref, predicate=None, joined=()) for ref in references]
     return sorted([*references, *_functions(cursor)], key=lambda ref: ref.start)
 
 
@@ -120,30 +124,10 @@ def _holds(tree: Any, node: Any) -> bool:
 
 
 def _time_travel(cursor: Cursor, end: int) -> tuple[str | None, str | None, int]:
-    at = next((n for n, token in enumerate(cursor.tokens) if token.start >= end), len(cursor.tokens))
-    cursor.at = at
-    cursor.take("FOR")
-    kind = cursor.word()
-    if kind not in ("TIMESTAMP", "VERSION", "SYSTEM_TIME", "SYSTEM_VERSION") or cursor.word(1) != "AS":
-        return None, None, end
-    cursor.at += 1
-    if not cursor.take("AS", "OF"):
-        return None, None, end
-    value = _time(cursor)
-    end = cursor.tokens[cursor.at - 1].end + 1
-    return (value, None, end) if kind in ("TIMESTAMP", "SYSTEM_TIME") else (None, value, end)
-
-
-def _time(cursor: Cursor) -> str:
-    """Consume a value: a literal with its sign or type, or a function with its arguments."""
+    cursor.at = next((n for n, token in enumerate(cursor.tokens) if token.start >= end), len(cursor.tokens))
     start = cursor.at
-    cursor.take("-")
-    cursor.at += 1
-    if cursor.sees("("):
-        cursor.parenthesized()
-    elif cursor.word(-1) in ("TIMESTAMP", "DATE"):  # And the text after it.
-        cursor.at += 1
-    return cursor.slice(start, cursor.at)
+    as_of, version = parse_time_travel(cursor)
+    return as_of, version, end if cursor.at == start else cursor.tokens[cursor.at - 1].end + 1
 
 
 def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int], ...]:

@@ -92,6 +92,11 @@ class Cursor:
             return ""
         return self.tokens[at].text.upper()
 
+    def kind(self, ahead: int = 0) -> str:
+        """Return the kind of a following token; empty at the end."""
+        at = self.at + ahead
+        return self.tokens[at].kind if at < len(self.tokens) else ""
+
     def sees(self, *words: str) -> bool:
         """Return True if these words come next."""
         return all(self.word(number) == word for number, word in enumerate(words))

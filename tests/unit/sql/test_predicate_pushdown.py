@@ -35,6 +35,8 @@ from pyhudi.sql.table_references import find_references
         ("SELECT * FROM t WHERE id = 1 UNION ALL SELECT * FROM t WHERE id = 2", ["`id` = 1", "`id` = 2"]),
         ("WITH c AS (SELECT * FROM t) SELECT * FROM c WHERE id = 1", [None]),
         ("SELECT * FROM t WHERE NOT (id = 1)", [None]),
+        ("FROM t |> ORDER BY b |> LIMIT 10 |> WHERE id = 1", [None]),
+        ("SELECT * FROM t WHERE id = 1 AND b <> '|>'", ["`id` = 1 AND `b` <> '|>'"]),
         ("SELECT * FROM t TIMESTAMP AS OF '2024-01-01' WHERE id = 1", None),
     ],
 )

@@ -58,7 +58,16 @@ def test_the_tables_name_is_taken_off(text, plain):
 
 @pytest.mark.parametrize(
     ("source", "alias"),
-    [("s", "s"), ("db.s", "s"), ("(select 1) as x", "x"), ("db.s y", "y"), ("(values (1)) as v(id)", None)],
+    [
+        ("s", "s"),
+        ("db.s", "s"),
+        ("(select 1) as x", "x"),
+        ("db.s y", "y"),
+        ("(values (1)) as v(id)", None),
+        ("db.s timestamp as of '2024-01-01'", "s"),
+        ("s version as of 3 v", "v"),
+        ("s for timestamp as of date_sub(current_date(), 1)", "s"),
+    ],
 )
 def test_the_alias_of_a_source(source, alias):
     assert source_alias(source) == alias

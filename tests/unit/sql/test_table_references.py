@@ -63,6 +63,26 @@ def test_times_and_arguments():
         find_references("select * from hudi_table_changes(t)")
 
 
+@pytest.mark.parametrize(
+    "time",
+    [
+        "current_timestamp() - INTERVAL 1 DAY",
+        "current_timestamp - interval '1' day * 2",
+        "now() - interval 1 day 2 hours",
+        "interval '1:30' hour to minute + DATE '2024-01-01'",
+        "('2024' || '-01-01')",
+        "'2024' || '-01-01'",
+        "CASE WHEN true THEN '2024' END",
+        "-1",
+        ":ts",
+        "'2024-01-01'::timestamp",
+    ],
+)
+def test_times_are_expressions(time):
+    for after in ("", " x", " AS x WHERE a = 1", " JOIN u ON a = b"):
+        assert find_references(f"SELECT * FROM t TIMESTAMP AS OF {time}{after}")[0].as_of == time
+
+
 def test_what_is_not_understood_is_left_to_spark():
     assert find_references("select from where") is None
 

@@ -69,7 +69,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
         case None:
             return through()
         case s.SelectStatement():
-            prepared = rewrite_query(spark, statement.query, prunes=_prunes(spark, statement))
+            prepared = rewrite_query(spark, statement.query, prunes=_prunes(spark, statement), args=args)
             if not prepared.reads_hudi_tables:
                 return through()
             return values.run(spark, f"{statement.head} {prepared.text}")
@@ -140,7 +140,7 @@ def _create_view(
     name = statement.name[-1:]
     if "GLOBAL" in statement.head.upper().split():
         name = global_name(spark, name[0])
-    prepared = rewrite_query(spark, statement.query)
+    prepared = rewrite_query(spark, statement.query, args=values.args)
     if not prepared.reads_hudi_tables:
         found = through()
         forget_view(spark, name)

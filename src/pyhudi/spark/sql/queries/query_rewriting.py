@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
@@ -88,7 +88,7 @@ class RewrittenQuery:
 
 
 def rewrite_query(
-    spark: SparkSession, query: str, namespace: Name | None = None, *, prunes: str = ""
+    spark: SparkSession, query: str, namespace: Name | None = None, *, prunes: str = "", args: Any = None
 ) -> RewrittenQuery:
     """Make the Hudi tables of a query known to Spark.
 
@@ -98,6 +98,7 @@ def rewrite_query(
         namespace: The database of names without one; None: the current one.
         prunes: Files are left out by what the query says in WHERE, and this text tells its views from those of views in
             it; empty: they are not, because the views will be looked at again, by other queries.
+        args: Values of the parameters of the query.
     """
     query = in_long_form(query)
     references = find_references(query)
@@ -128,7 +129,7 @@ def rewrite_query(
         name = reference.name if namespace is None or len(reference.name) > 1 else (*namespace, *reference.name)
         found = find(spark, name)
         if isinstance(found, CatalogTable):
-            given = tuple(sorted({**_read_options(spark, found), **_time_travel(spark, reference)}.items()))
+            given = tuple(sorted({**_read_options(spark, found), **_time_travel(spark, reference, args)}.items()))
             source = ViewSource(found.location, given, reference.predicate if prunes else None)
             # a name for each place in a query, not for each condition: there would be ever more of them
             place = f" {prunes} {number}" if source.predicate is not None else ""
@@ -226,7 +227,7 @@ def _known_view(spark: SparkSession, name: Name) -> dict[str, Source] | None:
     return None
 
 
-def _time_travel(spark: SparkSession, reference: Reference) -> dict[str, str]:
+def _time_travel(spark: SparkSession, reference: Reference, args: Any) -> dict[str, str]:
     value = reference.as_of if reference.as_of is not None else reference.version
     if value is None:
         return {}
@@ -234,7 +235,9 @@ def _time_travel(spark: SparkSession, reference: Reference) -> dict[str, str]:
         return {options.AS_OF_INSTANT.key: value[1:-1]}
     if value.isdigit():
         return {options.AS_OF_INSTANT.key: value}
-    found = fetched(spark, f"SELECT CAST({value} AS STRING)")[0][0]
+    if args and "?" in value:
+        raise QueryError(f"the time {value} of a time travel query has a parameter by position; name it, as :time")
+    found = fetched(spark, f"SELECT CAST({value} AS STRING)", args)[0][0]
     if found is None:
         raise QueryError(f"the time {value} of a time travel query is null")
     return {options.AS_OF_INSTANT.key: found}
