@@ -102,6 +102,11 @@ def _wrap_names() -> None:
     for cls in classes(activate_sql.SESSIONS):
         wrap(cls, "sql", activate_sql.sql)
         wrap(cls, "table", activate_sql.table)
+    for cls in classes(activate_sql.CATALOGS):
+        wrap(cls, "cacheTable", activate_sql.cache_table)
+        wrap(cls, "uncacheTable", activate_sql.uncache_table)
+        wrap(cls, "isCached", activate_sql.is_cached)
+        wrap(cls, "clearCache", activate_sql.clear_cache)
     for cls in classes(_READERS):
         wrap(cls, "table", read_methods.table)
     for cls in classes(_STREAM_READERS):

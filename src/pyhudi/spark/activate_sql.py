@@ -16,6 +16,8 @@ FRAMES = (
 )
 WRITERS_V2 = (("pyspark.sql.readwriter", "DataFrameWriterV2"), ("pyspark.sql.connect.readwriter", "DataFrameWriterV2"))
 
+CATALOGS = (("pyspark.sql.catalog", "Catalog"), ("pyspark.sql.connect.catalog", "Catalog"))
+
 _Method = Callable[..., Any]
 
 
@@ -77,3 +79,48 @@ def using(original: _Method, writer: Any, args: tuple[Any, ...], kwargs: dict[st
         made = TableWriter(told.maker, told.table, dict(told.options))
         return made.partitionedBy(*told.partitioned_by) if told.partitioned_by else made
     return original(writer, *args, **kwargs)
+
+
+def cache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.catalog.cacheTable``."""
+    from pyspark import StorageLevel
+
+    from pyhudi.spark.sql.commands.caching import cache_by_name
+
+    given = dict(zip(("tableName", "storageLevel"), args, strict=False)) | kwargs
+    spark, table = _table_of_catalog(catalog, given["tableName"])
+    if table is None:
+        return original(catalog, *args, **kwargs)
+    level = given.get("storageLevel") or StorageLevel.MEMORY_AND_DISK_DESER
+    return cache_by_name(spark, table, level, lazy=True)
+
+
+def uncache_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.catalog.uncacheTable``."""
+    from pyhudi.spark.sql.queries.cached_tables import uncache
+
+    spark, table = _table_of_catalog(catalog, args[0] if args else kwargs["tableName"])
+    return original(catalog, *args, **kwargs) if table is None else uncache(spark, table.location)
+
+
+def is_cached(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.catalog.isCached``."""
+    from pyhudi.spark.sql.queries import cached_tables
+
+    spark, table = _table_of_catalog(catalog, args[0] if args else kwargs["tableName"])
+    return original(catalog, *args, **kwargs) if table is None else cached_tables.is_cached(spark, table.location)
+
+
+def clear_cache(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.catalog.clearCache``."""
+    from pyhudi.spark.sql.queries.cached_tables import clear
+
+    clear(catalog._sparkSession)
+    return original(catalog, *args, **kwargs)
+
+
+def _table_of_catalog(catalog: Any, name: str) -> tuple[Any, Any]:
+    """Return the session of a catalog, and its Hudi table of a name; None for anything else."""
+    from pyhudi.spark.sql.table_writers import table_of_name
+
+    return catalog._sparkSession, table_of_name(catalog._sparkSession, name)

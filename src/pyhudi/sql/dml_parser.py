@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, MergeClause, Statement, Update
+from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, MergeClause, SelectStatement, Statement, Update
 from pyhudi.sql.token_cursor import Cursor
 
 
@@ -15,8 +15,10 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     if not overwrite and not cursor.take("INTO"):
         return None
     table = cursor.take("TABLE")
-    if overwrite and not table and cursor.word() in ("DIRECTORY", "LOCAL"):
-        return None
+    if overwrite and not table and (cursor.sees("DIRECTORY") or cursor.sees("LOCAL", "DIRECTORY")):
+        cursor.until("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
+        head = cursor.slice(start, cursor.at)
+        return None if cursor.done else SelectStatement(cursor.rest(), head)
     name = cursor.name()
     partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.cache_parser import parse_analyze, parse_cache, parse_clear, parse_load, parse_msck, parse_uncache
 from pyhudi.sql.create_parser import parse_create, parse_replace
 from pyhudi.sql.ddl_parser import (
     parse_alter,
@@ -17,7 +18,17 @@ from pyhudi.sql.ddl_parser import (
     parse_truncate,
 )
 from pyhudi.sql.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
-from pyhudi.sql.statements import Insert, Name, SelectStatement, Statement
+from pyhudi.sql.statements import (
+    CreateTable,
+    Delete,
+    Insert,
+    Merge,
+    Name,
+    SelectStatement,
+    Statement,
+    UnsupportedStatement,
+    Update,
+)
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "EXPLAIN", "MAP", "REDUCE"})
@@ -36,6 +47,12 @@ _PARSERS: dict[str, Callable[[Cursor], Statement | None]] = {
     "DESC": parse_describe,
     "REFRESH": parse_refresh,
     "CALL": parse_call,
+    "CACHE": parse_cache,
+    "UNCACHE": parse_uncache,
+    "CLEAR": parse_clear,
+    "MSCK": parse_msck,
+    "ANALYZE": parse_analyze,
+    "LOAD": parse_load,
 }
 
 
@@ -98,24 +115,70 @@ def table_of(text: str) -> Name | None:
 def _query(cursor: Cursor) -> Statement | None:
     start = cursor.at
     if cursor.sees("WITH"):
-        found = _with_before_insert(cursor)
+        found = _with_before_change(cursor)
         if found is not None:
             return found
+        cursor.at = start
+    elif cursor.sees("FROM"):
+        inserts = _inserts_after_from(cursor)
+        if inserts is not None:
+            return inserts
         cursor.at = start
     if cursor.take("EXPLAIN"):
         for mode in ("EXTENDED", "CODEGEN", "COST", "FORMATTED"):
             cursor.take(mode)
-    head = cursor.slice(start, cursor.at)
-    return SelectStatement(cursor.rest(), head)
+        head = cursor.slice(start, cursor.at)
+        return _explained(cursor.rest(), head)
+    return SelectStatement(cursor.rest())
 
 
-def _with_before_insert(cursor: Cursor) -> Insert | None:
-    """Parse ``WITH … INSERT INTO …``: an INSERT whose query begins with the definitions; None for anything else."""
+def _explained(text: str, head: str) -> Statement:
+    """Return EXPLAIN of a query, or of a statement that changes a table."""
+    try:
+        inner = parse(text) if text else None
+    except SqlSyntaxError:
+        inner = None
+    if isinstance(inner, SelectStatement) and inner.head:
+        return SelectStatement(inner.query, f"{head} {inner.head}")
+    if not isinstance(inner, Insert | Update | Delete | Merge | CreateTable | UnsupportedStatement):
+        return SelectStatement(text, head)
+    return UnsupportedStatement(inner.name, "EXPLAIN of statements that change it", "EXPLAIN the query", text, head)
+
+
+def _inserts_after_from(cursor: Cursor) -> Statement | None:
+    """Parse ``FROM … INSERT INTO …``: an INSERT whose query begins with FROM; None for anything else."""
+    cursor.until("INSERT")
+    source = cursor.slice(0, cursor.at)
+    if not cursor.sees("INSERT"):
+        return None
+    found = parse_insert(cursor)
+    if not isinstance(found, Insert):
+        return None
+    inner = Cursor(found.query)
+    inner.until("INSERT")
+    if not inner.done:
+        return UnsupportedStatement(
+            found.name,
+            "FROM before several INSERTs",
+            "one INSERT for each table",
+            source,
+            tail=f"{found.head} {found.query}",
+        )
+    return replace(found, query=f"{source} {found.query}")
+
+
+def _with_before_change(cursor: Cursor) -> Statement | None:
+    """Parse ``WITH … INSERT INTO …``: an INSERT whose query begins with the definitions; likewise UPDATE, DELETE and
+    MERGE, which are not supported; None for anything else."""
     try:
         _definitions(cursor)
     except SqlSyntaxError:
         return None
     definitions = cursor.slice(0, cursor.at)
+    if cursor.word() in ("UPDATE", "DELETE", "MERGE"):
+        verb, name = cursor.word(), table_of(cursor.rest())
+        instead = "put the definitions into its source or subqueries: (WITH … SELECT …)"
+        return None if name is None else UnsupportedStatement(name, f"WITH before {verb}", instead, cursor.text)
     if not cursor.sees("INSERT"):
         return None
     found = parse_insert(cursor)

@@ -58,6 +58,54 @@ class SelectStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheTable:
+    """CACHE TABLE; ``query`` is that of a new temporary view, None: the table is one that is there."""
+
+    name: Name
+    query: str | None = None
+    lazy: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class UncacheTable:
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class ClearCache:
+    """CLEAR CACHE."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPartitions:
+    """MSCK REPAIR TABLE."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedStatement:
+    """A statement that a Hudi table does not support.
+
+    Args:
+        name: The table that it would change.
+        what: Its words, for the message.
+        instead: What to use.
+        text: The part of it that may read Hudi tables if the table is another format's.
+        head: The part before that.
+        tail: The part after it.
+    """
+
+    name: Name
+    what: str
+    instead: str
+    text: str
+    head: str = ""
+    tail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Insert:
     """INSERT INTO or OVERWRITE; ``head`` is the statement before the query. ``if_not_exists``: nothing is written if
     the partition exists."""
@@ -270,6 +318,11 @@ Statement: TypeAlias = (
     | CreateView
     | ChangeView
     | SelectStatement
+    | CacheTable
+    | UncacheTable
+    | ClearCache
+    | RepairPartitions
+    | UnsupportedStatement
     | Insert
     | Update
     | Delete

@@ -63,7 +63,7 @@ def _name_or_call(cursor: Cursor) -> None:
 
 
 def _interval(cursor: Cursor) -> None:
-    """Consume the values and units of an interval: ``1 DAY 2 HOURS``, ``'1' DAY``, ``'1 day'``, ``'1:30' HOUR TO MINUTE``."""
+    """Consume values and units: ``1 DAY 2 HOURS``, ``'1' DAY``, ``'1 day'``, ``'1:30' HOUR TO MINUTE``."""
     while True:
         cursor.take("-")
         if cursor.sees("("):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.errors import QueryError
+from pyhudi.errors import QueryError, UnsupportedTableError
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -31,3 +31,71 @@ def test_times_are_expressions_and_parameters(spark):
     text = f"MERGE INTO target USING t TIMESTAMP AS OF '{first}' ON t.id = target.id"
     spark.sql(f"{text} WHEN MATCHED THEN UPDATE SET n = t.n")
     assert rows(spark, "SELECT n FROM target") == [("a",)]
+
+
+def test_cached_tables(spark):
+    spark.sql("CREATE TABLE t USING hudi TBLPROPERTIES (primaryKey = 'id', type = 'mor') AS SELECT 1 AS id, 'a' AS n")
+    path = spark.sql("SHOW TBLPROPERTIES t ('path')").first()["value"]
+
+    def plan(query):
+        return spark.sql(f"EXPLAIN {query}").first()[0]
+
+    spark.sql("CACHE TABLE c OPTIONS ('storageLevel' 'MEMORY_ONLY') AS SELECT id, n FROM t")
+    assert spark.catalog.isCached("c")
+    assert "InMemoryTableScan" in plan("SELECT * FROM c")
+    spark.sql("CACHE LAZY TABLE t")
+    for query in ("SELECT * FROM t", "SELECT n FROM shop.t AS x WHERE id = 1"):
+        assert "InMemoryTableScan" in plan(query)
+    assert spark.catalog.isCached("t")
+    spark.sql("UPDATE t SET n = 'b'")
+    assert rows(spark, "SELECT n FROM t") == [("b",)]
+    frame = spark.createDataFrame([(1, "c")], "id int, n string")
+    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.table.name": "t"}
+    frame.write.format("hudi").options(**options).mode("append").save(path)  # as another writer would
+    assert rows(spark, "SELECT n FROM t") == [("c",)]
+    assert "InMemoryTableScan" in plan("SELECT * FROM t")
+    assert rows(spark, "SELECT n FROM c") == [("a",)]
+    spark.sql("UNCACHE TABLE IF EXISTS t")
+    spark.sql("UNCACHE TABLE c")
+    assert "InMemoryTableScan" not in plan("SELECT * FROM t")
+    spark.catalog.cacheTable("t")
+    assert "InMemoryTableScan" in plan("SELECT * FROM t")
+    spark.sql("CLEAR CACHE")
+    assert not spark.catalog.isCached("t")
+    spark.catalog.cacheTable("t")
+    spark.sql("DROP TABLE t")
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 2 AS id")
+    assert not spark.catalog.isCached("t")
+    spark.catalog.uncacheTable("t")
+
+
+def test_statements_that_only_read_hudi_tables(spark, tmp_path):
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS id, 'a' AS n")
+    path = spark.sql("SHOW TBLPROPERTIES t ('path')").first()["value"]
+    spark.sql("CREATE TABLE plain (id INT, n STRING) USING parquet")
+    spark.sql(f"INSERT OVERWRITE DIRECTORY '{tmp_path}/out' USING parquet SELECT * FROM t WHERE id = 1")
+    assert spark.read.parquet(f"{tmp_path}/out").select("id", "n").collect() == [(1, "a")]
+    assert "Insert" in spark.sql("EXPLAIN INSERT INTO plain SELECT id, n FROM t").first()[0]
+    spark.sql("FROM t INSERT INTO plain SELECT id, n INSERT INTO plain SELECT id + 1, n")
+    assert rows(spark, "SELECT id FROM plain") == [(1,), (2,)]
+    spark.sql("CREATE TABLE other USING hudi AS SELECT 5 AS id, 'x' AS n")
+    spark.sql("FROM t INSERT INTO other SELECT id, n WHERE id > 0")
+    assert rows(spark, "SELECT id FROM other") == [(1,), (5,)]
+    for statement, cause in {
+        "EXPLAIN INSERT INTO t SELECT 2, 'b'": "EXPLAIN the query",
+        "FROM plain INSERT INTO t SELECT id, n INSERT INTO other SELECT id, n": "one INSERT for each",
+        "WITH s AS (SELECT 1 AS id) MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE": "WITH before MERGE",
+        "WITH s AS (SELECT 1 AS id) DELETE FROM t WHERE id IN (SELECT id FROM s)": "WITH before DELETE",
+        "ANALYZE TABLE t COMPUTE STATISTICS": "column.stats",
+        "LOAD DATA INPATH '/x' OVERWRITE INTO TABLE shop.t": "INSERT INTO",
+    }.items():
+        with pytest.raises(UnsupportedTableError, match=cause):
+            spark.sql(statement)
+    for query in ("t VERSION AS OF 1", "hudi_query_timeline('t')", f"hudi.`{path}`"):
+        with pytest.raises(QueryError, match="permanent view"):
+            spark.sql(f"CREATE VIEW v AS SELECT * FROM {query}")
+    assert spark.sql("MSCK REPAIR TABLE t SYNC PARTITIONS").count() == 0
+    # what Spark says of its own tables, it says of these statements, too
+    with pytest.raises(Exception, match=r"(?i)merge") as refused:
+        spark.sql("MERGE INTO plain USING t ON plain.id = t.id WHEN MATCHED THEN DELETE").collect()
+    assert "pyhudi" not in str(refused.value)

@@ -14,10 +14,12 @@ from pyhudi.sql.statements import (
     AddColumn,
     AddColumns,
     AlterColumns,
+    CacheTable,
     Call,
     ChangeColumn,
     ChangeView,
     ClauseKind,
+    ClearCache,
     CreateIndex,
     CreateTable,
     CreateView,
@@ -33,10 +35,12 @@ from pyhudi.sql.statements import (
     RefreshIndex,
     RenameColumn,
     RenameTable,
+    RepairPartitions,
     SelectStatement,
     SetProperties,
     Show,
     Truncate,
+    UncacheTable,
     UnsupportedAlter,
     Update,
 )
@@ -148,6 +152,23 @@ STATEMENTS = {
     "truncate table t partition (a=1)": Truncate(("t",), {"a": "1"}),
     "drop table if exists t purge": DropTable(("t",), if_exists=True, purge=True),
     "show partitions t": Show(("t",), "PARTITIONS"),
+    "insert overwrite local directory '/x' using csv options (a 'b') select 1": SelectStatement(
+        "select 1", "insert overwrite local directory '/x' using csv options (a 'b')"
+    ),
+    "cache lazy table a.t": CacheTable(("a", "t"), lazy=True),
+    "cache table c options (storageLevel 'NONE') as select 1": CacheTable(
+        ("c",), "select 1", options={"storageLevel": "NONE"}
+    ),
+    "cache table c select 1": CacheTable(("c",), "select 1"),
+    "uncache table if exists t": UncacheTable(("t",)),
+    "clear cache": ClearCache(),
+    "msck repair table t add partitions": RepairPartitions(("t",)),
+    "from u insert into t select a": Insert(("t",), "from u select a", "insert into t"),
+    "from u select insert": SelectStatement("from u select insert"),
+    "explain create table p using parquet as select 1": SelectStatement(
+        "select 1", "explain create table p using parquet as"
+    ),
+    "explain merge into": SelectStatement("merge into", "explain"),
     "show tblproperties t ('a.b')": Show(("t",), "TBLPROPERTIES", "a.b"),
     "show create table t": Show(("t",), "CREATE TABLE"),
     "show indexes in t": Show(("t",), "INDEXES"),

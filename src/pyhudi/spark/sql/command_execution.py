@@ -10,15 +10,19 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError, UnsupportedTableError
+from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql.catalog import CatalogTable, find_table, non_hudi_tables
-from pyhudi.spark.sql.commands import alter_columns, ddl, dml, index_ddl, show
+from pyhudi.spark.sql.catalog import PATH_PROVIDERS, CatalogTable, find_table, non_hudi_tables
+from pyhudi.spark.sql.commands import alter_columns, caching, ddl, dml, index_ddl, show
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
+from pyhudi.spark.sql.queries import cached_tables
 from pyhudi.spark.sql.queries.query_rewriting import forget_view, global_name, remember_view, rewrite_query
 from pyhudi.spark.sql.statement_values import StatementValues
 from pyhudi.sql import statements as s
+from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.statement_parser import parse, table_of
+from pyhudi.sql.table_references import find_references
 
 _READS_ONLY = (s.SelectStatement, s.Show, s.Describe)
 _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | None]] = {
@@ -35,6 +39,8 @@ _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | Non
     s.Describe: show.describe,
     s.CreateIndex: index_ddl.create_index,
     s.DropIndex: index_ddl.drop_index,
+    s.CacheTable: caching.cache_table,
+    s.UncacheTable: caching.uncache_table,
 }
 _ONLY_OURS = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
 
@@ -77,6 +83,17 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
             return _create_view(spark, statement, values, through)
         case s.Call():
             return call(spark, statement)
+        case s.ClearCache():
+            cached_tables.clear(spark)
+            return through()
+        case s.CacheTable(query=str(query)):
+            prepared = rewrite_query(spark, query, args=args)
+            if not prepared.reads_hudi_tables:
+                return through()
+            _no_parameters(args)
+            with values.frames_as_views(spark):
+                caching.cache_query(spark, statement, prepared)
+            return empty_result(spark)
         case s.CreateTable(like=like, like_any=True) if like is not None and find_table(spark, like) is None:
             return through()
         case s.CreateTable():
@@ -102,6 +119,10 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
             index_ddl.refresh_index(spark, table, statement)
         case s.RefreshTable():
             pass  # every query looks at the table anew
+        case s.RepairPartitions():
+            pass  # partitions are those of the table's files
+        case s.UnsupportedStatement(what=what, instead=instead):
+            raise UnsupportedTableError(f"{table.sql} is a Hudi table, which {what} does not support; {instead}")
         case s.ChangeView(verb=verb):
             raise _no_view(table, f"use {verb} TABLE")
         case s.UnsupportedAlter():
@@ -122,11 +143,18 @@ def _not_ours(
     """A statement on a table that is none of Hudi's, or that is not there."""
     if isinstance(statement, _ONLY_OURS):
         raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
-    if isinstance(statement, s.Insert):
-        prepared = rewrite_query(spark, statement.query)
-        if prepared.reads_hudi_tables:
-            return values.run(spark, f"{statement.head} {prepared.text}")
-    return through()
+    head, text, tail = "", "", ""
+    match statement:
+        case s.Insert():
+            head, text = statement.head, statement.query
+        case s.Update() | s.Delete() | s.Merge():
+            text = values.text
+        case s.UnsupportedStatement():
+            head, text, tail = statement.head, statement.text, statement.tail
+    prepared = rewrite_query(spark, text, args=values.args) if text else None
+    if prepared is None or not prepared.reads_hudi_tables:
+        return through()
+    return values.run(spark, f"{head} {prepared.text} {tail}")
 
 
 def _create_view(
@@ -136,6 +164,7 @@ def _create_view(
         table = find_table(spark, statement.name) if statement.replace else None
         if table is not None:
             raise _no_view(table, "use DROP TABLE first, or take another name for the view")
+        _check_view(spark, statement)
         return through()  # its query is looked at whenever it is used
     name = statement.name[-1:]
     if "GLOBAL" in statement.head.upper().split():
@@ -148,6 +177,26 @@ def _create_view(
     found = values.run(spark, f"{statement.head} {prepared.text}")
     remember_view(spark, name, prepared)
     return found
+
+
+def _check_view(spark: SparkSession, statement: s.CreateView) -> None:
+    """Refuse a permanent view whose query only a session with pyhudi could check.
+
+    Raises:
+        QueryError: The message has what is in the query.
+    """
+    for reference in find_references(in_long_form(statement.query)) or ():
+        what = None
+        if reference.arguments is not None:
+            what = f"the table function {reference.name[0]}"
+        elif (table := find_table(spark, reference.name)) is not None:
+            if reference.as_of is not None or reference.version is not None:
+                what = f"time travel of {table.sql}"
+            elif reference.name[0].lower() in PATH_PROVIDERS and table.location == reference.name[1]:
+                what = f"{table.sql}, which is a path and no table of the catalog"
+        if what is not None:
+            name = quoted(statement.name)
+            raise QueryError(f"the permanent view {name} cannot have {what}; use CREATE TEMPORARY VIEW, or a table")
 
 
 def _no_view(table: CatalogTable, instead: str) -> QueryError:

@@ -37,6 +37,7 @@ from pyhudi.spark.sql.commands.declared_columns import declared_schema
 from pyhudi.spark.sql.commands.dml import own_schema, write_options
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
 from pyhudi.spark.sql.passthrough_statements import spark_sql, text_literal, type_text
+from pyhudi.spark.sql.queries.cached_tables import uncache
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
@@ -437,6 +438,7 @@ def truncate(spark: SparkSession, table: CatalogTable, statement: Truncate) -> N
 def drop_table(spark: SparkSession, table: CatalogTable, *, purge: bool) -> None:
     """Run DROP TABLE: the files of a managed table go, too, and with PURGE those of any table."""
     unregister(spark, table)
+    uncache(spark, table.location)
     if table.managed or purge:
         _forget_files(spark, table)
 

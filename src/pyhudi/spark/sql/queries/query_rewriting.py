@@ -17,6 +17,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.sql.catalog import CatalogTable, CatalogView, find
 from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
+from pyhudi.spark.sql.queries.cached_tables import cached_rows
 from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predicate
 from pyhudi.spark.sql.queries.table_functions import run_table_function
 from pyhudi.spark.sql.session_config import session_options
@@ -256,6 +257,10 @@ def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
     """Have a view show a source as it is now; returns the rows."""
     match source:
         case ViewSource(location, given, predicate):
+            kept = None if options.AS_OF_INSTANT.key in dict(given) else _kept(spark, location, dict(given))
+            if kept is not None:
+                kept.createOrReplaceGlobalTempView(view)
+                return kept
             rows = load_table(spark, location, dict(given), predicate=predicate)
             _ordered(rows, location, dict(given)).createOrReplaceGlobalTempView(view)
             return rows
@@ -268,6 +273,11 @@ def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
             rows = rows.toDF(*stored.columns)
     rows.createOrReplaceGlobalTempView(view)
     return rows
+
+
+def _kept(spark: SparkSession, location: str, given: dict[str, str]) -> DataFrame | None:
+    """Return the rows of a table that is cached; None if it is not."""
+    return cached_rows(spark, location, given, lambda: _ordered(load_table(spark, location, given), location, given))
 
 
 def _ordered(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:

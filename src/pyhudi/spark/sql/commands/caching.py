@@ -1,0 +1,70 @@
+"""CACHE and UNCACHE TABLE."""
+
+from __future__ import annotations
+
+from pyspark import StorageLevel
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import InvalidOptionError
+from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.queries import cached_tables
+from pyhudi.spark.sql.queries.query_rewriting import RewrittenQuery, forget_view, rewrite_query
+from pyhudi.sql.statements import CacheTable, UncacheTable
+
+_LEVEL = "storageLevel"
+_LEVELS = {
+    "NONE": StorageLevel.NONE,
+    "DISK_ONLY": StorageLevel.DISK_ONLY,
+    "DISK_ONLY_2": StorageLevel.DISK_ONLY_2,
+    "MEMORY_ONLY": StorageLevel.MEMORY_ONLY,
+    "MEMORY_ONLY_2": StorageLevel.MEMORY_ONLY_2,
+    "MEMORY_AND_DISK": StorageLevel.MEMORY_AND_DISK,
+    "MEMORY_AND_DISK_2": StorageLevel.MEMORY_AND_DISK_2,
+    "MEMORY_AND_DISK_DESER": StorageLevel.MEMORY_AND_DISK_DESER,
+    "OFF_HEAP": StorageLevel.OFF_HEAP,
+}
+
+
+def cache_table(spark: SparkSession, table: CatalogTable, statement: CacheTable) -> None:
+    """Run CACHE TABLE of a Hudi table: queries by its name keep its rows until there is another commit."""
+    cache_by_name(spark, table, _level(statement), lazy=statement.lazy)
+
+
+def cache_by_name(spark: SparkSession, table: CatalogTable, level: StorageLevel, *, lazy: bool) -> None:
+    """Cache a Hudi table.
+
+    Args:
+        spark: The session.
+        table: The table.
+        level: Where its rows are kept.
+        lazy: Whether they are read by the next query, and not at once.
+    """
+    cached_tables.cache(spark, table.location, level)
+    if not lazy:
+        spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {table.sql}").text).count()
+
+
+def uncache_table(spark: SparkSession, table: CatalogTable, _: UncacheTable) -> None:
+    """Run UNCACHE TABLE of a Hudi table."""
+    cached_tables.uncache(spark, table.location)
+
+
+def cache_query(spark: SparkSession, statement: CacheTable, prepared: RewrittenQuery) -> None:
+    """Run CACHE TABLE … AS a query of Hudi tables: a temporary view of its rows as they are now."""
+    level = _level(statement)
+    rows = spark_sql(spark, prepared.text)
+    rows.createTempView(statement.name[-1])
+    forget_view(spark, statement.name[-1:])
+    rows.persist(level)
+    if not statement.lazy:
+        rows.count()
+
+
+def _level(statement: CacheTable) -> StorageLevel:
+    given = next((value for key, value in statement.options.items() if key.lower() == _LEVEL.lower()), None)
+    if given is None:
+        return StorageLevel.MEMORY_AND_DISK_DESER
+    if given.upper() not in _LEVELS:
+        raise InvalidOptionError(_LEVEL, given, ", ".join(_LEVELS))
+    return _LEVELS[given.upper()]

@@ -1,0 +1,104 @@
+"""``CACHE TABLE`` of Hudi tables: rows that a session keeps, of the latest snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options
+from pyhudi.spark.read.load_table import session_settings
+from pyhudi.table.meta_client import TableMetaClient
+
+_CACHED = "_pyhudi_cached_tables"
+ReadOptions: TypeAlias = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """Rows that are kept, and what they are of: the options of the read, and the latest instants of the timeline."""
+
+    given: ReadOptions
+    instants: tuple[tuple[str, str], ...]
+    rows: DataFrame
+
+
+@dataclass(slots=True)
+class CachedTable:
+    """A table that a session caches.
+
+    Args:
+        level: Where its rows are kept.
+    """
+
+    level: StorageLevel
+    snapshot: _Snapshot | None = None
+
+    def drop(self) -> None:
+        """Forget the rows."""
+        if self.snapshot is not None:
+            self.snapshot.rows.unpersist()
+            self.snapshot = None
+
+
+def cache(spark: SparkSession, location: str, level: StorageLevel) -> None:
+    """Have queries of a table keep its rows, from the next one on."""
+    uncache(spark, location)
+    _tables(spark)[_place(location)] = CachedTable(level)
+
+
+def uncache(spark: SparkSession, location: str) -> None:
+    """Forget the rows of a table, if they are kept."""
+    found = _tables(spark).pop(_place(location), None)
+    if found is not None:
+        found.drop()
+
+
+def is_cached(spark: SparkSession, location: str) -> bool:
+    """Return True if a session caches a table."""
+    return _place(location) in _tables(spark)
+
+
+def clear(spark: SparkSession) -> None:
+    """Forget the rows of all tables."""
+    for location in list(_tables(spark)):
+        uncache(spark, location)
+
+
+def cached_rows(
+    spark: SparkSession, location: str, given: ReadOptions, load: Callable[[], DataFrame]
+) -> DataFrame | None:
+    """Return the rows of a table that the session caches, as they are now; None if it does not.
+
+    Args:
+        spark: The session.
+        location: The table's.
+        given: Options of the read; rows are kept of those that were read last.
+        load: Reads the rows.
+    """
+    table = _tables(spark).get(_place(location))
+    if table is None:
+        return None
+    instants = _instants(spark, location, given)  # first: the rows may be newer, and are read again then
+    found = table.snapshot
+    if found is None or found.instants != instants or dict(found.given) != dict(given):
+        table.drop()
+        found = table.snapshot = _Snapshot(given, instants, load().persist(table.level))
+    return found.rows
+
+
+def _instants(spark: SparkSession, location: str, given: ReadOptions) -> tuple[tuple[str, str], ...]:
+    client = TableMetaClient.open(location, Options.parse({**session_settings(spark, location), **given}))
+    instants = client.active_timeline().timeline
+    return tuple((instant.requested, str(instant.completion)) for instant in instants if instant.is_completed)
+
+
+def _tables(spark: SparkSession) -> dict[str, CachedTable]:
+    return spark.__dict__.setdefault(_CACHED, {})  # type: ignore[no-any-return]
+
+
+def _place(location: str) -> str:
+    return location.removeprefix("file:").replace("//", "/").rstrip("/")
