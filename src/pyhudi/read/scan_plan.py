@@ -16,6 +16,7 @@ from pyhudi.read.pruning.partition_pruning import PathValue, by_partition
 from pyhudi.read.query import Query
 from pyhudi.schema.column_names import FileNames
 from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
+from pyhudi.table.view.file_slicing import has_log_files
 
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
@@ -98,15 +99,15 @@ class ScanPlan:
     @property
     def num_slices_with_logs(self) -> int:
         """Number of tasks that have log files."""
-        return int(pc.sum(self._has_logs()).as_py() or 0)
+        return int(pc.sum(has_log_files(self.tasks)).as_py() or 0)
 
     def with_logs(self) -> ScanPlan:
         """Return the part of the plan whose slices have log files."""
-        return replace(self, tasks=self.tasks.filter(self._has_logs()))
+        return replace(self, tasks=self.tasks.filter(has_log_files(self.tasks)))
 
     def without_logs(self) -> ScanPlan:
         """Return the part whose slices have only base files."""
-        return replace(self, tasks=self.tasks.filter(pc.invert(self._has_logs())), merging=None)
+        return replace(self, tasks=self.tasks.filter(pc.invert(has_log_files(self.tasks))), merging=None)
 
     def bootstrapped(self) -> tuple[ScanPlan, ScanPlan]:
         """Return the part whose base files have their data columns in bootstrapped source files, and the rest."""
@@ -125,9 +126,6 @@ class ScanPlan:
         return replace(
             self, tasks=tasks, partition_values=self.partition_values.filter(of_them), values_from_path=path_values
         )
-
-    def _has_logs(self) -> pa.ChunkedArray:
-        return pc.greater(pc.list_value_length(self.tasks["log_paths"]), 0)
 
     def explain(self) -> str:
         """Describe the files to read and the effect of pruning in a few lines of text."""

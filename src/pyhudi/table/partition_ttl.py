@@ -20,6 +20,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import TtlStrategy
 from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.table.partition_metadata import read_partition_metadata
+from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import format_instant, instant_of_millis, parse_instant
 
@@ -141,8 +142,7 @@ def _without_late_logs(table: OpenTable, slices: pa.Table, partitions: list[str]
     In tables of version 6 the names of log files do not contain their instant, so commits are read as far as the active
     timeline reaches.
     """
-    has_logs = pc.greater(pc.list_value_length(slices["log_paths"]), 0)
-    logged = set(slices["partition"].filter(has_logs).to_pylist())
+    logged = set(slices["partition"].filter(has_log_files(slices)).to_pylist())
     if not logged & set(partitions):
         return partitions
     active = table.active_timeline()

@@ -14,6 +14,7 @@ from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as ids
 from pyhudi.metadata.records.metadata_record import BLOOM_FILTER
 from pyhudi.read.pruning.min_max import Mask
+from pyhudi.table.view.file_slicing import has_log_files
 
 _MOST_FILTERS = 2_000
 
@@ -25,7 +26,7 @@ def not_in_filters(
     of filters checked. Slices with log files may hold any. ``index`` is the partition of the metadata table with the
     filters."""
     out = np.zeros(slices.num_rows, np.bool_)
-    alone = pc.and_(pc.equal(pc.list_value_length(slices["log_paths"]), 0), pc.is_valid(slices["base_path"]))
+    alone = pc.and_(pc.invert(has_log_files(slices)), pc.is_valid(slices["base_path"]))
     rows = np.flatnonzero(alone.to_numpy(zero_copy_only=False))
     if not len(rows) or len(rows) > _MOST_FILTERS:
         return out, 0

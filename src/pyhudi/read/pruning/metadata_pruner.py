@@ -32,6 +32,7 @@ from pyhudi.read.pruning.partition_stats_pruning import partitions_without
 from pyhudi.read.pruning.record_locations import RecordLocations
 from pyhudi.read.pruning.slice_files import files_of, groups_of
 from pyhudi.read.pruning.statistics_conditions import Conditions, matches_no_group
+from pyhudi.table.view.file_slicing import has_log_files
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
@@ -253,7 +254,7 @@ class MetadataPruner:
         out: Mask = np.bincount(owner[~mask], minlength=slices.num_rows) == 0
         if self.conditions.is_kept_by_merging(term):
             return out
-        has_logs: Mask = pc.greater(pc.list_value_length(slices["log_paths"]), 0).to_numpy(zero_copy_only=False)
+        has_logs: Mask = has_log_files(slices).to_numpy(zero_copy_only=False)
         return out & ~has_logs
 
     def _by_expressions(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import file_names_of
 from pyhudi.storage import join_path
 from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_slicing import has_log_files
 
 _MIB = 1024 * 1024
 
@@ -37,7 +38,7 @@ def operations_of(slices: pa.Table, excluded: pa.Table, max_file_size: int) -> p
     ``slices`` has :data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`, ``excluded`` the columns partition and
     file_id. The base file of a slice without one is assumed to get ``max_file_size`` bytes, as in Apache Hudi.
     """
-    slices = slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
+    slices = slices.filter(has_log_files(slices))
     if excluded.num_rows and slices.num_rows:
         slices = slices.filter(pc.invert(in_groups(slices, excluded)))
     if not slices.num_rows:

@@ -38,6 +38,7 @@ from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 from pyhudi.services.upgrade.upgraded_properties import VERSION, changed_properties
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import finish
@@ -320,4 +321,4 @@ def _is_cleaned(config: TableConfig, to: int) -> bool:
 def _uncompacted(table: PinnedTable) -> int:
     """Return the number of current file slices that have log files."""
     slices = FileSystemView.load(table).latest_slices()
-    return int(pc.sum(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).as_py() or 0)
+    return int(pc.sum(has_log_files(slices)).as_py() or 0)

@@ -28,6 +28,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.write.location_columns import ROW
 from pyhudi.write.rows.base_file_batches import open_base
 
@@ -107,7 +108,7 @@ class BaseFiles:
 
     def split(self) -> tuple[BaseFiles, BaseFiles]:
         """Split into the files of slices without log files, and those of slices with some."""
-        logged = pc.fill_null(pc.greater(pc.list_value_length(self.table["log_paths"]), 0), False)
+        logged = has_log_files(self.table)
         return BaseFiles(self.table.filter(pc.invert(logged))), BaseFiles(self.table.filter(logged))
 
     def names(self) -> pa.Array:

@@ -29,6 +29,11 @@ SLICE_SCHEMA = pa.schema(
 slice of logs only; logs are in merge order."""
 
 
+def has_log_files(slices: pa.Table) -> pa.ChunkedArray:
+    """Return a mask of the slices (with the column ``log_paths`` of `SLICE_SCHEMA`) that have log files."""
+    return pc.fill_null(pc.greater(pc.list_value_length(slices["log_paths"]), 0), False)
+
+
 def fold_slices(files: pa.Table) -> pa.Table:
     """Group files (`FILE_SCHEMA` plus ``key``; kind ``pending`` opens a slice without a file) into `SLICE_SCHEMA`.
 

@@ -7,8 +7,9 @@ computations use one row per partition and file group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import new_file_id, new_file_prefix
+from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.timeline.commit_metadata import total
+
+if TYPE_CHECKING:
+    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 Ints = npt.NDArray[np.int64]
 
 _ALWAYS_FILLED = 4 * 1024 * 1024
+_SIZE_HISTORY = 5
+"""Number of commits of which the size of records is taken, as in Apache Hudi."""
 
 INSERTS_SCHEMA = pa.schema([("partition", pa.string()), ("rows", pa.int64())])
 """New records by partition path; one row per partition."""
@@ -51,6 +59,13 @@ class Sizing:
     def rows_per_new_file(self, record_size: int) -> int:
         """Return the planned number of records of a new file."""
         return max(self.max_file_size // max(record_size, 1), 1) if self.auto_split else max(self.split_size, 1)
+
+
+def write_history(active: ActiveTimeline) -> Iterator[pa.Table]:
+    """Yield the write stats (WRITE_STAT_SCHEMA) of the base files of the newest commits, newest first."""
+    for instant in list(reversed(list(active.timeline.writes().completed())))[:_SIZE_HISTORY]:
+        stats = active.commit_metadata(instant).stats
+        yield stats.filter(pc.is_null(stats["logFiles"]))
 
 
 def average_record_size(history: Iterable[pa.Table], sizing: Sizing) -> int:
@@ -105,6 +120,23 @@ def assign_inserts(inserts: pa.Table, small_files: pa.Table, sizing: Sizing, rec
         schema=BUCKETS_SCHEMA,
     )
     return table.take(pa.array(order)).combine_chunks()
+
+
+def find_small_files(slices: pa.Table, busy: pa.Table, limit: int, most: int | None) -> pa.Table:
+    """Return the base files that may receive more records (SMALL_FILES_SCHEMA): smaller than ``limit`` bytes, without
+    log files, and in no plan of a table service.
+
+    Args:
+        slices: The latest file slices (SLICE_SCHEMA).
+        busy: File groups that wait for a table service (partition, file_id).
+        limit: Size of the smallest file that receives no records.
+        most: The number of files of a partition that may receive records, the smallest ones; None: all of them.
+    """
+    fits = pc.and_kleene(pc.less(slices["base_size"], limit), pc.invert(has_log_files(slices)))
+    found = slices.filter(fits).select(["partition", "file_id", "base_path", "base_size"])
+    free = found.filter(pc.invert(in_groups(found, busy)))
+    small = free.rename_columns(SMALL_FILES_SCHEMA.names).cast(SMALL_FILES_SCHEMA).sort_by("file_id")
+    return small if most is None else smallest_files(small, most)
 
 
 def smallest_files(small_files: pa.Table, most: int) -> pa.Table:

@@ -7,14 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyhudi.write.planning.small_files import (
-    INSERTS_SCHEMA,
-    SMALL_FILES_SCHEMA,
-    Sizing,
-    assign_inserts,
-    average_record_size,
-    slots,
-)
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
+from pyhudi.write.planning.small_files import INSERTS_SCHEMA, SMALL_FILES_SCHEMA, Sizing, assign_inserts, average_record_size, find_small_files, slots
 
 
 def sizing(**changes: int) -> Sizing:
@@ -33,6 +27,27 @@ def inserts(**rows: int) -> pa.Table:
 
 def summary(table: pa.Table) -> list[tuple[str, str | None, int]]:
     return [(r["partition"], r["base_path"], r["rows"]) for r in table.to_pylist()]
+
+
+def test_small_files_are_below_the_limit_without_log_files_and_in_no_plan() -> None:
+    rows = [
+        {"partition": partition, "file_id": name, "base_path": name, "base_size": size, "log_paths": logs}
+        for partition, name, size, logs in [
+            ("a", "large", 500, []),
+            ("a", "small", 499, []),
+            ("a", "smaller", 30, []),
+            ("a", "logged", 10, ["l"]),
+            ("b", "planned", 10, []),
+            ("c", "planned", 10, []),
+            ("a", "logs only", None, ["l"]),
+        ]
+    ]
+    busy = pa.table({"partition": ["b"], "file_id": ["planned"]})
+    slices = pa.Table.from_pylist(rows, SLICE_SCHEMA)
+    found = find_small_files(slices, busy, 500, None)
+    assert found.schema == SMALL_FILES_SCHEMA
+    assert found["file_id"].to_pylist() == ["planned", "small", "smaller"]
+    assert find_small_files(slices, busy, 500, 1)["file_id"].to_pylist() == ["smaller", "planned"]
 
 
 def test_small_files_are_filled_first_then_new_ones_opened() -> None:

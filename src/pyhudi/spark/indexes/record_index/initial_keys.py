@@ -22,6 +22,7 @@ from pyhudi.spark.indexes.record_index.record_index_keys import file_keys, slice
 from pyhudi.spark.indexes.record_index.record_index_update import numbered
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import millis_of_instant
@@ -153,7 +154,7 @@ def _keys(
     tasks: int,
 ) -> DataFrame:
     """The keys that the table's rows have now; ``files`` are the slices as numbered locations."""
-    logged = pc.fill_null(pc.greater(pc.list_value_length(slices["log_paths"]), 0), False)
+    logged = has_log_files(slices)
     parts = []
     alone = files.filter(pc.invert(logged))
     if alone.num_rows:

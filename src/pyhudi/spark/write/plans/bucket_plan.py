@@ -51,6 +51,7 @@ from pyhudi.spark.write.row_changes import keyed_changes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.merge_settings import DELETE_FIELD
 from pyhudi.table.view.file_group_state import replaced_groups as groups_out_of_view
+from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
@@ -195,7 +196,7 @@ def _locations(
     if job.operation in REPLACING:
         return None
     if job.config.table_type is not TableType.MERGE_ON_READ:
-        check_log_free(int(pc.sum(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).as_py() or 0))
+        check_log_free(int(pc.sum(has_log_files(slices)).as_py() or 0))
     bucket_groups(slices)
     check_buckets(job.storage, bucketing, slices, keys=job.config.populate_meta_fields)
     return None

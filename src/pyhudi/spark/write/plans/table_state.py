@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from pyhudi.spark.write.plans.row_tagging import UPDATES, duplicate_policy
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
+from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
@@ -28,15 +28,14 @@ from pyhudi.write.planning.small_files import (
     SMALL_FILES_SCHEMA,
     Sizing,
     average_record_size,
-    smallest_files,
+    find_small_files,
+    write_history,
 )
 from pyhudi.write.planning.workload_profile import Workload, plan_workload
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, log_slices
 from pyhudi.write.settings.write_settings import sizing
 from pyhudi.write.write_checks import check_log_free
 
-_SIZE_HISTORY = 5
-"""Commits that are asked for the size of records, as the original does."""
 _FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
 
 
@@ -78,7 +77,7 @@ class TableState:
         files = sizing(job.opts, job.config.base_file_format)
         small = _files_to_fill(job, slices, pa.concat_tables([clustering, compaction]), files.small_file_limit)
         snapshot = TimelineSnapshot.of(None if active is None else active.timeline)
-        size = average_record_size(_write_history(active), files)
+        size = average_record_size(() if active is None else write_history(active), files)
         return cls(job, snapshot, slices, clustering, compaction, logged, small, files, size)
 
     @property
@@ -117,7 +116,7 @@ class TableState:
     def _check(self, workload: Workload) -> None:
         touched = workload.groups.filter(pc.is_valid(workload.groups["base_path"]))
         if not self._has_logs:
-            check_log_free(pc.sum(in_groups(touched, _logged(self.slices))).as_py() or 0)
+            check_log_free(pc.sum(in_groups(touched, self.slices.filter(has_log_files(self.slices)))).as_py() or 0)
         if allows_updates(self.job.opts):
             return
         waiting = touched.filter(in_groups(touched, self.clustering))
@@ -134,18 +133,9 @@ def _files_to_fill(job: WriteJob, slices: pa.Table, busy: pa.Table, limit: int) 
     # a record with some of its columns cannot be merged with others into a base file
     if job.operation not in _FILLS or not limit or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
         return SMALL_FILES_SCHEMA.empty_table()
-    small = _small_files(slices, busy, limit)
-    if job.config.table_type is TableType.MERGE_ON_READ:
-        small = smallest_files(small, job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES))
-    return small
-
-
-def _small_files(slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
-    """Base files that may take more records (SMALL_FILES_SCHEMA): below the limit, without logs, in nobody's plan."""
-    fits = pc.and_kleene(pc.less(slices["base_size"], limit), pc.equal(pc.list_value_length(slices["log_paths"]), 0))
-    found = slices.filter(fits).select(["partition", "file_id", "base_path", "base_size"])
-    free = found.filter(pc.invert(in_groups(found, busy)))
-    return free.rename_columns(SMALL_FILES_SCHEMA.names).cast(SMALL_FILES_SCHEMA).sort_by("file_id")
+    has_logs = job.config.table_type is TableType.MERGE_ON_READ
+    most = job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES) if has_logs else None
+    return find_small_files(slices, busy, limit, most)
 
 
 def _log_contents(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> LogContents:
@@ -154,7 +144,7 @@ def _log_contents(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> Lo
     policy = duplicate_policy(job)
     if job.operation not in UPDATES and policy is DuplicatePolicy.NONE:
         return LogContents()
-    logged = _logged(slices)
+    logged = slices.filter(has_log_files(slices))
     if not logged.num_rows:
         return LogContents()
     if job.global_keys or policy is not DuplicatePolicy.NONE:
@@ -162,17 +152,3 @@ def _log_contents(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> Lo
     found = LogContents.of(active, logged)
     # a merger of the user's may delete what no write has deleted
     return replace(found, deletes=found.deletes or job.merging.mode is MergeMode.CUSTOM)
-
-
-def _logged(slices: pa.Table) -> pa.Table:
-    """Slices with log files."""
-    return slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
-
-
-def _write_history(active: ActiveTimeline | None) -> Iterator[pa.Table]:
-    """Write stats of the base files of the newest commits."""
-    if active is None:
-        return
-    for instant in list(reversed(list(active.timeline.writes().completed())))[:_SIZE_HISTORY]:
-        stats = active.commit_metadata(instant).stats
-        yield stats.filter(pc.is_null(stats["logFiles"]))
