@@ -31,6 +31,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view import file_group_state, file_listing
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
 from pyhudi.timeline.action_metadata import RollbackPlan, decode_record, encode_record
 from pyhudi.timeline.heartbeat import Heartbeat
@@ -39,11 +40,6 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import IOType
 from pyhudi.transaction import planned_transaction, transaction
 from pyhudi.transaction.commit_outcome import Committed
-from pyhudi.transaction.conflicts.conflict_resolution import (
-    is_clustering,
-    pending_clustering_groups,
-    pending_compaction_groups,
-)
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.transaction.locks import file_system_lock, storage_based_lock
 from pyhudi.transaction.planned_transaction import PlannedTransaction

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.reader.completeness import check_complete
-from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived, pending_slices
+from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.planned_groups import pending_compaction_groups
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -41,7 +42,9 @@ def current_slices(
     # With completion times, a log file belongs to the slice of a compaction once that is completed. Until then it
     # belongs to the previous slice, and plans, which may be dropped, need not be read.
     pending = (
-        GROUP_INSTANT_SCHEMA.empty_table() if by_completion else _with_folder(pending_slices(active, active.timeline))
+        GROUP_INSTANT_SCHEMA.empty_table()
+        if by_completion
+        else _with_folder(pending_compaction_groups(active))
     )
     view = FileSystemView(
         files,

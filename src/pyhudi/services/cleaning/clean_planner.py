@@ -19,8 +19,8 @@ from pyhudi.table.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
 from pyhudi.table.clean_policy import NEEDED_SCHEMA, Retention, earliest_instant_to_retain, expired_files
 from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.planned_groups import pending_clustering_groups
 from pyhudi.timeline.instant import Action, Instant, State, format_instant, instant_of_millis, parse_instant
-from pyhudi.transaction.conflicts.conflict_resolution import pending_clustering_groups
 
 if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable

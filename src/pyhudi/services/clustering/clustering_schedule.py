@@ -14,16 +14,15 @@ from pyhudi.index.consistent_hashing import known_partitions, load_metadata
 from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, inputs_of
-from pyhudi.services.compaction.compaction_schedule import pending_plans as pending_compactions
 from pyhudi.services.pending_plans import LockedTimeline, lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
 from pyhudi.write.settings.write_settings import max_file_size
 
 if TYPE_CHECKING:
@@ -175,7 +174,5 @@ def _free_partitions(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
 
 def _free(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
     """Return the slices that are in no other plan."""
-    plans = [*pending_compactions(active, Action.COMPACTION), *pending_compactions(active, Action.LOG_COMPACTION)]
-    taken = [plan.operations.select(GROUP_SCHEMA.names) for plan in plans]
-    taken.append(pending_clustering_groups(active).select(GROUP_SCHEMA.names))
-    return slices.filter(pc.invert(in_groups(slices, pa.concat_tables([t.cast(GROUP_SCHEMA) for t in taken]))))
+    taken = planned_groups(active, Action.COMPACTION, Action.LOG_COMPACTION)
+    return slices.filter(pc.invert(in_groups(slices, taken)))

@@ -21,9 +21,9 @@ from pyhudi.services.pending_plans import lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.planned_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, instant_of_millis
-from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, pending_clustering_groups
 from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy, newest
 from pyhudi.write.settings.write_settings import max_file_size
 
@@ -143,16 +143,12 @@ def _why(due: TriggerResult, active: ActiveTimeline, action: str) -> str:
 
 def _candidates(client: TableMetaClient, active: ActiveTimeline, opts: Options, *, action: str) -> pa.Table:
     """Return all slices that can be compacted, as OPERATION_SCHEMA: those that are in no other plan."""
-    plans = pending_plans(active, Action.COMPACTION)
     is_log = action == Action.LOG_COMPACTION
-    if is_log:
-        plans += pending_plans(active, Action.LOG_COMPACTION)
-    taken = [plan.operations.select(["partition", "file_id"]) for plan in plans]
-    taken.append(pending_clustering_groups(active).select(["partition", "file_id"]))
+    others = (Action.COMPACTION, Action.LOG_COMPACTION) if is_log else (Action.COMPACTION,)
     table = PinnedTable(client.storage, client.config, active)
     operations = operations_of(
         FileSystemView.load(table).latest_slices(),
-        pa.concat_tables([table.cast(GROUP_SCHEMA) for table in taken]),
+        planned_groups(active, *others),
         max_file_size(opts, client.config.base_file_format),
     )
     if is_log and operations.num_rows:

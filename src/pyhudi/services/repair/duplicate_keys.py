@@ -12,11 +12,8 @@ from pyhudi.errors import BusyError, QueryError, UnsupportedTableError
 from pyhudi.index.consistent_hashing import known_partitions
 from pyhudi.services.compaction.compaction_job import stored_columns
 from pyhudi.services.repair.table_use import refuse_in_use
-from pyhudi.transaction.conflicts.conflict_resolution import (
-    common_group,
-    pending_clustering_groups,
-    pending_compaction_groups,
-)
+from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
+from pyhudi.transaction.conflicts.conflict_resolution import common_group
 
 if TYPE_CHECKING:
     from pyhudi.config import Options

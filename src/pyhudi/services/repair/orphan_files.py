@@ -26,12 +26,12 @@ from pyhudi.table.clean_policy import EXPIRED_SCHEMA
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_listing import list_files
+from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, State
-from pyhudi.transaction.conflicts.conflict_resolution import pending_clustering_groups, pending_compaction_groups
 
 if TYPE_CHECKING:
     from pyhudi.config import Options

@@ -1,4 +1,4 @@
-"""State of file groups in the timeline: replaced groups, and slices opened by pending compactions."""
+"""State of file groups in the timeline: replaced groups, and files of lost tasks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG
 from pyhudi.table.view.file_slicing import is_strict
-from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.archive.archived_timeline import archived_completions
-from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -43,18 +42,6 @@ def replaced_groups(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
         return GROUP_INSTANT_SCHEMA.empty_table()
     table = pa.concat_tables(tables).cast(GROUP_INSTANT_SCHEMA)
     return table.filter(pc.is_valid(table["file_id"]))
-
-
-def pending_slices(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
-    """Return the slices that pending compactions have opened: partition, file_id and the compaction's instant."""
-    rows: list[tuple[str, str, str]] = []
-    for instant in timeline:
-        if instant.action != Action.COMPACTION or instant.is_completed:
-            continue
-        plan = decode_record(Action.COMPACTION, State.REQUESTED, active.read_state(instant, State.REQUESTED))
-        rows += [(op["partitionPath"], op["fileId"], instant.requested) for op in plan["operations"] or ()]
-    columns = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)] if rows else [[], [], []]
-    return pa.Table.from_arrays([pa.array(c, pa.string()) for c in columns], schema=GROUP_INSTANT_SCHEMA)
 
 
 def without_orphaned_files(active: ActiveTimeline, files: pa.Table) -> pa.Table:

@@ -23,7 +23,6 @@ from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import (
     GROUP_INSTANT_SCHEMA,
     completions_of_archived,
-    pending_slices,
     replaced_groups,
     without_orphaned_files,
 )
@@ -40,6 +39,7 @@ from pyhudi.table.view.file_slicing import (
     ranks,
     where,
 )
+from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class FileSystemView:
             files,
             known,
             replaced=replaced_groups(active, known),
-            pending=pending_slices(active, known),
+            pending=pending_compaction_groups(active, known),
             by_completion=by_completion,
             archived=completions_of_archived(client.storage, active, files, known) if by_completion else None,
             compactions=compactions,

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
-from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
-from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 from pyhudi.timeline.operation_types import COMPACT, COMPACTIONS, LOG_COMPACT
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
@@ -39,17 +37,6 @@ def _rewritten(metadata: CommitMetadata) -> pa.Table:
     """Return the file groups that a write rewrote or replaced, without those that only got log files."""
     stats = metadata.stats
     return touched_groups(replace(metadata, stats=stats.filter(pc.is_null(stats["logVersion"]))))
-
-
-def pending_clustering_groups(active: ActiveTimeline) -> pa.Table:
-    """Return the file groups of pending clustering plans (GROUP_INSTANT_SCHEMA)."""
-    plans = active.timeline.pending().of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT)
-    return _planned(active, plans, _clustering_groups)
-
-
-def pending_compaction_groups(active: ActiveTimeline) -> pa.Table:
-    """Return the file groups of pending compaction plans (GROUP_INSTANT_SCHEMA)."""
-    return _planned(active, active.timeline.pending().of_actions(Action.COMPACTION), _compaction_groups)
 
 
 def find_conflict(
@@ -187,41 +174,3 @@ def common_group(left: pa.Table, right: pa.Table) -> str | None:
 def _common_instant(groups: pa.Table, mine: pa.Table) -> str:
     instant: str = groups.join(mine, keys=GROUP_SCHEMA.names, join_type="left semi")["instant"][0].as_py()
     return instant
-
-
-def _planned(active: ActiveTimeline, plans: Timeline, groups_of: Any) -> pa.Table:
-    rows: list[dict[str, str]] = []
-    for instant in plans:
-        requested = active.in_state(instant, State.REQUESTED)
-        if requested is None:
-            continue
-        data = active.read(requested)
-        if not data:
-            continue  # In old releases the requested file of insert_overwrite is empty.
-        with active.parsing(requested):
-            record = decode_record(instant.action, State.REQUESTED, data)
-        rows += [{"partition": p, "file_id": f, "instant": instant.requested} for p, f in groups_of(record)]
-    return pa.Table.from_pylist(rows, schema=GROUP_INSTANT_SCHEMA)
-
-
-def _clustering_groups(record: dict[str, Any]) -> list[tuple[str, str]]:
-    plan = record["clusteringPlan"] or {}
-    return [(s["partitionPath"], s["fileId"]) for group in plan.get("inputGroups") or () for s in group["slices"] or ()]
-
-
-def _compaction_groups(record: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(op["partitionPath"], op["fileId"]) for op in record["operations"] or ()]
-
-
-def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
-    """Return True if a pending replacecommit is a clustering, which in layout 1 only the plan shows."""
-    if instant.action == Action.CLUSTERING:
-        return True
-    requested = active.in_state(instant, State.REQUESTED)
-    if instant.action != Action.REPLACE_COMMIT or requested is None:
-        return False
-    data = active.read(requested)
-    if not data:
-        return False
-    with active.parsing(requested):
-        return decode_record(instant.action, State.REQUESTED, data)["clusteringPlan"] is not None

@@ -33,6 +33,7 @@ from pyhudi.index import consistent_hashing
 from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
 from pyhudi.metadata.writer.metadata_rollback import apply_rollback, is_merged
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.action_metadata import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -40,7 +41,6 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.write_gate import PublicationIntent, close_gates, gated_instants, remove_gates
-from pyhudi.transaction.conflicts.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_provider import has_several_writers
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_plan import plan_rollback, planned_paths, unplanned_paths

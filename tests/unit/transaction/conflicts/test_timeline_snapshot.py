@@ -10,6 +10,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
+from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
 from pyhudi.timeline.action_metadata import encode_record, requested_replace
 from pyhudi.timeline.instant import Action, State
@@ -17,7 +18,6 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.conflicts.conflict_resolution import pending_compaction_groups
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.settings.log_settings import log_slices
 from tests.unit.transaction.tables import OPTIONS, SCHEMA, Write, active, make_table

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
-from pyhudi.write.planning.small_files import INSERTS_SCHEMA, SMALL_FILES_SCHEMA, Sizing, assign_inserts, average_record_size, find_small_files, slots
+from pyhudi.write.planning.small_files import (
+    INSERTS_SCHEMA,
+    SMALL_FILES_SCHEMA,
+    Sizing,
+    assign_inserts,
+    average_record_size,
+    find_small_files,
+    slots,
+)
 
 
 def sizing(**changes: int) -> Sizing:

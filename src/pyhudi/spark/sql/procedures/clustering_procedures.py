@@ -18,9 +18,9 @@ from pyhudi.services.pending_plans import read_plans
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.transaction.conflicts.conflict_resolution import is_clustering
 
 _GIVEN = {
     "order": options.CLUSTERING_SORT_COLUMNS.key,

@@ -15,8 +15,8 @@ from pyhudi.services.savepoint import create_savepoint, delete_savepoint, list_s
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.transaction.conflicts.conflict_resolution import is_clustering
 
 
 def call_create_savepoint(spark: SparkSession, arguments: Arguments) -> Rows:

@@ -53,10 +53,10 @@ from pyhudi.table.config.merge_settings import DELETE_FIELD
 from pyhudi.table.view.file_group_state import replaced_groups as groups_out_of_view
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.conflicts.conflict_resolution import pending_compaction_groups
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
 from pyhudi.write.planning.existing_files import check_buckets
