@@ -18,6 +18,7 @@ from pyhudi.errors import HudiError, NotAHudiTableError, QueryError, Unsupported
 from pyhudi.keygen import KeySpec
 from pyhudi.keygen.partition_path_text import partition_paths
 from pyhudi.keygen.record_key_text import generated_keys, new_record_keys
+from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.read.schema.table_columns import TableSchema, table_schema
 from pyhudi.read.table_location import refuse_nested_table
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
 
 ACTIVATE = "call pyhudi.activate(spark) first"
 _BULK_INSERT = f"{options.OPERATION.key}={Operation.BULK_INSERT}"
-_WITHOUT_JOBS = frozenset({"files", "column_stats", "partition_stats", "bloom_filters"})
-"""Partitions of the metadata table that are updated from the statuses of write tasks, or from the written files."""
 _NEEDS_JOBS: tuple[Option[bool], ...] = (
     options.COMBINE_BEFORE_INSERT,
     options.INSERT_DROP_DUPLICATES,
@@ -69,12 +68,6 @@ _NEEDS_JOBS: tuple[Option[bool], ...] = (
     options.CLUSTERING_SCHEDULE_INLINE,
     options.TTL_INLINE,
     options.SCHEMA_EVOLUTION_ENABLE,
-)
-_LOOKED_UP = (
-    IndexType.BUCKET,
-    IndexType.RECORD_INDEX,
-    IndexType.GLOBAL_RECORD_LEVEL_INDEX,
-    IndexType.RECORD_LEVEL_INDEX,
 )
 _log = logging.getLogger(__name__)
 
@@ -263,8 +256,9 @@ def _check_operation(opts: Options, *, keyed: bool) -> None:
 def _check_options(config: TableConfig, opts: Options) -> None:
     """Refuse options for unsupported work."""
     wanted = [f"{option.key}=true" for option in _NEEDS_JOBS if opts.is_set(option) and opts.get_typed(option)]
-    if opts.get_typed(options.INDEX_TYPE) in _LOOKED_UP:
-        wanted.append(f"{options.INDEX_TYPE.key}={opts.get_typed(options.INDEX_TYPE)}")
+    index = opts.get_typed(options.INDEX_TYPE)
+    if index is IndexType.BUCKET or index.is_record_index:
+        wanted.append(f"{options.INDEX_TYPE.key}={index}")
     if opts.get_typed(options.BULKINSERT_SORT_MODE) is not SortMode.NONE:
         wanted.append(f"{options.BULKINSERT_SORT_MODE.key}={opts.get_typed(options.BULKINSERT_SORT_MODE)}")
     if opts.get_typed(options.BULKINSERT_SORT_COLUMNS):
@@ -285,7 +279,7 @@ def _check_options(config: TableConfig, opts: Options) -> None:
 
 
 def _check_indexes(config: TableConfig) -> None:
-    more = sorted(set(config.metadata_partitions) - _WITHOUT_JOBS)
+    more = sorted(set(config.metadata_partitions) - set(FILE_PARTITIONS))
     if more:
         raise UnsupportedTableError(
             f"the table has the index {more[0]!r}, which a write updates by a Spark job, but a Python data source "

@@ -68,6 +68,11 @@ class Operation(StrEnum):
     DELETE_PREPPED = "delete_prepped"
     BOOTSTRAP = "bootstrap"
 
+    @property
+    def changes_records(self) -> bool:
+        """True if it changes or deletes the stored records of its keys, which it looks up."""
+        return self in (Operation.UPSERT, Operation.DELETE)
+
 
 class BootstrapMode(StrEnum):
     """Result of bootstrapping the files of a partition: skeleton files with the meta columns only, or complete base
@@ -95,6 +100,20 @@ class IndexType(StrEnum):
     def is_global(self) -> bool:
         """True if a key is unique in the whole table, not only within its partition."""
         return self in _GLOBAL_INDEXES
+
+    @property
+    def is_bloom(self) -> bool:
+        """True if keys are looked up with bloom filters."""
+        return self in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
+
+    @property
+    def is_record_index(self) -> bool:
+        """True if keys are looked up in the record index of the metadata table."""
+        return self in (
+            IndexType.RECORD_INDEX,
+            IndexType.GLOBAL_RECORD_LEVEL_INDEX,
+            IndexType.RECORD_LEVEL_INDEX,
+        )
 
 
 _GLOBAL_INDEXES = frozenset(

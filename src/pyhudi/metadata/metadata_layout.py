@@ -37,6 +37,10 @@ PARTITION_STATS: str = MetadataPartition.PARTITION_STATS
 BLOOM_FILTERS: str = MetadataPartition.BLOOM_FILTERS
 RECORD_INDEX: str = MetadataPartition.RECORD_INDEX
 
+FILE_PARTITIONS = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
+"""Partitions about files, in build order: every write maintains them from its write statuses or the written files,
+without knowing which keys it has changed."""
+
 PROPERTIES = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
 HEARTBEATS = f"{METADATA_FOLDER}/.hoodie/.heartbeat"
 """Folder of the heartbeats of the metadata table's compactions, which run without the lock of the table."""

@@ -39,7 +39,6 @@ KNOWN_INDEXES = frozenset(
     }
 )
 """Indexes for key lookup. In a table without a record index, keys are looked up in its files, as in Apache Hudi."""
-_GLOBAL_RECORD_INDEXES = frozenset({IndexType.RECORD_INDEX, IndexType.GLOBAL_RECORD_LEVEL_INDEX})
 
 
 def check_writable(
@@ -68,7 +67,7 @@ def check_writable(
             "be merged with rows that are identified by key; create the table as MERGE_ON_READ, or with meta "
             "fields"
         )
-    if not config.record_keys and not located and operation in (Operation.UPSERT, Operation.DELETE):
+    if not config.record_keys and not located and operation.changes_records:
         raise ConfigError(
             f"{name} requires record keys, but table {config.name!r} generates its own; pass rows that were read "
             f"from it, with their columns {RECORD_KEY} and {PARTITION_PATH}, or use insert, bulk_insert, UPDATE, "
@@ -95,7 +94,8 @@ def warn_of_old_partitions(config: TableConfig, operation: Operation, opts: Opti
     option is set explicitly."""
     wanted = options.RECORD_INDEX_UPDATE_PARTITION_PATH
     index = opts.get_typed(options.INDEX_TYPE)
-    if index not in _GLOBAL_RECORD_INDEXES or operation is not Operation.UPSERT or not config.is_partitioned:
+    is_global = index.is_record_index and index.is_global
+    if not is_global or operation is not Operation.UPSERT or not config.is_partitioned:
         return
     if not opts.is_set(wanted):
         fields = ", ".join(field.name for field in config.partition_fields)
@@ -164,7 +164,7 @@ def _check_index(index: IndexType, operation: Operation) -> None:
             f"{options.INDEX_TYPE.key}={index}: this index exists only in the memory of one writer and would be "
             f"lost when it ends, so that keys would be duplicated; use one of {', '.join(sorted(known))}"
         )
-    if index not in known and operation in (Operation.UPSERT, Operation.DELETE):
+    if index not in known and operation.changes_records:
         raise UnsupportedTableError(
             f"{options.INDEX_TYPE.key}={index} is not supported yet; use one of {', '.join(sorted(known))}"
         )

@@ -41,11 +41,7 @@ def current_slices(
     by_completion = version >= 8
     # With completion times, a log file belongs to the slice of a compaction once that is completed. Until then it
     # belongs to the previous slice, and plans, which may be dropped, need not be read.
-    pending = (
-        GROUP_INSTANT_SCHEMA.empty_table()
-        if by_completion
-        else _with_folder(pending_compaction_groups(active))
-    )
+    pending = GROUP_INSTANT_SCHEMA.empty_table() if by_completion else _with_folder(pending_compaction_groups(active))
     view = FileSystemView(
         files,
         counted,

@@ -26,7 +26,14 @@ from pyhudi.metadata.indexes.index_definitions import column_stats_definition, l
 from pyhudi.metadata.indexes.index_delta import IndexDelta, of_indexes_in_use
 from pyhudi.metadata.indexes.indexed_columns import indexed_columns, with_columns
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary, secondary_indexes
-from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from pyhudi.metadata.metadata_layout import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILE_PARTITIONS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.async_index import recover_index_builds
@@ -50,9 +57,6 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.commit_metadata import CommitMetadata
-
-MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
-"""Partitions that every write maintains, in build order."""
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +130,7 @@ def _record(
     alone = not completed_concurrently(data, instant)
     records = commit_records(storage, config, metadata, instant, columns, alone=alone)
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
-    acknowledged = [p for p in config.metadata_partitions_inflight if p in {*MAINTAINED, *index.partitions}]
+    acknowledged = [p for p in config.metadata_partitions_inflight if p in {*FILE_PARTITIONS, *index.partitions}]
     publish(
         active, entry, stats, config.version, metadata_context.completed_at(config.version), acknowledged=acknowledged
     )
@@ -312,7 +316,7 @@ def _without_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) 
 
 def _without_unmaintained(storage: Storage, config: TableConfig, opts: Options, index: IndexDelta) -> TableConfig:
     """Remove partitions that are not maintained, and those that the options disable."""
-    kept = {*MAINTAINED, *index.partitions}
+    kept = {*FILE_PARTITIONS, *index.partitions}
     if opts.is_set(options.METADATA_COLUMN_STATS_ENABLE) and not opts.get_typed(options.METADATA_COLUMN_STATS_ENABLE):
         kept -= {COLUMN_STATS, PARTITION_STATS}
     if opts.is_set(options.METADATA_BLOOM_ENABLE) and not opts.get_typed(options.METADATA_BLOOM_ENABLE):
@@ -337,7 +341,7 @@ def _with_all_enabled(metadata_context: MetadataWriteContext, config: TableConfi
         known = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
         if set(columns.names) != set(known):
             renewed = {COLUMN_STATS, PARTITION_STATS} & needed
-    missing = [p for p in MAINTAINED if p in needed and (p not in declared or p in renewed)]
+    missing = [p for p in FILE_PARTITIONS if p in needed and (p not in declared or p in renewed)]
     if not columns.names:
         missing = [p for p in missing if p not in (COLUMN_STATS, PARTITION_STATS)]
     if not missing:

@@ -39,7 +39,6 @@ from pyhudi.write.write_checks import KNOWN_INDEXES
 
 __all__ = ["KeyLookup", "tag", "untagged"]
 
-_BLOOM = frozenset({IndexType.BLOOM, IndexType.GLOBAL_BLOOM})
 _MOVES = {
     IndexType.GLOBAL_SIMPLE: options.SIMPLE_UPDATE_PARTITION_PATH,
     IndexType.RECORD_INDEX: options.RECORD_INDEX_UPDATE_PARTITION_PATH,
@@ -200,7 +199,7 @@ class BaseFileLookup:
         small = self.small
         if self.lookup.merge_logs:
             return self._merged_locations(extra)
-        if self.lookup.index in _BLOOM and not self.lookup.virtual_keys:
+        if self.lookup.index.is_bloom and not self.lookup.virtual_keys:
             return bloom_locations(self.rows, self.lookup, self.files, extra)
         everywhere = self.lookup.index.is_global
         return scan_locations(

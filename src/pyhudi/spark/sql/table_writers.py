@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.config import options
-from pyhudi.errors import InvalidOptionError, QueryError, SqlSyntaxError, TableExistsError
+from pyhudi.errors import QueryError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.case_insensitive_options import with_options
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
@@ -18,18 +18,10 @@ from pyhudi.spark.sql.commands.dml import insert_rows
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, table_frame
 from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, OVERWRITE, parse_mode
 from pyhudi.sql.create_parser import PROVIDERS
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.token_cursor import Cursor
-
-_MODES = {
-    "append": "append",
-    "overwrite": "overwrite",
-    "ignore": "ignore",
-    "error": "error",
-    "errorifexists": "error",
-    "default": "error",
-}
 
 
 def parse_name(text: str) -> Name | None:
@@ -89,15 +81,13 @@ def save_as_table(
     table = find_table(spark, name)
     if table is None and not is_hudi:
         return False
-    chosen = _MODES.get(mode.lower())
-    if chosen is None:
-        raise InvalidOptionError("mode", mode, ", ".join(sorted(_MODES)))
+    chosen = parse_mode(mode)
     if table is not None:
-        if chosen == "error":
+        if chosen == ERROR:
             raise TableExistsError(f"there is a table {table.sql} already; say mode('append') or mode('overwrite')")
-        if chosen == "append":
+        if chosen == APPEND:
             insert_rows(spark, _with(table, given), rows, by_name=True)
-        elif chosen == "overwrite":
+        elif chosen == OVERWRITE:
             replace_table(spark, table, rows, _statement(spark, table.name, partition_by, given, table))
         return True
     if spark.catalog.tableExists(quoted(name)):
@@ -122,14 +112,14 @@ def create_from(
     table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
     if not TableHandle.exists(spark, location, given):
         create_new(spark, table, statement, rows)
-    elif mode == "error":
+    elif mode == ERROR:
         raise TableExistsError(
             f"there is a Hudi table at {location!r} already; say mode('append') to add to it, mode('overwrite') to "
             "replace it"
         )
-    elif mode == "overwrite":
+    elif mode == OVERWRITE:
         replace_table(spark, table, rows, statement)
-    elif mode == "append":
+    elif mode == APPEND:
         create_table(spark, statement)
         found = find_table(spark, name)
         assert found is not None
@@ -228,7 +218,7 @@ class TableWriter:
 
     def create(self) -> None:
         """Make the table of the rows."""
-        self._save("error")
+        self._save(ERROR)
 
     def replace(self) -> None:
         """Put a new table of the rows in place of the one that is there."""

@@ -76,6 +76,18 @@ APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "errorifexis
 _MODES = {APPEND: APPEND, OVERWRITE: OVERWRITE, IGNORE: IGNORE, ERROR: ERROR, "error": ERROR, "default": ERROR}
 
 
+def parse_mode(text: str) -> str:
+    """Return Spark's save mode: APPEND, OVERWRITE, IGNORE or ERROR.
+
+    Raises:
+        InvalidOptionError: It is none.
+    """
+    mode = _MODES.get(text.lower())
+    if mode is None:
+        raise InvalidOptionError("mode", text, ", ".join(sorted(_MODES)))
+    return mode
+
+
 def write(
     df: DataFrame,
     target: TableMetaClient | str,
@@ -113,9 +125,7 @@ def write(
     location = target.storage.uri() if isinstance(target, TableMetaClient) else target
     opts = Options.parse({**session_settings(df.sparkSession, location), **(given or {})})
     check_unsupported_options(opts)
-    chosen = _MODES.get(mode.lower())
-    if chosen is None:
-        raise InvalidOptionError("mode", mode, ", ".join(sorted(_MODES)))
+    chosen = parse_mode(mode)
     storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
     client = _open(storage, opts)
     keyed = bool(opts.get_typed(options.RECORDKEY_FIELD) if client is None else client.config.record_keys)
@@ -299,7 +309,7 @@ def _prepare(
     payload, ordering = opts.get_typed(options.PAYLOAD_CLASS), opts.get_typed(options.ORDERING_FIELDS)
     merging = with_delete_marker(config.merging_for(payload, ordering), opts)
     located = changes is not None and changes.located
-    changing = operation in (Operation.UPSERT, Operation.DELETE)
+    changing = operation.changes_records
     stored_keys = not config.record_keys and changes is None and changing and identifies_records(df.columns)
     stored_keys &= client is not None and config.populate_meta_fields
     check_writable(config, merging, operation, opts, located=located or stored_keys)

@@ -178,7 +178,7 @@ def write_context(
         UnsupportedTableError: The merger of the table is not registered.
     """
     orc_codec = opts.get_typed(options.ORC_CODEC)
-    updates = operation in (Operation.UPSERT, Operation.DELETE)
+    updates = operation.changes_records
     avro_schema = to_avro(add_meta_columns(schema), config.name)
     logs = None
     # With the bucket index, new records of a bucket are written to its log files, too.

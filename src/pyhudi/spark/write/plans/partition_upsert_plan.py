@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.enums import IndexType, Operation, TableType
-from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from pyhudi.config.enums import IndexType, TableType
+from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.driver_frames import small_frame
@@ -38,9 +38,6 @@ from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.planning.existing_files import LogContents
 from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, TaskShare
 from pyhudi.write.write_operations import type_name
-
-_WITHOUT_KEYS = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS})
-"""Partitions of the metadata table that are kept up to date without knowing which keys a write has found."""
 
 _MOST_BYTES = 1 << 30
 """Most bytes of one partition's base files."""
@@ -97,7 +94,7 @@ def supports_partition_lookup(
     each in its own partition, and whether there are partitions of the table that are small enough for it."""
     return (
         job.client is not None
-        and job.operation in (Operation.UPSERT, Operation.DELETE)
+        and job.operation.changes_records
         and job.opts.get_typed(options.INDEX_TYPE) is IndexType.SIMPLE
         and job.opts.get_typed(options.INDEX_TASK_ROWS) > 0
         and job.config.populate_meta_fields
@@ -114,7 +111,7 @@ def supports_partition_lookup(
 
 def without_key_indexes(partitions: Collection[str]) -> bool:
     """Return True if no partition of the metadata table has to be told about single keys."""
-    return set(partitions) <= _WITHOUT_KEYS
+    return set(partitions) <= set(FILE_PARTITIONS)
 
 
 def count_partitions(rows: DataFrame, slices: pa.Table, exact: KeyConstraint | None = None) -> pa.Table:

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.enums import DuplicatePolicy, IndexType, Operation
+from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import CachedFrames
@@ -20,9 +20,7 @@ from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import FILE_ID
 from pyhudi.write.planning.existing_files import LogContents
 
-UPDATES = frozenset({Operation.UPSERT, Operation.DELETE})
 """Operations that look up the keys of all rows."""
-RECORD_INDEXES = frozenset({IndexType.RECORD_INDEX, IndexType.GLOBAL_RECORD_LEVEL_INDEX, IndexType.RECORD_LEVEL_INDEX})
 """Indexes that are a partition of the metadata table."""
 _STAY = {
     options.SIMPLE_UPDATE_PARTITION_PATH.key: False,
@@ -59,7 +57,7 @@ def tag_rows(
         if policy is DuplicatePolicy.NONE:
             # keys are looked for only in the files that the new records may go to
             slices = slices.filter(in_groups(slices, small))
-    elif job.operation not in UPDATES and policy is DuplicatePolicy.NONE:
+    elif not job.operation.changes_records and policy is DuplicatePolicy.NONE:
         slices = slices.slice(0, 0)
     if job.client is None or not slices.num_rows:
         return Tagged(
@@ -92,8 +90,8 @@ def tag_rows(
 def record_index_of(job: WriteJob) -> RecordIndex | None:
     """The record index whose keys the write looks up; None: there is none, or it looks none up."""
     kind = job.opts.get_typed(options.INDEX_TYPE)
-    looks_up = job.operation in UPDATES or duplicate_policy(job) is not DuplicatePolicy.NONE
-    if job.client is None or kind not in RECORD_INDEXES or not looks_up:
+    looks_up = job.operation.changes_records or duplicate_policy(job) is not DuplicatePolicy.NONE
+    if job.client is None or not kind.is_record_index or not looks_up:
         return None
     return RecordIndex.open(job.client, partitioned=not kind.is_global)
 
