@@ -31,7 +31,6 @@ from pyhudi.spark.write.dataframe_writer import key_spec
 from pyhudi.spark.write.write_input import own_schema, write_schema
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.key_generator_type import PartitionKind
-from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
@@ -219,7 +218,7 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     _check_operation(opts, keyed=bool(config.record_keys))
     _check_options(config, opts)
     _check_indexes(config)
-    merging = with_delete_marker(config.merging_for(opts.get_typed(options.PAYLOAD_CLASS)), opts)
+    merging = config.merging_of_write(opts)
     check_writable(config, merging, Operation.BULK_INSERT, opts)
     if client is not None:
         check_not_bucketed(client)

@@ -17,7 +17,7 @@ from pyhudi.schema.table_types import as_nullable, table_schema
 from pyhudi.services.bootstrap.source_listing import check_input_provider, list_source, select_mode
 from pyhudi.storage import Storage, join_path, open_storage
 from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
-from pyhudi.table.config.merge_settings import MergeSettings, with_delete_marker
+from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.write_checks import check_writable
@@ -76,7 +76,7 @@ class BootstrapPlan:
             _check_metadata_only(config, opts)
         schema = _first_columns(source, listed, config) if columns is None else as_nullable(table_schema(columns))
         opts = config.validate_against(opts)
-        merging = with_delete_marker(config.merging_for(opts.get_typed(options.PAYLOAD_CLASS)), opts)
+        merging = config.merging_of_write(opts)
         check_writable(config, merging, Operation.BULK_INSERT, opts)
         _check_columns(schema, spec, merging)
         return cls(

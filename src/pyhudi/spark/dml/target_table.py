@@ -31,7 +31,7 @@ from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dataframe_writer import key_spec
 from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH
-from pyhudi.table.config.merge_settings import MergeSettings, with_delete_marker
+from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -64,9 +64,7 @@ class TargetSnapshot:
     @property
     def merging(self) -> MergeSettings:
         """How versions of a record are merged."""
-        opts = self.opts
-        payload, ordering = opts.get_typed(options.PAYLOAD_CLASS), opts.get_typed(options.ORDERING_FIELDS)
-        return with_delete_marker(self.client.config.merging_for(payload, ordering), opts)
+        return self.client.config.merging_of_write(self.opts)
 
     @classmethod
     def pin(cls, spark: SparkSession, path: str, given: Options) -> TargetSnapshot:

@@ -54,7 +54,6 @@ from pyhudi.spark.write.write_input import as_in_table, own_columns, write_schem
 from pyhudi.spark.write.write_job import RowChanges, WriteJob
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.key_generator_type import KeyGenType
-from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.config.version_support import WRITABLE_VERSIONS
 from pyhudi.table.meta_client import TableMetaClient
@@ -306,8 +305,7 @@ def _prepare(
     else:
         config = client.config
         opts = config.validate_against(opts)
-    payload, ordering = opts.get_typed(options.PAYLOAD_CLASS), opts.get_typed(options.ORDERING_FIELDS)
-    merging = with_delete_marker(config.merging_for(payload, ordering), opts)
+    merging = config.merging_of_write(opts)
     located = changes is not None and changes.located
     changing = operation.changes_records
     stored_keys = not config.record_keys and changes is None and changing and identifies_records(df.columns)

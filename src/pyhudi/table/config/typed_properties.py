@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TypeVar
 
-from pyhudi.config import Options
+from pyhudi.config import Options, options
 from pyhudi.config.enums import CdcMode, FileFormat, MergeMode, PartialUpdateMode, TableType, TimelineTimezone
 from pyhudi.config.option import split_names
 from pyhudi.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
@@ -168,6 +168,16 @@ class TableProperties:
         version 6 need not store theirs."""
         ordering = self.ordering_fields or (write_ordering if self.version < 8 else ())
         return merging.of_table(self.properties, self.version, ordering, write_payload)
+
+    def merging_of_write(self, opts: Options) -> MergeSettings:
+        """Return the merge settings of a write with these options: its payload class, ordering columns and delete
+        marker count where the table stores none.
+
+        Raises:
+            ConfigError: A delete field is set without its marker, or the marker without the field.
+        """
+        payload, ordering = opts.get_typed(options.PAYLOAD_CLASS), opts.get_typed(options.ORDERING_FIELDS)
+        return merging.with_delete_marker(self.merging_for(payload, ordering), opts)
 
     def deciding_columns(self, opts: Options) -> dict[str, tuple[str, ...]]:
         """Return the columns that decide between versions of a record, by their role; the delete marker may be that of

@@ -217,3 +217,7 @@ def test_ordering_columns_of_a_write_to_a_table_without_any() -> None:
     ordering = old.validate_against(given).get_typed(options.ORDERING_FIELDS)
     found = old.merging_for(MODEL + "DefaultHoodieRecordPayload", ordering)
     assert (found.mode, found.ordering_fields) == (MergeMode.EVENT_TIME_ORDERING, ("ts",))
+    payload = {**ORDER, "hoodie.datasource.write.payload.class": MODEL + "DefaultHoodieRecordPayload"}
+    assert old.merging_of_write(Options.parse(payload)) == found
+    marked = {**payload, "hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "D"}
+    assert old.merging_of_write(Options.parse(marked)).deciding_columns["delete marker"] == ("op",)
