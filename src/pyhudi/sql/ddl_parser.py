@@ -6,6 +6,7 @@ from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.alter_parser import parse_alter_columns
 from pyhudi.sql.create_parser import parse_properties
 from pyhudi.sql.dml_parser import parse_partition
+from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.statements import (
     Call,
     ChangeView,
@@ -25,6 +26,8 @@ from pyhudi.sql.statements import (
 )
 from pyhudi.sql.token_cursor import Cursor
 
+_NAMES = frozenset({"VAR", "IDENTIFIER"})
+_NUMBER_SUFFIXES = frozenset({"L", "S", "Y", "D", "F", "BD"})
 _CONSTANTS: dict[str, object] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
@@ -133,6 +136,8 @@ def parse_show(cursor: Cursor) -> Statement | None:
     if cursor.take("INDEXES"):
         if not cursor.take("FROM"):
             cursor.expect("IN")
+        if cursor.kind(1) in _NAMES:
+            cursor.take("TABLE")
         return Show(cursor.name(), "INDEXES")
     return None
 
@@ -161,6 +166,16 @@ def parse_call(cursor: Cursor) -> Call | None:
     if len(name) == 3 and name[0].lower() != "spark_catalog":
         return None
     procedure = name[-1].lower()
+    try:
+        return _arguments(cursor, procedure)
+    except SqlSyntaxError:
+        if procedure in signatures():
+            raise
+        cursor.rest()
+        return Call(procedure)  # may be one of another catalog, whose arguments are written otherwise
+
+
+def _arguments(cursor: Cursor, procedure: str) -> Call:
     positional: list[object] = []
     named: dict[str, object] = {}
     cursor.expect("(")
@@ -189,6 +204,8 @@ def _value(cursor: Cursor) -> object:
     if cursor.tokens[cursor.at].kind == "STRING":
         return cursor.string()
     text = cursor.literal()
+    if cursor.sees("::") and cursor.word(1) in _NUMBER_SUFFIXES:  # sqlglot's tokens of 10L
+        cursor.at += 2
     try:
         return float(text) if "." in text else int(text)
     except ValueError:

@@ -99,3 +99,41 @@ def test_statements_that_only_read_hudi_tables(spark, tmp_path):
     with pytest.raises(Exception, match=r"(?i)merge") as refused:
         spark.sql("MERGE INTO plain USING t ON plain.id = t.id WHEN MATCHED THEN DELETE").collect()
     assert "pyhudi" not in str(refused.value)
+
+
+def test_functions_that_show_files_and_the_timeline(spark, monkeypatch):
+    keyed = "primaryKey = 'id', type = 'mor', 'hoodie.metadata.enable' = 'false'"
+    kept = "'hoodie.clean.commits.retained' = '2', 'hoodie.keep.min.commits' = '3', 'hoodie.keep.max.commits' = '4'"
+    spark.sql(
+        f"CREATE TABLE t (id INT, n STRING, day STRING) USING hudi TBLPROPERTIES ({keyed}, {kept}) PARTITIONED BY (day)"
+    )
+    spark.sql("INSERT INTO t VALUES (1, 'a', 'mon'), (2, 'b', 'tue')")
+    spark.sql("UPDATE t SET n = 'c' WHERE id = 1")
+    columns = (
+        "Partition_Path, Base_File_Size > 0, Log_File_Count, Log_File_Size = Log_File_Unscheduled, Log_File_Scheduled"
+    )
+    monday, tuesday = ("day=mon", True, 1, True, 0), ("day=tue", True, 0, True, 0)
+    view = "SELECT {} FROM hudi_filesystem_view('t'{})"
+    for pattern, found in {"": 2, ", 'day=*'": 2, ", '*'": 2, ", 'day=mon'": 1, ", '*/*'": 0}.items():
+        assert rows(spark, view.format(columns, pattern)) == [monday, tuesday][:found]
+    for step in ("schedule", "run"):
+        options = "options => 'hoodie.compact.inline.max.delta.commits=1'"
+        spark.sql(f"CALL run_compaction(op => '{step}', table => 't', {options})")
+    slices = rows(spark, view.format("Base_File_Size > 0, Log_File_Count", ", 'day=mon'"))
+    assert slices == [(True, 0), (True, 1)]
+    for number in (10, 11, 12, 13, 14):
+        spark.sql(f"INSERT INTO t VALUES ({number}, 'x', 'wed')")
+    active = "SELECT Timestamp, Action, Total_Records_Written FROM hudi_query_timeline('t'{})"
+    both, newest = rows(spark, active.format(", 'true'")), rows(spark, active.format(""))
+    assert newest == both[len(both) - len(newest) :]
+    assert newest == rows(spark, active.format(", 'false'"))
+    assert [row[1:] for row in both[:2]] == [("deltacommit", 2), ("deltacommit", 1)]
+    assert {row[2] for row in both if row[1] in ("clean", "rollback")} <= {-1}
+    assert len(both) > len(newest)
+    # procedures of another catalog
+    with pytest.raises(QueryError, match="unknown procedure"):
+        spark.sql("CALL system.expire_snapshots('t', TIMESTAMP '2024-01-01')")
+    monkeypatch.setattr("pyhudi.spark.sql.command_execution._has_other_catalog", lambda _: True)
+    with pytest.raises(Exception, match=r"(?i)syntax|routine|procedure") as refused:
+        spark.sql("CALL system.expire_snapshots('t', TIMESTAMP '2024-01-01')")
+    assert not isinstance(refused.value, QueryError)

@@ -86,7 +86,8 @@ def test_the_life_of_a_table(spark, kind):
     spark.sql("RESET hoodie.datasource.overwrite.mode")
     assert rows(spark, ALL) == [(9, "new", 90, "Bodø"), (11, "o", 1, "Oslo"), (12, "m", 1, "Moss")]
     assert rows(spark, "SHOW PARTITIONS rides")[-1] == ("city=Oslo",)
-    spark.sql("ALTER TABLE rides DROP PARTITION (city = 'Oslo')")
+    assert rows(spark, "SHOW PARTITIONS rides PARTITION (CITY = 'Oslo')") == [("city=Oslo",)]
+    spark.sql("ALTER TABLE rides DROP PARTITION (City = 'Oslo')")
     spark.sql("ALTER TABLE rides ADD COLUMNS (tip DOUBLE COMMENT 'more')")
     assert spark.table("rides").columns[-5:] == ["id", "name", "fare", "tip", "city"]
     spark.sql("INSERT INTO rides VALUES (13, 'x', 1, 0.5, 'Oslo')")
@@ -370,9 +371,9 @@ def test_indexes_functions_and_settings(spark):
     assert timeline["Total_Records_Written"] == 2
     files = HudiTable.for_path(spark.sql("SHOW TBLPROPERTIES rides ('path')").first()["value"])
     assert files.history()["operation"].to_pylist() == ["BULK_INSERT"]
-    spark.sql("CREATE INDEX record_index ON rides (id)")
-    spark.sql("CREATE INDEX by_name ON rides (name)")
-    shown = {row.index_name for row in spark.sql("SHOW INDEXES FROM rides").collect()}
+    spark.sql("CREATE INDEX record_index ON rides (ID)")
+    spark.sql("CREATE INDEX by_name ON rides (NAME)")
+    shown = {row.index_name for row in spark.sql("SHOW INDEXES FROM TABLE rides").collect()}
     assert {"column_stats", "record_index"} <= shown
     assert any("by_name" in name for name in shown)
     spark.sql("REFRESH INDEX by_name ON rides")
@@ -380,7 +381,6 @@ def test_indexes_functions_and_settings(spark):
     assert rows(spark, "SELECT id FROM hudi_table_changes('rides', 'latest_state', 'earliest') c WHERE c.id > 1") == [
         (2,)
     ]
-    assert spark.sql("SELECT * FROM hudi_filesystem_view('rides')").count() == 2
     places = rows(spark, "SELECT key, recordIndexMetadata.partitionName FROM hudi_metadata('rides') WHERE type = 5")
     assert sorted(places) == [("1", "city=Oslo"), ("2", "city=Moss")]
 

@@ -151,6 +151,10 @@ STATEMENTS = {
     "alter table t replace columns (a int)": UnsupportedAlter(("t",), "replace columns ("),
     "truncate table t partition (a=1)": Truncate(("t",), {"a": "1"}),
     "drop table if exists t purge": DropTable(("t",), if_exists=True, purge=True),
+    "show indexes from table a.t": Show(("a", "t"), "INDEXES"),
+    "show indexes in table": Show(("table",), "INDEXES"),
+    "call show_commits(table => 't', limit => 10L)": Call("show_commits", (), {"table": "t", "limit": 10}),
+    "call system.expire_snapshots('t', timestamp '2024-01-01')": Call("expire_snapshots"),
     "show partitions t": Show(("t",), "PARTITIONS"),
     "insert overwrite local directory '/x' using csv options (a 'b') select 1": SelectStatement(
         "select 1", "insert overwrite local directory '/x' using csv options (a 'b')"
@@ -238,9 +242,9 @@ def test_merge_with_every_clause():
         "merge into t using s on a = b when not matched then insert (a, b) values (1)",
         "update t set a = 1, a = 2",
         "update t set a =",
-        "call p(a => 1, 2)",
-        "call p(a => 1, a => 2)",
-        "call p(x)",
+        "call show_commits(a => 1, 2)",
+        "call show_commits(a => 1, a => 2)",
+        "call show_commits(x)",
         "create index i on t (a",
         "drop index i",
         "create table t (a int) using hudi clustered by (a) into 2 buckets",

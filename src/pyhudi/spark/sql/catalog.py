@@ -36,7 +36,7 @@ addresses (``spark.redaction.regex``, ``spark.sql.redaction.options.regex``): a 
 instance."""
 PATH_PROVIDERS = frozenset({"hudi", "org.apache.hudi"})
 _DETAILS = "# Detailed Table Information"
-_SESSION_CATALOG = "spark_catalog"
+SESSION_CATALOG = "spark_catalog"
 _FORGET_AFTER = 60.0
 
 
@@ -110,7 +110,7 @@ def full_name(spark: SparkSession, name: Name) -> Name:
     Raises:
         QueryError: the name is of another catalog than the session's.
     """
-    if len(name) == 3 and name[0].lower() == _SESSION_CATALOG:
+    if len(name) == 3 and name[0].lower() == SESSION_CATALOG:
         name = name[1:]
     if len(name) > 2:
         raise QueryError(f"Hudi tables are kept in the session catalog; {quoted(name)} is of another one")
@@ -121,7 +121,7 @@ def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     """Return the Hudi table, or the view, of a name; None for anything else, and for what is not there."""
     if len(name) == 2 and name[0].lower() in PATH_PROVIDERS and _is_path(spark, name):
         return CatalogTable(name, name[1])
-    if len(name) > 3 or (len(name) == 3 and name[0].lower() != _SESSION_CATALOG):
+    if len(name) > 3 or (len(name) == 3 and name[0].lower() != SESSION_CATALOG):
         return None
     text = quoted(name)
     if non_hudi_tables.has(spark, text):

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql.catalog import PATH_PROVIDERS, CatalogTable, find_table, non_hudi_tables
+from pyhudi.spark.sql.catalog import PATH_PROVIDERS, SESSION_CATALOG, CatalogTable, find_table, non_hudi_tables
 from pyhudi.spark.sql.commands import alter_columns, caching, ddl, dml, index_ddl, show
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
@@ -20,6 +20,7 @@ from pyhudi.spark.sql.queries import cached_tables
 from pyhudi.spark.sql.queries.query_rewriting import forget_view, global_name, remember_view, rewrite_query
 from pyhudi.spark.sql.statement_values import StatementValues
 from pyhudi.sql import statements as s
+from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.statement_parser import parse, table_of
 from pyhudi.sql.table_references import find_references
@@ -81,6 +82,8 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
             return values.run(spark, f"{statement.head} {prepared.text}")
         case s.CreateView():
             return _create_view(spark, statement, values, through)
+        case s.Call() if statement.procedure not in signatures() and _has_other_catalog(spark):
+            return through()
         case s.Call():
             return call(spark, statement)
         case s.ClearCache():
@@ -211,6 +214,11 @@ def _prunes(spark: SparkSession, statement: s.SelectStatement) -> str:
     """
     kind = statement.head.strip().upper().split(" ")[0]
     return f"query {get_ident()}" if kind in ("", "EXPLAIN") and not is_connect(spark) else ""
+
+
+def _has_other_catalog(spark: SparkSession) -> bool:
+    """Return True if the current catalog is another one than Spark's, which may have procedures of its own."""
+    return str(spark.catalog.currentCatalog()) != SESSION_CATALOG
 
 
 def _no_parameters(args: Any) -> None:

@@ -9,9 +9,11 @@ from pyspark.sql import SparkSession
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
+from pyhudi.schema.name_resolution import resolve_path
 from pyhudi.services.indexing.index_builder import build_index
 from pyhudi.services.indexing.index_builder import drop_index as drop
 from pyhudi.services.indexing.index_requests import IndexRequest
+from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.index_engines import spark_builder
 from pyhudi.spark.sql.catalog import CatalogTable
@@ -26,8 +28,9 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
     """Run CREATE INDEX: the index is built, and writes keep it up to date."""
     handle = TableHandle.at(spark, table.location, write_options(spark, table))
     is_record_index = _RECORD_INDEX in (statement.index, statement.using)
-    columns = () if is_record_index else statement.columns
-    if is_record_index and statement.columns and statement.columns != handle.config.record_keys:
+    indexed = _indexed(spark, handle, statement)
+    columns = () if is_record_index else indexed
+    if is_record_index and indexed and indexed != handle.config.record_keys:
         raise ConfigError(
             f"the record index is of the record key ({', '.join(handle.config.record_keys)}), not of "
             f"({', '.join(statement.columns)})"
@@ -43,6 +46,13 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
     build_index(
         client, opts, request, builder, if_not_exists=statement.if_not_exists, dry_run=False, stats_reader=stats_reader
     )
+
+
+def _indexed(spark: SparkSession, handle: TableHandle, statement: CreateIndex) -> tuple[str, ...]:
+    """Return the columns of an index as the table spells them; one that is not there as the statement does."""
+    sensitive, schema = is_case_sensitive(spark), handle.schema
+    paths = (resolve_path(name, schema, case_sensitive=sensitive) or [name] for name in statement.columns)
+    return tuple(".".join(path) for path in paths)
 
 
 def _of_hudi(given: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,8 @@ from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZTy
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.keygen.partition_path_values import partition_texts
 from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.schema.name_resolution import resolve_name
+from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
@@ -95,6 +97,8 @@ def matching_partitions(
     """
     handle = TableHandle.of(spark, table)
     fields = [field.name for field in handle.config.partition_fields]
+    sensitive = is_case_sensitive(spark)
+    spec = {resolve_name(name, fields, case_sensitive=sensitive) or name: value for name, value in spec.items()}
     for name, value in spec.items():
         if name not in fields or value is None:
             raise QueryError(f"{table.sql} is partitioned by ({', '.join(fields)}): give values of these, not {name!r}")

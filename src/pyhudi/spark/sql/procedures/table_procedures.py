@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +13,7 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.spark.sql.queries.table_functions import locate
+from pyhudi.spark.sql.queries.table_functions import ALL_PARTITIONS, in_partitions, locate
 from pyhudi.spark.sql.table_writers import save_as_table
 from pyhudi.sql.procedure_signatures import signature_of, signatures
 from pyhudi.sql.table_properties import registered_properties, table_options
@@ -24,7 +22,6 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers
 
-_ALL = "ALL_PARTITIONS"
 """The pattern that stands for all partitions."""
 
 
@@ -54,13 +51,13 @@ def show_fsview_latest(spark: SparkSession, arguments: Arguments) -> Rows:
         UnsupportedTableError: Files of pending writes are asked for.
     """
     pattern, partition = arguments.text("path_regex"), arguments.text("partition_path")
-    if _ALL not in (pattern, partition):
+    if ALL_PARTITIONS not in (pattern, partition):
         raise QueryError(f"give path_regex ({pattern!r}) or partition_path ({partition!r}), not both")
     client = arguments.client(spark)
     view = _view(client, arguments)
     slices = view.latest_slices(*_as_of(arguments)) if arguments.flag("merge") else _newest(view, arguments)
     rows = []
-    for row in _in_partitions(slices, partition if pattern == _ALL else pattern).to_pylist():
+    for row in in_partitions(slices, partition if pattern == ALL_PARTITIONS else pattern).to_pylist():
         sizes, base = sum(row["log_sizes"]), row["base_size"] or 0
         logs = str([client.storage.uri(path) for path in row["log_paths"]])
         ratio = sizes / base if base else -1.0
@@ -79,7 +76,7 @@ def show_fsview_all(spark: SparkSession, arguments: Arguments) -> Rows:
     client = arguments.client(spark)
     slices = _view(client, arguments).all_slices(*_as_of(arguments))
     rows = []
-    for row in _in_partitions(slices, arguments.text("path_regex")).to_pylist():
+    for row in in_partitions(slices, arguments.text("path_regex")).to_pylist():
         file = None if row["base_path"] is None else client.storage.uri(row["base_path"])
         logs = str([client.storage.uri(path) for path in row["log_paths"]])
         sizes = (row["base_size"] or 0, len(row["log_paths"]), sum(row["log_sizes"]))
@@ -113,19 +110,6 @@ def _newest(view: FileSystemView, arguments: Arguments) -> pa.Table:
     slices = view.all_slices(*_as_of(arguments))
     last = slices.append_column("row", pa.array(range(slices.num_rows))).group_by(["partition", "file_id"])
     return slices.take(last.aggregate([("row", "max")])["row_max"])
-
-
-def _in_partitions(slices: pa.Table, pattern: str | None) -> pa.Table:
-    """The slices of partitions whose path matches a pattern, in which ``*`` stands for a part of a folder's name."""
-    if pattern in (None, _ALL):
-        return slices
-    wanted = [path for path in pc.unique(slices["partition"]).to_pylist() if _matches(path, pattern)]
-    return slices.filter(pc.is_in(slices["partition"], pa.array(wanted, pa.string())))
-
-
-def _matches(path: str, pattern: str) -> bool:
-    folders, patterns = path.split("/"), pattern.strip("/").split("/")
-    return len(folders) == len(patterns) and all(map(fnmatchcase, folders, patterns))
 
 
 _TIMES = {

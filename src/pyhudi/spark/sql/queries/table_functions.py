@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError
-from pyhudi.format.file_names import file_name_of
+from pyhudi.format.file_names import file_name_of, file_names_of, parse_names
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.passthrough_statements import result
@@ -18,7 +19,9 @@ from pyhudi.spark.sql.queries.metadata_records import metadata_records
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.commit_metadata import total
+from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.commit_metadata import decode_commit, total
+from pyhudi.timeline.instant import WRITE_ACTIONS, State
 
 _TIMELINE = (
     "Timestamp string, Action string, State string, Completion_Time string, File_Name string, Total_Bytes_Written "
@@ -29,6 +32,12 @@ _FILES = (
     "File_ID string, Partition_Path string, Base_Instant_Time string, Base_File_Path string, Base_File_Size bigint, "
     "Log_File_Count bigint, Log_File_Size bigint, Log_File_Scheduled bigint, Log_File_Unscheduled bigint"
 )
+
+
+_NO_FIGURES = (-1,) * 6
+"""Figures of an instant that has written nothing, or is not completed."""
+ALL_PARTITIONS = "ALL_PARTITIONS"
+"""The pattern of all partitions."""
 
 
 def run_table_function(spark: SparkSession, name: str, arguments: tuple[str, ...]) -> DataFrame:
@@ -47,7 +56,8 @@ def run_table_function(spark: SparkSession, name: str, arguments: tuple[str, ...
     opts = Options.parse(session_settings(spark, location))
     client = TableMetaClient.open(location, opts)
     if name == "hudi_query_timeline":
-        return result(spark, _TIMELINE, _timeline(client))
+        archived = len(arguments) > 1 and arguments[1].lower() == "true"
+        return result(spark, _TIMELINE, _timeline(client, archived=archived))
     if name == "hudi_filesystem_view":
         return result(spark, _FILES, _files(client, arguments[1] if len(arguments) > 1 else None))
     return metadata_records(spark, client)
@@ -86,43 +96,64 @@ def _changes(spark: SparkSession, location: str, arguments: tuple[str, ...]) -> 
     return load_table(spark, location, given)
 
 
-def _timeline(client: TableMetaClient) -> list[tuple[Any, ...]]:
+def _timeline(client: TableMetaClient, *, archived: bool) -> list[tuple[Any, ...]]:
+    """Return the instants of the active timeline, and before them those of the archived one, if asked for."""
     active = client.active_timeline()
     rows: list[tuple[Any, ...]] = []
     for instant in active.timeline:
-        head = (
-            instant.requested,
-            instant.action,
-            instant.state.value,
-            instant.completion,
-            file_name_of(active.path(instant)),
-        )
-        if not (instant.is_completed and instant.is_write):
-            rows.append((*head, None, None, None, None, None, None))
+        name = file_name_of(active.path(instant))
+        head = (instant.requested, instant.action, instant.state.value, instant.completion, name)
+        is_written = instant.is_completed and instant.is_write
+        rows.append((*head, *(_figures(active.commit_metadata(instant).stats) if is_written else _NO_FIGURES)))
+    if not archived:
+        return rows
+    return [*_archived(client, {str(row[0]) for row in rows}), *rows]
+
+
+def _archived(client: TableMetaClient, active: set[str]) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for row in read_history(client.storage, client.config.layout).sort_by("requested").to_pylist():
+        requested, completion, action = row["requested"], row["completion"], row["action"]
+        if requested in active:
             continue
-        stats = active.commit_metadata(instant).stats
-        updated = pc.sum(pc.and_(pc.is_valid(stats["prevCommit"]), pc.not_equal(stats["prevCommit"], "null"))).as_py()
-        partitions = len(pc.unique(stats["partitionPath"]))
-        sums = [total(stats, column) for column in ("numWrites", "numUpdateWrites", "totalWriteErrors")]
-        rows.append((*head, total(stats, "totalWriteBytes"), updated or 0, partitions, *sums))
+        name = f"{requested}_{completion}.{action}" if completion else f"{requested}.{action}"
+        is_written = action in WRITE_ACTIONS and row["metadata"]
+        figures = _figures(decode_commit(row["metadata"]).stats) if is_written else _NO_FIGURES
+        rows.append((requested, action, State.COMPLETED.value, completion, name, *figures))
     return rows
 
 
-def _files(client: TableMetaClient, partition: str | None) -> list[tuple[Any, ...]]:
-    slices: pa.Table = FileSystemView.load(client).latest_slices()
-    if partition is not None:
-        slices = slices.filter(pc.equal(slices["partition"], partition))
-    return [
-        (
-            row["file_id"],
-            row["partition"],
-            row["base_instant"],
-            None if row["base_path"] is None else client.storage.uri(row["base_path"]),
-            row["base_size"] or 0,
-            len(row["log_paths"]),
-            sum(row["log_sizes"]),
-            sum(row["log_sizes"]),
-            0,
-        )
-        for row in slices.to_pylist()
-    ]
+def _figures(stats: pa.Table) -> tuple[int, ...]:
+    """Return what a write has written: bytes, updated files, partitions, records, updated records, errors."""
+    updated = pc.sum(pc.and_(pc.is_valid(stats["prevCommit"]), pc.not_equal(stats["prevCommit"], "null"))).as_py()
+    sums = [total(stats, column) for column in ("numWrites", "numUpdateWrites", "totalWriteErrors")]
+    return (total(stats, "totalWriteBytes"), updated or 0, len(pc.unique(stats["partitionPath"])), *sums)
+
+
+def _files(client: TableMetaClient, pattern: str | None) -> list[tuple[Any, ...]]:
+    """Return all file slices of the partitions that match a pattern."""
+    rows: list[tuple[Any, ...]] = []
+    for row in in_partitions(FileSystemView.load(client).all_slices(), pattern).to_pylist():
+        # log files of version 6 have the time of their slice in their names, later ones that of their writer
+        times = parse_names(file_names_of(pa.array(row["log_paths"], pa.string())))["instant"].to_pylist()
+        sizes = row["log_sizes"]
+        size = sum(sizes)
+        of_slice = sum(one for one, time in zip(sizes, times, strict=True) if time == row["base_instant"])
+        base = ("", -1) if row["base_path"] is None else (client.storage.uri(row["base_path"]), row["base_size"])
+        head = (row["file_id"], row["partition"], row["base_instant"], *base)
+        rows.append((*head, len(sizes), size, of_slice, size - of_slice))
+    return rows
+
+
+def in_partitions(slices: pa.Table, pattern: str | None) -> pa.Table:
+    """Return the slices of partitions whose path matches a pattern, in which ``*`` stands for a part of a folder's
+    name; all without one, or with `ALL_PARTITIONS`."""
+    if pattern in (None, ALL_PARTITIONS):
+        return slices
+    wanted = [path for path in pc.unique(slices["partition"]).to_pylist() if _matches(path, pattern)]
+    return slices.filter(pc.is_in(slices["partition"], pa.array(wanted, pa.string())))
+
+
+def _matches(path: str, pattern: str) -> bool:
+    folders, patterns = path.split("/"), pattern.strip("/").split("/")
+    return len(folders) == len(patterns) and all(map(fnmatchcase, folders, patterns))
