@@ -30,6 +30,7 @@ from pyhudi.merge.logs.valid_log_blocks import valid_blocks
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.ordering_values import Index
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.schema_evolution import conform
 
 __all__ = [
@@ -158,9 +159,9 @@ class SliceReader:
             merger = self.rules.merger
             if merger is not None:
                 wanted |= set(own.names if merger.columns is None else merger.columns)
-            wanted |= {path if path in own.names else path.split(".")[0] for path in self.rules.ordering_fields}
+            wanted |= {top_column(path, own.names) for path in self.rules.ordering_fields}
             if context.keys is not None:
-                wanted |= {path.split(".")[0] for path in context.keys.record_fields}
+                wanted |= {top_column(path, own.names) for path in context.keys.record_fields}
             elif not self._by_position or merger is not None:
                 wanted.add(RECORD_KEY)
         names = [name for name in own.names if name in wanted]

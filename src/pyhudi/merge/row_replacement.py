@@ -36,6 +36,7 @@ from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.merge.logs.valid_log_blocks import valid_blocks
 from pyhudi.merge.ordering_values import Index, Mask, distinct
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 
 
 def replaced_rows(context: SliceContext, file_slice: FileSlice) -> Index:
@@ -179,12 +180,12 @@ class _Overlay:
         schema = self._reader.schema
         if not self.whole:
             return schema
-        needed = {path if path in schema.names else path.split(".")[0] for path in self._reader.rules.ordering_fields}
+        needed = {top_column(path, schema.names) for path in self._reader.rules.ordering_fields}
         if self._context.key_rows is not None:
             needed |= set(self._context.key_rows.columns)
         if self._state.positions is None:
             keys = self._context.keys
-            needed |= {RECORD_KEY} if keys is None else {path.split(".")[0] for path in keys.record_fields}
+            needed |= {RECORD_KEY} if keys is None else {top_column(path, schema.names) for path in keys.record_fields}
         return pa.schema([field for field in schema if field.name in needed])
 
 

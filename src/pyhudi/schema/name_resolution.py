@@ -6,7 +6,7 @@ case folding is another relation: it equates ``ß`` and ``ss``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,12 @@ def resolve_name(name: str, names: Iterable[str], *, case_sensitive: bool = Fals
         return name
     near = [] if case_sensitive else matches_ignoring_case(name, known)
     return near[0] if len(near) == 1 else None
+
+
+def top_column(name: str, names: Container[str]) -> str:
+    """Return the top-level column of a field: the name itself if it is one of the columns, which may have dots, else
+    the first step of the dotted path into structs."""
+    return name if name in names else name.partition(".")[0]
 
 
 def resolve_path(name: str, schema: pa.Schema, *, case_sensitive: bool = False) -> list[str] | None:

@@ -16,6 +16,7 @@ from pyhudi.errors import (
 )
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.settings.write_settings import partial_columns
@@ -130,7 +131,7 @@ def check_partial(config: TableConfig, operation: Operation, opts: Options, name
             "partition, which requires all its columns; pass all columns, or use the index SIMPLE or BLOOM"
         )
     ordered = config.merging.mode is MergeMode.EVENT_TIME_ORDERING
-    tops = {name if name in changed else name.split(".")[0] for name in config.merging.ordering_fields if ordered}
+    tops = {top_column(name, changed) for name in config.merging.ordering_fields if ordered}
     if missing := sorted(tops - changed):
         raise ConfigError(
             f"{key} lacks the ordering column {', '.join(missing)}, without which every stored version would win "

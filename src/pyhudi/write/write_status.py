@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.base_file.base_file_writer import FileSummary
+from pyhudi.format.file_names import file_name_of, parse_names
 from pyhudi.format.log import LogFile
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.storage import join_path
@@ -60,6 +61,12 @@ def file_stat(
         },
         BOUNDS: summary.bounds,
     }
+
+
+def previous_file(base_path: str) -> tuple[str, str]:
+    """Return instant and name of a base file that is replaced."""
+    name = file_name_of(base_path)
+    return parse_names(pa.array([name]))["instant"][0].as_py(), name
 
 
 def log_stat(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name, resolve_path
+from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name, resolve_path, top_column
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,8 @@ def test_paths_into_structs(name: str, found: list[str] | None, sensitive: list[
 
     assert resolve_path(name, schema) == found
     assert resolve_path(name, schema, case_sensitive=True) == sensitive
+
+
+@pytest.mark.parametrize(("name", "top"), [("a", "a"), ("a.b", "a.b"), ("a.c", "a"), ("b.c.d", "b"), ("c", "c")])
+def test_the_column_of_a_field(name: str, top: str):
+    assert top_column(name, ["a", "a.b"]) == top

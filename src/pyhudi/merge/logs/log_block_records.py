@@ -24,6 +24,7 @@ from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_field
 from pyhudi.merge.ordering_values import Index, as_mask, type_of
 from pyhudi.schema.column_names import FileNames, file_columns, with_table_names
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.schema_evolution import conform
 
 
@@ -57,7 +58,7 @@ class LogRecordColumns:
         """Return the columns to read from a block: those that are kept, and those that identify deletes and keys."""
         more = {*self.deletes.columns(self.table)}
         if self.keys is not None:
-            more |= {path.split(".")[0] for path in self.keys.record_fields}
+            more |= {top_column(path, self.table.names) for path in self.keys.record_fields}
         elif not self.by_position:
             more.add(RECORD_KEY)
         kept = set(self.kept.names)

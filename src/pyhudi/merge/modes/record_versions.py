@@ -14,6 +14,7 @@ from pyhudi.merge.mergers.record_merger import Records
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.version_fold import Given, Versions, fold
 from pyhudi.merge.ordering_values import Index, Mask, field_of, ranks, without_ordering
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.schema_evolution import conform
 
 
@@ -72,7 +73,7 @@ class RecordVersions:
 
 def ordering_of(rows: pa.RecordBatch, fields: Sequence[str], table: pa.Schema) -> tuple[pa.Array, ...]:
     """Return the ordering columns of rows, with the types in the table."""
-    top = {path if path in table.names else path.split(".")[0] for path in fields}
+    top = {top_column(path, table.names) for path in fields}
     wanted = pa.schema([f for f in table if f.name in top])
     present = rows.select([name for name in rows.schema.names if name in top])
     typed = conform(present, as_nullable_fields(wanted))

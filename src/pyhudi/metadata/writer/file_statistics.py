@@ -21,6 +21,7 @@ from pyhudi.format.base_file.column_bounds import BoundsRecorder, bounds_type, p
 from pyhudi.format.file_names import LOG
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
 from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.type_conversion import convert
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
@@ -232,7 +233,7 @@ def _aligned(rows: pa.RecordBatch | pa.Table, columns: pa.Schema) -> pa.Table:
         if field.name in names and table.schema.field(field.name).type != field.type:
             at = table.schema.get_field_index(field.name)
             table = table.set_column(at, field, _cast(table[field.name], field.type))
-        elif field.name not in names and field.name.partition(".")[0] not in names:
+        elif top_column(field.name, names) not in names:
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))
     return table
 

@@ -13,6 +13,7 @@ from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption import as_corruption
 from pyhudi.keygen import KeySpec, partition_fields
 from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable, table_schema
 from pyhudi.services.bootstrap.source_listing import check_input_provider, list_source, select_mode
 from pyhudi.storage import Storage, join_path, open_storage
@@ -161,7 +162,7 @@ def _first_columns(source: Storage, listed: pa.Table, config: TableConfig) -> pa
 def _check_columns(schema: pa.Schema, spec: KeySpec, merging: MergeSettings) -> None:
     for what, names in (("record key", spec.record_fields), ("ordering", merging.ordering_fields)):
         for name in names:
-            if name not in schema.names and name.partition(".")[0] not in schema.names:
+            if top_column(name, schema.names) not in schema.names:
                 raise SchemaMismatchError(
                     f"the {what} field {name!r} is not a column of the source: {', '.join(schema.names)}"
                 )

@@ -20,6 +20,7 @@ from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.keys.deduplication import delete_marker_columns
 from pyhudi.spark.keys.key_generator import with_keys
@@ -206,7 +207,7 @@ def _groups(plan: ScanPlan) -> pa.Table:
 
 
 def _tops(fields: object, schema: StructType) -> frozenset[str]:
-    return frozenset(name if name in schema.names else name.split(".")[0] for name in fields)  # type: ignore[attr-defined]
+    return frozenset(top_column(name, schema.names) for name in fields)  # type: ignore[attr-defined]
 
 
 def _stored(read: DataFrame, own: StructType, spec: KeySpec, *, meta: bool, located: bool) -> DataFrame:

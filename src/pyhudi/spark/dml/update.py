@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import Options
 from pyhudi.config.enums import MergeMode, Operation
 from pyhudi.errors import ConfigError
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.partition_changes import split_partition_changes
@@ -115,7 +116,7 @@ def _is_certain(target: TargetTable, assigned: Set[str]) -> bool:
     if not target.delete_markers.isdisjoint(assigned):
         return False
     if merging.mode is MergeMode.EVENT_TIME_ORDERING:
-        return assigned.isdisjoint(name.partition(".")[0] for name in merging.ordering_fields)
+        return assigned.isdisjoint(top_column(name, target.schema.names) for name in merging.ordering_fields)
     return merging.mode is MergeMode.COMMIT_TIME_ORDERING
 
 

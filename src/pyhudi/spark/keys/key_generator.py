@@ -19,6 +19,7 @@ from pyspark.sql.types import StringType, StructType
 from pyhudi.errors import RecordKeyError, SchemaMismatchError
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.keys.key_text import has_empty_text, resolve, url_encoded, value_text
 from pyhudi.spark.keys.timestamp_key_text import time_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
@@ -183,7 +184,7 @@ def _needs_zone(schema: StructType, spec: KeySpec) -> bool:
     if not spec.consistent_timestamps:
         return False
     names = [*spec.record_fields, *(field.name for field in spec.partition_fields)]
-    top = {name.split(".")[0] for name in names} | set(names)
+    top = {top_column(name, schema.names) for name in names}
     return any("timestamp" in field.dataType.simpleString() for field in schema.fields if field.name in top)
 
 

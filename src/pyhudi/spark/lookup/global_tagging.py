@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.keys.deduplication import ordering_values
 from pyhudi.spark.keys.key_text import quoted, resolve
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION
@@ -115,7 +116,7 @@ def apply_partition_changes(
 
 def _values(schema: StructType, fields: tuple[str, ...]) -> Column:
     """The fields as one struct; in locations they are called otherwise."""
-    names = [name if _top(name) in schema.names else extra_name(name) for name in fields]
+    names = [name if top_column(name, schema.names) in schema.names else extra_name(name) for name in fields]
     columns = (resolve(schema, name, "partition path", SchemaMismatchError)[0] for name in names)
     return F.struct(F.lit(0).alias("none"), *(column.alias(f"k{i}") for i, column in enumerate(columns)))
 
@@ -127,11 +128,7 @@ def _with_values(schema: StructType, fields: tuple[str, ...], values: Column) ->
         if name in schema.names:
             found[name] = values[f"k{i}"]
             continue
-        top = _top(name)
+        top = top_column(name, schema.names)
         column = found.get(top, F.col(quoted([top])))
         found[top] = column.withField(quoted(name.split(".")[1:]), values[f"k{i}"])
     return found
-
-
-def _top(name: str) -> str:
-    return name.split(".")[0]

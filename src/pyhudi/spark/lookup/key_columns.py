@@ -30,6 +30,7 @@ from pyhudi.config.enums import ReadEngine
 from pyhudi.keygen import KeySpec
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.keys.key_generator import jvm_zone, record_key
 from pyhudi.spark.keys.key_text import quoted, resolve
 from pyhudi.spark.lookup.base_file_keys import (
@@ -223,7 +224,7 @@ def _native_types(rows: DataFrame, lookup: KeyLookup, files: BaseFiles, batch: B
 
 def _key_columns(rows: DataFrame, lookup: KeyLookup) -> tuple[str, ...]:
     """The columns that keys are made of."""
-    tops = (name if name in rows.columns else name.split(".")[0] for name in lookup.spec.record_fields)
+    tops = (top_column(name, rows.columns) for name in lookup.spec.record_fields)
     return tuple(dict.fromkeys(tops))
 
 

@@ -22,6 +22,7 @@ from pyhudi.config.enums import IndexType, MergeMode
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.keys.deduplication import dedupe
 from pyhudi.spark.keys.key_text import quoted
@@ -252,7 +253,7 @@ class BaseFileLookup:
         ordering = () if hard_deletes or not moves else self.lookup.ordering_fields
         kept = () if hard_deletes or moves else self.lookup.stored_partition_fields
         # fields inside structs are read with the column that they are in
-        extra = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in (*ordering, *kept))
+        extra = dict.fromkeys(top_column(name, rows.columns) for name in (*ordering, *kept))
         locations, keys = self._base_locations(tuple(extra))
         sequences = self.lookup.merging.sequences
         gathered = self.persist(global_locations(locations, keys, ordering, kept, sequences=sequences))

@@ -26,11 +26,11 @@ from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
 from pyhudi.write.handles.file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.marked_file import MarkedFile
-from pyhudi.write.handles.merge_handle import kept_as_dictionaries, previous_file, with_dictionaries
 from pyhudi.write.rows.base_file_batches import BaseReader
+from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, file_stat
+from pyhudi.write.write_status import Stat, file_stat, previous_file
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.format.base_file.base_file_writer import FileSummary
-from pyhudi.format.file_names import file_name_of
 from pyhudi.format.log import BlockType
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice, split_versions
@@ -24,10 +23,9 @@ from pyhudi.schema.schema_evolution import conform
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput
 from pyhudi.write.rows.base_file_batches import BaseReader, open_base
+from pyhudi.write.rows.dictionary_encoding import as_dictionaries, kept_as_dictionaries, with_dictionaries
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, file_stat
-
-_TEXTS = pa.dictionary(pa.int32(), pa.string())
+from pyhudi.write.write_status import Stat, file_stat, previous_file
 
 
 def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice) -> Stat:
@@ -47,9 +45,7 @@ def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, fi
         millis = int((time.monotonic() - started) * 1000)
         handle = _CompactHandle(reading, context, task, file_slice, opened, base)
         summary = handle.run()
-    previous = None
-    if file_slice.base_path is not None:
-        previous = (file_slice.base_instant, file_name_of(file_slice.base_path))
+    previous = None if file_slice.base_path is None else previous_file(file_slice.base_path)
     stat = file_stat(
         file_slice.partition,
         file_slice.file_id,
@@ -111,8 +107,11 @@ class _CompactHandle:
         self._state = found.state if found.state is not None and len(found.state) else None
         # Columns that the writer fills in are not read.
         own = pa.schema([f for f in reading.schema if f.name not in (FILE_NAME, PARTITION_PATH)])
-        self._repeating = self._kept_as_dictionaries(reading, own)
-        self._schema = pa.schema([f.with_type(_TEXTS) if f.name in self._repeating else f for f in own])
+        keys = (RECORD_KEY,) if reading.keys is None else reading.keys.record_fields
+        self._repeating: frozenset[str] = frozenset()
+        if base is not None:
+            self._repeating = kept_as_dictionaries(base, own, self._reader.rules, keys)
+        self._schema = with_dictionaries(own, self._repeating)
         self.output = BaseFileOutput(
             context,
             task,
@@ -135,16 +134,6 @@ class _CompactHandle:
             self.output.abort()
             raise
         return self.output.close()
-
-    def _kept_as_dictionaries(self, reading: SliceContext, own: pa.Schema) -> frozenset[str]:
-        """Return columns whose values the merge only moves."""
-        rules = self._reader.rules
-        if self._base is None or rules.partial is not None or rules.merger is not None:
-            return frozenset()
-        texts = {f.name for f in own if f.type == pa.string()}
-        keys = (RECORD_KEY,) if reading.keys is None else reading.keys.record_fields
-        compared = {path.split(".")[0] for path in (*rules.ordering_fields, *keys)}
-        return (self._base.repeating() & texts) - compared
 
     def _merged(self, seen: Mask) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the base file merged with the versions in the logs; ``seen`` marks the records with a base
@@ -187,9 +176,5 @@ class _CompactHandle:
     def _changes(self, state: MergedLogRecords, records: Index) -> RecordVersions:
         """Return versions of these records with the schema of base rows."""
         changes = state.changes(records)
-        columns = [_encoded(changes.rows.column(f.name), f) for f in self._schema]
-        return replace(changes, rows=pa.RecordBatch.from_arrays(columns, schema=self._schema))
-
-
-def _encoded(column: pa.Array, field: pa.Field) -> pa.Array:
-    return column.dictionary_encode() if pa.types.is_dictionary(field.type) else column
+        rows = as_dictionaries(changes.rows.select(self._schema.names), self._repeating)
+        return replace(changes, rows=pa.RecordBatch.from_arrays(rows.columns, schema=self._schema))

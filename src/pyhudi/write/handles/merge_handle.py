@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
 
 import pyarrow as pa
 
-from pyhudi.format.file_names import file_name_of, parse_names
-from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import join_path
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
 from pyhudi.write.handles.change_log import ChangeLog
-from pyhudi.write.rows.base_file_batches import BaseReader, open_base
+from pyhudi.write.rows.base_file_batches import open_base
+from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, file_stat
-
-_TEXTS = pa.dictionary(pa.int32(), pa.string())
+from pyhudi.write.write_status import Stat, file_stat, previous_file
 
 
 class MergeHandle:
@@ -122,23 +118,3 @@ class MergeHandle:
             log.abort()
             return None
         return log.close()
-
-
-def kept_as_dictionaries(base: BaseReader, columns: pa.Schema, rules: MergeRules) -> frozenset[str]:
-    """Return the columns of a base file whose values a merge only moves, and which have few distinct ones."""
-    if rules.partial is not None or rules.merger is not None:
-        return frozenset()
-    texts = {f.name for f in columns if f.type == pa.string()}
-    compared = {path.split(".")[0] for path in rules.ordering_fields}
-    return (base.repeating() & texts) - compared
-
-
-def with_dictionaries(columns: pa.Schema, names: Collection[str]) -> pa.Schema:
-    """Return the schema in which the named text columns are dictionary-encoded."""
-    return pa.schema([f.with_type(_TEXTS) if f.name in names else f for f in columns])
-
-
-def previous_file(base_path: str) -> tuple[str, str]:
-    """Return instant and name of a base file that is replaced."""
-    name = file_name_of(base_path)
-    return parse_names(pa.array([name]))["instant"][0].as_py(), name

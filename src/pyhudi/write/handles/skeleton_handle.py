@@ -18,6 +18,7 @@ from pyhudi.metadata.writer.file_statistics import skeleton_bounds
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import META_SCHEMA
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.table.bootstrap.bootstrap_index import SourceFile
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout
@@ -76,7 +77,7 @@ class SkeletonHandle:
     def _keys(self, source: SourceFile, file: Any) -> Iterator[pa.RecordBatch]:
         """Yield the record keys of the rows, batch by batch."""
         own = self.context.schema.names
-        needed = [name if name in own else name.partition(".")[0] for name in self.keys.record_fields]
+        needed = [top_column(name, own) for name in self.keys.record_fields]
         for batch in self.reader.batches(source, file, list(dict.fromkeys(needed))):
             keys = record_keys(batch, self.keys)
             if keys.null_count:

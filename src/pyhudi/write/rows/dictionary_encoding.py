@@ -6,12 +6,43 @@ Moving and writing dictionary indexes costs a fraction of moving and writing the
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.schema.name_resolution import top_column
+
+if TYPE_CHECKING:
+    from pyhudi.merge.modes.merge_rules import MergeRules
+    from pyhudi.write.rows.base_file_batches import BaseReader
+
 _SAMPLE_ROWS, _MIN_ROWS = 8_192, 1_024
 _MOST_VALUES = 256
+_TEXTS = pa.dictionary(pa.int32(), pa.string())
+
+
+def kept_as_dictionaries(
+    base: BaseReader, columns: pa.Schema, rules: MergeRules, keys: Collection[str] = ()
+) -> frozenset[str]:
+    """Return the columns of a base file whose values a merge only moves, and which have few distinct ones.
+
+    Args:
+        base: The base file.
+        columns: Columns that the merge reads.
+        rules: How it selects between versions.
+        keys: Record key fields by which it finds rows.
+    """
+    if rules.partial is not None or rules.merger is not None:
+        return frozenset()
+    texts = {f.name for f in columns if f.type == pa.string()}
+    compared = {top_column(path, columns.names) for path in (*rules.ordering_fields, *keys)}
+    return (base.repeating() & texts) - compared
+
+
+def with_dictionaries(columns: pa.Schema, names: Collection[str]) -> pa.Schema:
+    """Return the schema in which the named text columns are dictionary-encoded."""
+    return pa.schema([f.with_type(_TEXTS) if f.name in names else f for f in columns])
 
 
 def dictionary_columns(sample: pa.RecordBatch, names: Collection[str]) -> frozenset[str]:

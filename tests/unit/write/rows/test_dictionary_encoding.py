@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from dataclasses import dataclass, replace
+from typing import cast
 
-from pyhudi.write.rows.dictionary_encoding import as_dictionaries, as_texts, dictionary_columns
+import pyarrow as pa
+import pytest
+
+from pyhudi.config.enums import PartialUpdateMode
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.write.rows.base_file_batches import BaseReader
+from pyhudi.write.rows.dictionary_encoding import (
+    as_dictionaries,
+    as_texts,
+    dictionary_columns,
+    kept_as_dictionaries,
+    with_dictionaries,
+)
 
 
 def test_only_texts_that_repeat_are_chosen() -> None:
@@ -24,3 +37,35 @@ def test_only_texts_that_repeat_are_chosen() -> None:
     assert [pa.types.is_dictionary(kind) for kind in encoded.schema.types] == [True, False, True, False, False]
     assert as_texts(encoded).equals(rows)
     assert as_texts(rows) is rows
+
+
+@dataclass
+class Base:
+    """A base file whose texts all have few distinct values."""
+
+    columns: pa.Schema
+
+    def repeating(self) -> frozenset[str]:
+        return frozenset(self.columns.names)
+
+
+@pytest.mark.parametrize(
+    ("ordering", "keys", "kept"),
+    [
+        ((), (), {"a", "a.b", "c"}),
+        (("a",), (), {"a.b", "c"}),
+        (("a.b",), (), {"a", "c"}),
+        (("c.d",), ("a",), {"a.b"}),
+        ((), ("a.b", "c"), {"a"}),
+    ],
+)
+def test_columns_that_a_merge_compares_are_no_dictionaries(
+    ordering: tuple[str, ...], keys: tuple[str, ...], kept: set[str]
+) -> None:
+    columns = pa.schema([("a", pa.string()), ("a.b", pa.string()), ("c", pa.string()), ("n", pa.int64())])
+    rules = MergeRules(ordering)
+    assert kept_as_dictionaries(cast(BaseReader, Base(columns)), columns, rules, keys) == kept
+    encoded = with_dictionaries(columns, kept)
+    assert {f.name for f in encoded if pa.types.is_dictionary(f.type)} == kept
+    partial = replace(rules, partial=PartialUpdateMode.IGNORE_DEFAULTS)
+    assert not kept_as_dictionaries(cast(BaseReader, Base(columns)), columns, partial, keys)

@@ -10,6 +10,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
@@ -98,7 +99,7 @@ def record_index_of(job: WriteJob) -> RecordIndex | None:
 
 def keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:
     """Select the key, and the columns that it is made of, of records to be deleted."""
-    tops = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in spec.record_fields)
+    tops = dict.fromkeys(top_column(name, rows.columns) for name in spec.record_fields)
     return rows.select(*(quoted([name]) for name in tops), RECORD_KEY, PARTITION_PATH)
 
 
