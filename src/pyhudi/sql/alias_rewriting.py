@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyhudi.sql.statements import Name
 from pyhudi.sql.time_travel import parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
@@ -20,6 +21,29 @@ def unqualified(text: str, alias: str) -> str | None:
         inner = at > 0 and tokens[at - 1].text == "."
         if here.kind != "STRING" and here.text.lower() == alias.lower() and dot.text == "." and not inner:
             text = text[: here.start] + text[dot.end + 1 :]
+    return text
+
+
+def with_short_qualifiers(text: str, name: Name) -> str:
+    """Return a text with a table's last name alone where columns are qualified by its full name.
+
+    Args:
+        text: SQL.
+        name: The parts of the full name; qualifiers may leave out the first ones.
+    """
+    try:
+        tokens = Cursor(text).tokens
+    except NotUnderstoodError:
+        return text
+    for at in range(len(tokens) - 1, -1, -1):
+        if at and tokens[at - 1].text == ".":
+            continue
+        for length in range(len(name), 1, -1):
+            words = [part for one in name[-length:] for part in (one.lower(), ".")]
+            found = tokens[at : at + len(words)]
+            if [token.text.lower() for token in found if token.kind != "STRING"] == words:
+                text = text[: found[0].start] + text[found[-2].start :]
+                break
     return text
 
 

@@ -33,7 +33,9 @@ class Reference:
         version: SQL of ``VERSION AS OF``.
         arguments: Values of a function's arguments; None: it is a table.
         aliased: The query gives it an alias.
+        alias_at: Where an alias belongs: after its name, or after its sample.
         qualified: Positions of qualifiers before columns that are longer than the table's own name, to be removed.
+        longer: Qualifiers that may be the table's full name, in lower case, with the positions to be removed then.
         predicate: Condition on its rows in WHERE (`pyhudi.sql.predicate_pushdown`).
         joined: Its columns that the query compares with columns of other tables (`pyhudi.sql.semi_joins`).
     """
@@ -45,7 +47,9 @@ class Reference:
     version: str | None = None
     arguments: tuple[str, ...] | None = None
     aliased: bool = False
+    alias_at: int | None = None
     qualified: tuple[tuple[int, int], ...] = ()
+    longer: tuple[tuple[Name, int, int], ...] = ()
     predicate: str | None = None
     joined: tuple[JoinedKey, ...] = ()
 
@@ -93,8 +97,10 @@ def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
         end,
         as_of,
         version,
-        aliased=bool(node.alias or node.args.get("sample")),  # an alias would have to follow the sample
+        aliased=bool(node.alias),
+        alias_at=_end_of_sample(cursor, end),
         qualified=_qualified(tree, name),
+        longer=_longer_qualifiers(tree, name),
         predicate=pushed_predicate(node),
         joined=joined_keys(node),
     )
@@ -146,6 +152,33 @@ def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int], ...]:
     return tuple(positions)
 
 
+def _longer_qualifiers(tree: Any, name: Name) -> tuple[tuple[Name, int, int], ...]:
+    """Return the qualifiers of columns that end with a table's own name and are longer than its name in the query."""
+    from sqlglot import exp
+
+    found = []
+    for column in tree.find_all(exp.Column):
+        parts = column.parts
+        texts = tuple(part.name.lower() for part in parts)
+        at = texts.index(name[-1].lower(), len(name)) if name[-1].lower() in texts[len(name) : -1] else 0
+        if at and all("start" in part.meta for part in parts):
+            found.append((texts[: at + 1], parts[0].meta["start"], parts[at].meta["start"]))
+    return tuple(found)
+
+
+def _end_of_sample(cursor: Cursor, end: int) -> int:
+    """Return where the sample of a table ends: at its end if there is none."""
+    cursor.at = next((n for n, token in enumerate(cursor.tokens) if token.start >= end), len(cursor.tokens))
+    if not cursor.take("TABLESAMPLE"):
+        return end
+    cursor.until("(")
+    if cursor.sees("("):
+        cursor.parenthesized()
+    if cursor.take("REPEATABLE"):
+        cursor.parenthesized()
+    return cursor.tokens[cursor.at - 1].end + 1
+
+
 def _functions(cursor: Cursor) -> list[Reference]:
     """Return the table functions of Hudi in the text."""
     functions = []
@@ -188,7 +221,11 @@ def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callab
     cuts: dict[tuple[int, int], str] = {}
     for reference, name in changes:
         alias = "" if reference.aliased else f" AS {quote(reference.name[-1])}"
-        cuts[reference.start, reference.end] = name + alias
+        if reference.alias_at is None or reference.alias_at == reference.end:
+            cuts[reference.start, reference.end] = name + alias
+        else:
+            cuts[reference.start, reference.end] = name
+            cuts[reference.alias_at, reference.alias_at] = alias
         for start, end in reference.qualified:
             cuts[start, end] = ""
     text = query

@@ -137,3 +137,20 @@ def test_functions_that_show_files_and_the_timeline(spark, monkeypatch):
     with pytest.raises(Exception, match=r"(?i)syntax|routine|procedure") as refused:
         spark.sql("CALL system.expire_snapshots('t', TIMESTAMP '2024-01-01')")
     assert not isinstance(refused.value, QueryError)
+
+
+def test_columns_are_qualified_by_full_names(spark):
+    spark.sql(
+        "CREATE TABLE t USING hudi TBLPROPERTIES (primaryKey = 'id') AS SELECT 1 AS id, named_struct('t', 2) AS shop"
+    )
+    assert rows(spark, "SELECT shop.t FROM t") == [(2,)]
+    spark.sql("CREATE OR REPLACE TABLE t USING hudi TBLPROPERTIES (primaryKey = 'id') AS SELECT 1 AS id, 'a' AS n")
+    assert rows(spark, "SELECT shop.t.id, spark_catalog.shop.t.n FROM t WHERE Shop.t.id = 1") == [(1, "a")]
+    assert rows(spark, "SELECT t.id FROM t TABLESAMPLE (100 PERCENT) WHERE t.id = 1") == [(1,)]
+    spark.sql("UPDATE shop.t SET shop.t.n = concat(shop.t.n, 'b') WHERE shop.t.id = 1 AND shop.t.id IN (SELECT 1)")
+    spark.sql(
+        "MERGE INTO shop.t USING (SELECT 1 AS id) s ON shop.t.id = s.id WHEN MATCHED THEN UPDATE SET shop.t.n = 'c'"
+    )
+    assert rows(spark, "SELECT n FROM t") == [("c",)]
+    spark.sql("DELETE FROM t WHERE shop.t.id = 1")
+    assert rows(spark, "SELECT n FROM t") == []

@@ -8,7 +8,7 @@ pytest.importorskip("sqlglot")
 
 from pyhudi.config.enums import TableType
 from pyhudi.errors import InvalidOptionError
-from pyhudi.sql.alias_rewriting import source_alias, unqualified
+from pyhudi.sql.alias_rewriting import source_alias, unqualified, with_short_qualifiers
 from pyhudi.sql.table_properties import MARK, registered_properties, shown_properties, table_options
 
 
@@ -54,6 +54,17 @@ def test_properties_are_shown():
 )
 def test_the_tables_name_is_taken_off(text, plain):
     assert unqualified(text, "t") == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("db.t.a = 1 AND cat.DB.`t`.b IN (SELECT c FROM db.t)", "t.a = 1 AND `t`.b IN (SELECT c FROM db.t)"),
+        ("x.db.t.a = 'db.t.a' OR t.a = db.u.a", "x.db.t.a = 'db.t.a' OR t.a = db.u.a"),
+    ],
+)
+def test_full_names_before_columns_are_shortened(text, short):
+    assert with_short_qualifiers(text, ("cat", "db", "t")) == short
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,22 @@ def test_times_are_expressions(time):
         assert find_references(f"SELECT * FROM t TIMESTAMP AS OF {time}{after}")[0].as_of == time
 
 
+def test_aliases_follow_samples():
+    for text, expected in {
+        "SELECT t.a FROM t TABLESAMPLE (10 ROWS) WHERE t.a = 1": "X TABLESAMPLE (10 ROWS) AS t WHERE",
+        "SELECT t.a FROM t TABLESAMPLE (5 PERCENT) REPEATABLE (7)": "X TABLESAMPLE (5 PERCENT) REPEATABLE (7) AS t",
+        "SELECT x.a FROM t TABLESAMPLE (10 ROWS) AS x": "X TABLESAMPLE (10 ROWS) AS x",
+    }.items():
+        assert expected in swapped(text)
+
+
+def test_longer_qualifiers_are_found():
+    query = "SELECT shop.t.id, s.x, t.s.x, spark_catalog.shop.t.id FROM t JOIN shop.t AS u ON Shop.T.id = 1"
+    (own, full) = find_references(query)
+    assert [head for head, *_ in own.longer] == [("shop", "t"), ("spark_catalog", "shop", "t"), ("shop", "t")]
+    assert [head for head, *_ in full.longer] == [("spark_catalog", "shop", "t")]
+
+
 def test_what_is_not_understood_is_left_to_spark():
     assert find_references("select from where") is None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -22,19 +24,20 @@ from pyhudi.spark.dml.update import delete_pinned, is_case_sensitive, update_pin
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
 from pyhudi.spark.sql.passthrough_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import key_spec, write
-from pyhudi.sql.alias_rewriting import source_alias, unqualified
+from pyhudi.sql.alias_rewriting import source_alias, unqualified, with_short_qualifiers
 from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, PartitionSpec, Update
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.write_result import ChangeResult
 
+_Change = TypeVar("_Change", Update, Delete, Merge)
 _WHERE = "SELECT 1 FROM _pyhudi_nothing WHERE "
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -223,6 +226,7 @@ def _named_columns(given: StructType, wanted: StructType, sensitive: bool) -> li
 
 def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> None:
     """Run UPDATE."""
+    statement = _with_short_qualifiers(spark, table, statement)
     alias = statement.alias or statement.name[-1]
     opts = Options.parse(write_options(spark, table))
 
@@ -245,6 +249,7 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
 
 def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> None:
     """Run DELETE."""
+    statement = _with_short_qualifiers(spark, table, statement)
     alias = statement.alias or statement.name[-1]
     opts = Options.parse(write_options(spark, table))
 
@@ -262,6 +267,7 @@ def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> N
 
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
     """Run MERGE."""
+    statement = _with_short_qualifiers(spark, table, statement)
     clauses = tuple(
         Clause(clause.kind, MergeAction[clause.action], clause.values, clause.condition) for clause in statement.clauses
     )
@@ -292,6 +298,39 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
         return builder.execute_pinned(pinned)
 
     with_retries(opts, attempt)
+
+
+def _with_short_qualifiers(spark: SparkSession, table: CatalogTable, statement: _Change) -> _Change:
+    """Return a statement whose columns are qualified by the table's last name where they are by its full name, unless
+    the table has a column that is called as the database: its fields are written alike."""
+    if statement.alias is not None:
+        return statement
+
+    def short(text: str | None) -> str | None:
+        return None if text is None else with_short_qualifiers(text, (SESSION_CATALOG, *table.name))
+
+    def all_short(values: Mapping[str, str]) -> dict[str, str]:
+        return {str(short(name)): str(short(value)) for name, value in values.items()}
+
+    changed: Update | Delete | Merge
+    match statement:
+        case Update():
+            changed = replace(statement, assigned=all_short(statement.assigned), where=short(statement.where))
+        case Delete():
+            changed = replace(statement, where=short(statement.where))
+        case Merge():
+            clauses = tuple(
+                replace(
+                    clause,
+                    condition=short(clause.condition),
+                    values=None if clause.values is None else all_short(clause.values),
+                )
+                for clause in statement.clauses
+            )
+            changed = replace(statement, on=str(short(statement.on)), clauses=clauses)
+    if changed == statement or resolve_name(table.name[0], own_schema(spark, table).names) is not None:
+        return statement
+    return changed
 
 
 class _Subqueries:

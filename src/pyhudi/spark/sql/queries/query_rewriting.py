@@ -15,7 +15,7 @@ from pyhudi.config import options
 from pyhudi.errors import QueryError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table
-from pyhudi.spark.sql.catalog import CatalogTable, CatalogView, find
+from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find
 from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
 from pyhudi.spark.sql.queries.cached_tables import cached_rows
 from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predicate
@@ -130,6 +130,7 @@ def rewrite_query(
         name = reference.name if namespace is None or len(reference.name) > 1 else (*namespace, *reference.name)
         found = find(spark, name)
         if isinstance(found, CatalogTable):
+            reference = replace(reference, qualified=_qualifiers(reference, found))
             given = tuple(sorted({**_read_options(spark, found), **_time_travel(spark, reference, args)}.items()))
             source = ViewSource(found.location, given, reference.predicate if prunes else None)
             # a name for each place in a query, not for each condition: there would be ever more of them
@@ -153,6 +154,13 @@ def rewrite_query(
     if prunes and len(reads) > 1:
         changes = [(one, _joined_view(spark, one, prunes, sources, reads) or view) for one, view in changes]
     return RewrittenQuery(replaced(query, changes, lambda part: quoted([part])), shown, reads_hudi_tables)
+
+
+def _qualifiers(reference: Reference, table: CatalogTable) -> tuple[tuple[int, int], ...]:
+    """Return the positions of qualifiers of columns to be removed: of the name in the query, and of the full one."""
+    full = tuple(part.lower() for part in (SESSION_CATALOG, *table.name))
+    longer = ((start, end) for head, start, end in reference.longer if head in (full, full[1:]))
+    return (*reference.qualified, *longer)
 
 
 def _quotes_names_by_double_quotes(spark: SparkSession) -> bool:
