@@ -8,6 +8,7 @@ that Apache Hudi itself has registered (provider hudi) are found, too.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -173,9 +174,18 @@ def _described(
             break
         columns.append(head)
     place = (details.get("View Catalog and Namespace") or "").replace("`", "").split(".")
-    names = tuple((details.get("View Query Output Columns") or "").removeprefix("[").removesuffix("]").split(", "))
+    names = _listed_names(details.get("View Query Output Columns") or "")
     by_name = len(names) == len(columns) == len({name.lower() for name in names})
     return CatalogView(details["View Text"], (place[-1],), tuple(columns), names if by_name else ())
+
+
+def _listed_names(text: str) -> tuple[str, ...]:
+    """Return the names of a list as Spark shows it; Spark 4 quotes them."""
+    inner = text.removeprefix("[").removesuffix("]")
+    if "`" not in inner:
+        return tuple(inner.split(", "))
+    found = re.findall(r"`((?:[^`]|``)*)`|([^`, ][^,]*)", inner)
+    return tuple(quoted_name.replace("``", "`") or plain for quoted_name, plain in found)
 
 
 def _is_path(spark: SparkSession, name: Name) -> bool:

@@ -136,8 +136,9 @@ def _scalar(value: Any, kind: pa.DataType, name: str) -> pa.Scalar:
 
 
 def cast_text(value: str | None, kind: DataType) -> str:
-    """Return SQL text that casts a value to the type of its column."""
-    return f"CAST({value} AS {type_text(kind)})"
+    """Return SQL text that casts a value to the type of its column; null if that fails, whatever the session's setting
+    of ANSI mode."""
+    return f"TRY_CAST({value} AS {type_text(kind)})"
 
 
 def _fits(value: str, kind: DataType) -> str:
@@ -145,6 +146,6 @@ def _fits(value: str, kind: DataType) -> str:
     cast = cast_text(value, kind)
     fits = f"(({value}) IS NULL OR {cast} IS NOT NULL)"
     if isinstance(kind, IntegralType):
-        exact = f"CAST({cast} AS DECIMAL(38, 18)) <=> CAST({value} AS DECIMAL(38, 18))"
+        exact = f"TRY_CAST({cast} AS DECIMAL(38, 18)) <=> TRY_CAST({value} AS DECIMAL(38, 18))"
         return f"({fits} AND {exact})"
     return fits
