@@ -36,7 +36,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy
+from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.suspended_transaction import ResumableTransaction, SuspendedTransaction
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
 from pyhudi.write.planning.existing_files import check_not_bucketed

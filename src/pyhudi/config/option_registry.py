@@ -25,7 +25,6 @@ class OptionFact:
     default: str | None
     spark_default: str | None
     since: str
-    last_release: str
     aliases: tuple[str, ...]
 
 
@@ -33,9 +32,9 @@ def _load() -> dict[str, OptionFact]:
     text = (resources.files("pyhudi.config") / "options.tsv").read_text(encoding="utf-8")
     facts: dict[str, OptionFact] = {}
     for line in text.splitlines()[1:]:
-        key, default, spark, since, last, aliases = line.split("\t")
+        key, default, spark, since, _, aliases = line.split("\t")
         known = None if default == "-" else default
-        facts[key] = OptionFact(key, known, spark or known, since, last, tuple(a for a in aliases.split(",") if a))
+        facts[key] = OptionFact(key, known, spark or known, since, tuple(a for a in aliases.split(",") if a))
     return facts
 
 

@@ -25,7 +25,6 @@ __all__ = [
     "PARTITION_PATH",
     "RECORD_KEY",
     "add_meta_columns",
-    "has_meta_columns",
     "is_meta_column",
     "remove_meta_columns",
 ]
@@ -39,11 +38,6 @@ _ALL = frozenset((*META_COLUMNS, OPERATION))
 def is_meta_column(name: str) -> bool:
     """Return True for a meta column (the five, or ``_hoodie_operation``)."""
     return name in _ALL
-
-
-def has_meta_columns(schema: pa.Schema) -> bool:
-    """Return True if the schema has all five meta columns."""
-    return set(META_COLUMNS) <= set(schema.names)
 
 
 def remove_meta_columns(schema: pa.Schema) -> pa.Schema:

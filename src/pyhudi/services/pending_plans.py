@@ -13,9 +13,9 @@ from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator, Slot
+from pyhudi.transaction.action_start import newest, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_provider import LockProvider
-from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient

@@ -32,10 +32,11 @@ from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
-from pyhudi.transaction.action_start import current_config
+from pyhudi.transaction.action_start import current_config, newest
+from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor, failed_writes_policy, newest
+from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader

@@ -17,11 +17,12 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.instant_generator import InstantGenerator
-from pyhudi.transaction.action_start import current_config
+from pyhudi.transaction.action_start import current_config, refuse_pending_restore
+from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
-from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor, failed_writes_policy, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader

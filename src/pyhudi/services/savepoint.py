@@ -22,9 +22,8 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import archive, can_archive
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
-from pyhudi.transaction.action_start import current_config
+from pyhudi.transaction.action_start import current_config, newest, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient

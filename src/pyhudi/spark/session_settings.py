@@ -28,6 +28,11 @@ _guard = threading.Lock()
 _changed: dict[tuple[int, str], _Change] = {}
 
 
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Return whether the session tells names apart by case."""
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+
+
 def is_connect(of_session: object) -> bool:
     """Return whether a session, or an object created by one, belongs to Spark Connect."""
     return ".connect." in type(of_session).__module__

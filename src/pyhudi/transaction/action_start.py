@@ -1,4 +1,4 @@
-"""First steps of every action on a table: reload its configuration and start a heartbeat."""
+"""First steps of every action on a table: checks, the latest time of its timeline, and a heartbeat."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pyhudi.errors import TransactionError
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline import heartbeat
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -34,3 +36,19 @@ def new_heartbeat(storage: Storage, instant: str, options: Mapping[str, str]) ->
     return heartbeat.Heartbeat(
         storage, instant, interval_ms=policy.interval_ms, tolerable_misses=policy.tolerable_misses
     )
+
+
+def refuse_pending_restore(active: ActiveTimeline) -> None:
+    """Refuse to write to a table with an unfinished restore."""
+    pending = active.timeline.pending().of_actions(Action.RESTORE).first
+    if pending is not None:
+        raise TransactionError(
+            f"a restore (instant {pending.requested}) was started but not completed; run the restore again before "
+            "writing"
+        )
+
+
+def newest(active: ActiveTimeline) -> str | None:
+    """Return the latest time in the timeline, requested or completed; new instants are later."""
+    times = [t for i in active.timeline for t in (i.requested, i.completion) if t is not None]
+    return max(times, default=None)

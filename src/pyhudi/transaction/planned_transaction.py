@@ -25,7 +25,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.timeline.write_gate import Claim, WriteGate
-from pyhudi.transaction.action_start import current_config, new_heartbeat
+from pyhudi.transaction.action_start import current_config, new_heartbeat, refuse_pending_restore
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.conflict_resolution import (
     find_change,
@@ -33,11 +33,11 @@ from pyhudi.transaction.conflicts.conflict_resolution import (
     find_later_compaction,
     touched_groups,
 )
+from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile
 from pyhudi.transaction.foreign_plans import newest_rollback, refuse_foreign, refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.rollback import late_files
-from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy, refuse_pending_restore
 from pyhudi.transaction.rollback.rollback_status import find_rollback
 from pyhudi.transaction.transaction import Transaction
 

@@ -39,12 +39,13 @@ from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.timeline.write_gate import PublicationIntent, WriteGate
-from pyhudi.transaction.action_start import current_config, new_heartbeat
+from pyhudi.transaction.action_start import current_config, new_heartbeat, newest, refuse_pending_restore
 from pyhudi.transaction.cleanup import clean_up, stop_heartbeat
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.commit_request import CommitRequest
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.conflict_resolution import find_conflict
+from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_provider import LockProvider
@@ -57,12 +58,7 @@ from pyhudi.transaction.post_commit.metadata_updates import (
 )
 from pyhudi.transaction.publication import publish_instant
 from pyhudi.transaction.rollback import late_files
-from pyhudi.transaction.rollback.rollback_failed import (
-    RollbackExecutor,
-    failed_writes_policy,
-    newest,
-    refuse_pending_restore,
-)
+from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
 
 if TYPE_CHECKING:

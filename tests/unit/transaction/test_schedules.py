@@ -39,11 +39,11 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import IOType
 from pyhudi.transaction import planned_transaction, transaction
+from pyhudi.transaction.action_start import newest
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.transaction.locks import file_system_lock, storage_based_lock
 from pyhudi.transaction.planned_transaction import PlannedTransaction
-from pyhudi.transaction.rollback.rollback_failed import newest
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.handles.marked_file import MarkedFile
 from pyhudi.write.settings.log_settings import log_slices

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyhudi.errors import FormatError
 from pyhudi.format.varint import unsigned
 
-_NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
+_NONE, _ZLIB, _SNAPPY, _ZSTD = 0, 1, 2, 5
 _DEFAULT_CHUNK = 256 * 1024
 _TAIL = 16 * 1024
 

@@ -30,7 +30,7 @@ checksum type, bytes per checksum, size on disk of header and payload."""
 TRAILER_SIZE = 4096
 MAJOR_VERSION = 3
 
-CHECKSUM_NONE, CHECKSUM_CRC32, CHECKSUM_CRC32C = 0, 1, 2
+CHECKSUM_CRC32 = 1
 
 KEY_TAIL = b"\x00" + struct.pack(">q", (1 << 63) - 1) + b"\x04"
 """Bytes after the row in a key: no column family, maximum timestamp, type Put."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyhudi.errors import QueryError
+from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.schema.meta_fields import OPERATION
@@ -44,6 +44,28 @@ def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | 
         return TableSchema(schema, has_history=bool(metadata.extra.get(LATEST_SCHEMA)), recorded=metadata.schema_json)
     text = table.config.create_schema
     return TableSchema(_complete(table, from_avro(text))) if text else None
+
+
+def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tuple[pa.Schema, pa.Schema]:
+    """Return the columns that files store, with and without meta columns; ``purpose`` is a verb for messages.
+
+    Files have the schema that applied at the ``instant`` in their names, if the table has a schema history; otherwise
+    the current columns of the table.
+
+    Raises:
+        UnsupportedTableError: The table has no columns yet.
+    """
+    current = table_schema(table)
+    if current is not None and current.has_history and instant:
+        current = table_schema(table, instant)
+    if current is None:
+        raise UnsupportedTableError(
+            f"the table at {table.storage.root} has no schema yet, so there is nothing to {purpose}"
+        )
+    config = table.config
+    dropped = {f.name for f in config.partition_fields} if config.drop_partition_columns else set()
+    stored = pa.schema([f for f in current.schema if f.name not in dropped])
+    return stored, remove_meta_columns(stored)
 
 
 def schema_after(table: PinnedTable, metadata: CommitMetadata) -> pa.Schema:

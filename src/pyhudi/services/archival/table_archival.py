@@ -15,10 +15,9 @@ from pyhudi.timeline.archive.archiver import archive, can_archive, finish
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
-from pyhudi.transaction.action_start import current_config
+from pyhudi.transaction.action_start import current_config, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.rollback import late_files
-from pyhudi.transaction.rollback.rollback_failed import refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient

@@ -38,19 +38,15 @@ from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
-from pyhudi.transaction.action_start import current_config
+from pyhudi.transaction.action_start import current_config, newest, refuse_pending_restore
+from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.post_commit.metadata_updates import (
     metadata_write_context,
     plan_metadata_services,
     run_metadata_services,
 )
-from pyhudi.transaction.rollback.rollback_failed import (
-    RollbackExecutor,
-    failed_writes_policy,
-    newest,
-    refuse_pending_restore,
-)
+from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader

@@ -18,6 +18,7 @@ from pyhudi.format.file_names import file_name_of, instant_of
 from pyhudi.index.consistent_hashing import HashingMetadata, known_partitions, load_metadata, mark_completed, store
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.read.execute.merged_reader import column_names, slice_context
+from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
@@ -31,7 +32,6 @@ from pyhudi.services.clustering.bucket_resizing import (
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import is_copying, is_single_file
 from pyhudi.services.clustering.sort_order import RowOrder
-from pyhudi.services.compaction.compaction_job import stored_columns
 from pyhudi.table.bucket_index_detection import bucket_evidence
 from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.view.file_group_keys import in_groups

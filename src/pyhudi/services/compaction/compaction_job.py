@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
-from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.read.execute.merged_reader import column_names, slice_context
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.arrow_avro import to_avro
-from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.services.compaction.compaction_operations import operation_paths
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.table.config.merge_settings import with_delete_marker
@@ -115,28 +113,6 @@ def check_runnable(table: PinnedTable, opts: Options, *, action: str) -> None:
 def operation_type(action: str) -> str:
     """Return the operation of compactions or log compactions in commit metadata."""
     return LOG_COMPACT if action == Action.LOG_COMPACTION else COMPACT
-
-
-def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tuple[pa.Schema, pa.Schema]:
-    """Return the columns that files store, with and without meta columns; ``purpose`` is a verb for messages.
-
-    Files have the schema that applied at the ``instant`` in their names, if the table has a schema history; otherwise
-    the current columns of the table.
-
-    Raises:
-        UnsupportedTableError: The table has no columns yet.
-    """
-    current = table_schema(table)
-    if current is not None and current.has_history and instant:
-        current = table_schema(table, instant)
-    if current is None:
-        raise UnsupportedTableError(
-            f"the table at {table.storage.root} has no schema yet, so there is nothing to {purpose}"
-        )
-    config = table.config
-    dropped = {f.name for f in config.partition_fields} if config.drop_partition_columns else set()
-    stored = pa.schema([f for f in current.schema if f.name not in dropped])
-    return stored, remove_meta_columns(stored)
 
 
 def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:

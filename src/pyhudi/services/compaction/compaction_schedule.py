@@ -24,7 +24,8 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, instant_of_millis
-from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy, newest
+from pyhudi.transaction.action_start import newest
+from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.write.settings.write_settings import max_file_size
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ from pyhudi.timeline.index_plan import IndexPlan, encode_built, last_contiguous_
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.write_gate import Claim
 from pyhudi.transaction.action_start import new_heartbeat
+from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
-from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -30,9 +30,8 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.index_plan import pending_index_plans
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.transaction.action_start import current_config
+from pyhudi.transaction.action_start import current_config, newest, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -45,10 +45,12 @@ from pyhudi.timeline.archive.archiver import finish
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.layout_conversion import was_copied
+from pyhudi.transaction.action_start import newest
+from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
-from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor, failed_writes_policy, newest
+from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader

@@ -17,9 +17,9 @@ from pyhudi.keygen import KeySpec
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.spark.dml.assignments import check_types
 from pyhudi.spark.dml.target_table import TargetSnapshot
-from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text
+from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.sql.join_conditions import equated_columns
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.merge_settings import DELETE_FIELD

@@ -25,11 +25,11 @@ from pyhudi.spark.dml.merge_as_upsert import has_plain_keys
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.partition_changes import split_partition_changes
 from pyhudi.spark.dml.target_table import TargetTable
-from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_keys
+from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.write_job import RowChanges
 from pyhudi.sql.join_conditions import equalities, equated_columns

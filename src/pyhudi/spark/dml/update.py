@@ -20,6 +20,7 @@ from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.write_job import RowChanges
@@ -144,11 +145,6 @@ def delete_pinned(
     changes = RowChanges(target.located, adds=False, bases=target.bases)
     done = write_changes(rows, target.client, target.opts, Operation.DELETE, target.reads, changes)
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
-
-
-def is_case_sensitive(spark: SparkSession) -> bool:
-    """Return whether the session tells names apart by case."""
-    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
 def _chosen(

@@ -21,9 +21,9 @@ from pyhudi.spark.execution.driver_frames import spread_frame
 from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.packed_tables import packed, unpacked
 from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.indexes.record_index.record_index_keys import shuffles
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
+from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.spark_types import spark_schema
 
@@ -152,7 +152,7 @@ def summaries(
 
     count = files.num_rows
     numbered = files.select(["path", "kind"]).add_column(0, _NUMBER, pa.array(range(count), pa.int32()))
-    tasks = max(1, min(count, 4 * shuffles(spark)))
+    tasks = max(1, min(count, 4 * shuffle_partitions(spark)))
     rows = spread_frame(spark, numbered, tasks).mapInArrow(read, read_schema)
     values = rows.select(_NUMBER, *(column_of(index.expression).alias(f"e{i}") for i, index in enumerate(indexes)))
     with task_errors():

@@ -38,8 +38,8 @@ from pyhudi.spark.execution.packed_tables import packed, unpacked
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.indexes.metadata_compaction_tasks import compact_on_executors
-from pyhudi.spark.indexes.record_index.record_index_keys import shuffles, task_count
-from pyhudi.spark.session_settings import session_setting
+from pyhudi.spark.indexes.record_index.record_index_keys import task_count
+from pyhudi.spark.session_settings import session_setting, shuffle_partitions
 from pyhudi.spark.spark_errors import task_errors
 
 FEW = 2_000
@@ -109,7 +109,7 @@ class SparkFileStatsReader:
                     assert groups is not None
                     yield _done(groups.write_sorted(number, entries), None)
 
-        readers = max(1, min(files.num_rows // _FILES_A_TASK, 4 * shuffles(spark)))
+        readers = max(1, min(files.num_rows // _FILES_A_TASK, 4 * shuffle_partitions(spark)))
         rows = spread_frame(spark, files.select(FILE_FIELDS), readers).mapInArrow(read_files, _ROWS)
         moved = rows.repartition(locations.tasks, _TASK).sortWithinPartitions(_GROUP, _KEY)
         setting = nullcontext() if batch_rows is None else session_setting(spark, _BATCH_ROWS, str(batch_rows))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
@@ -24,7 +23,8 @@ from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after, table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
-from pyhudi.spark.indexes.secondary_index_entries import GroupChange, IndexTarget, write_changes
+from pyhudi.spark.indexes.group_changes import GroupChange, slice_changes
+from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, write_changes
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.write.planning.existing_files import row_counts
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.commit_metadata import CommitMetadata
     from pyhudi.timeline.timeline import Timeline
-
-_Groups = dict[tuple[str, str], FileSlice]
 
 
 def build_secondary_index(
@@ -144,34 +142,6 @@ def secondary_delta(
 def _context(table: PinnedTable, schema: pa.Schema, indexes: Sequence[SecondaryIndex], opts: Options) -> SliceContext:
     columns = dict.fromkeys((RECORD_KEY, *(index.column for index in indexes)))
     return replace(slice_context(table, schema, names=column_names(table, schema), opts=opts), columns=tuple(columns))
-
-
-def slice_changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> list[GroupChange]:
-    """Return the file groups that a write has changed or replaced."""
-    ids = [metadata.stats["fileId"], *([] if metadata.replaced is None else [metadata.replaced["file_id"]])]
-    touched = pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string())
-    slices = slices.filter(pc.is_in(slices["file_id"], value_set=touched.drop_null().combine_chunks()))
-    before: _Groups = {(row["partition"], row["file_id"]): FileSlice.of(row) for row in slices.to_pylist()}
-    after: dict[tuple[str, str], FileSlice | None] = {}
-    if metadata.replaced is not None:
-        gone = metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"])).to_pylist()
-        after |= {(row["partition"], row["file_id"]): None for row in gone}
-    stats = metadata.stats.select(["partitionPath", "fileId", "path", "fileSizeInBytes", "logVersion"])
-    for stat in stats.filter(pc.is_valid(stats["path"])).to_pylist():
-        group = (stat["partitionPath"], stat["fileId"])
-        if stat["logVersion"] is None:
-            after[group] = FileSlice(*group, instant, stat["path"])
-            continue
-        known = after.get(group) or before.get(group) or FileSlice(*group, instant, None)
-        if stat["path"] in known.log_paths:  # before version 8 the file name does not identify the writer
-            after[group] = known
-            continue
-        after[group] = replace(
-            known,
-            log_paths=(*known.log_paths, stat["path"]),
-            log_sizes=(*known.log_sizes, stat["fileSizeInBytes"]),
-        )
-    return [GroupChange(before.get(group), new) for group, new in after.items()]
 
 
 def _limits(opts: Options) -> tuple[int, int]:

@@ -27,20 +27,13 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.spark.indexes.group_changes import GroupChange
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 
 _KEY, _GONE, _GROUP, _TASK = "_pyhudi_entry", "_pyhudi_gone", "_pyhudi_group", "_pyhudi_task"
 _ENTRIES = f"{_KEY} string, {_GONE} boolean, {_GROUP} int, {_TASK} int"
 Batches = Iterator[pa.RecordBatch]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupChange:
-    """File slice of a file group before and after a write; None if there is none."""
-
-    before: FileSlice | None
-    after: FileSlice | None
 
 
 @dataclass(frozen=True, slots=True)

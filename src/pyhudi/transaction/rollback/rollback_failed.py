@@ -17,15 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
-from pyhudi.config.options import FAILED_WRITES_POLICY
 from pyhudi.errors import (
     AlreadyExistsError,
     CorruptTableError,
     FormatError,
     TimelineError,
-    TransactionError,
     UnsupportedTableError,
 )
 from pyhudi.format.file_names import file_name_of
@@ -41,7 +38,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.write_gate import PublicationIntent, close_gates, gated_instants, remove_gates
-from pyhudi.transaction.locks.lock_provider import has_several_writers
+from pyhudi.transaction.action_start import newest
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_plan import plan_rollback, planned_paths, unplanned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
@@ -53,14 +50,6 @@ _WRITES = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 _FORGOTTEN = _WRITES | {Action.LOG_COMPACTION}
 """Actions that are removed completely by a rollback. For others the plan remains, to be retried."""
 _log = logging.getLogger(__name__)
-
-
-def failed_writes_policy(options: Mapping[str, str]) -> FailedWritesPolicy:
-    """Return the policy for failed writes; with several writers the default is LAZY."""
-    opts = Options.parse(options)
-    if not opts.is_set(FAILED_WRITES_POLICY) and has_several_writers(opts):
-        return FailedWritesPolicy.LAZY
-    return opts.get_typed(FAILED_WRITES_POLICY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,19 +345,3 @@ def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:
     inflight = None if target is None else active.in_state(target, State.INFLIGHT)
     if inflight is not None:
         active.delete(inflight)
-
-
-def newest(active: ActiveTimeline) -> str | None:
-    """Return the latest time in the timeline, requested or completed; new instants are later."""
-    times = [t for i in active.timeline for t in (i.requested, i.completion) if t is not None]
-    return max(times, default=None)
-
-
-def refuse_pending_restore(active: ActiveTimeline) -> None:
-    """Refuse to write to a table with an unfinished restore."""
-    pending = active.timeline.pending().of_actions(Action.RESTORE).first
-    if pending is not None:
-        raise TransactionError(
-            f"a restore (instant {pending.requested}) was started but not completed; run the restore again before "
-            "writing"
-        )

@@ -23,10 +23,10 @@ from pyhudi.metadata.indexes.record_index_definition import has_partitioned_reco
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
+from pyhudi.spark.indexes.group_changes import slice_changes
 from pyhudi.spark.indexes.record_index.record_index_keys import slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered, with_new_groups
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
-from pyhudi.spark.indexes.secondary_index import slice_changes
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import millis_of_instant

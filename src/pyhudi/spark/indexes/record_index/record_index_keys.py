@@ -67,7 +67,7 @@ def file_keys(
     if "tail" not in files.column_names:
         files = files.append_column("tail", pa.nulls(files.num_rows, pa.int64()))
     frame = small_frame(spark, files.select(["path", "partition", "number", "tail"]))
-    return frame.repartition(max(1, min(files.num_rows, 4 * shuffles(spark)))).mapInArrow(read, _KEYS)
+    return frame.repartition(max(1, min(files.num_rows, 4 * shuffle_partitions(spark)))).mapInArrow(read, _KEYS)
 
 
 def _keys_of(
@@ -112,7 +112,7 @@ def slice_keys(
                     yield _numbered(rows.column(0).cast(pa.string()), one.partition, number, groups, placement)
 
     frame = small_frame(spark, pa.table({"at": pa.array(range(len(slices)), pa.int32())}))
-    return frame.repartition(max(1, min(len(slices), 4 * shuffles(spark)))).mapInArrow(read, _KEYS)
+    return frame.repartition(max(1, min(len(slices), 4 * shuffle_partitions(spark)))).mapInArrow(read, _KEYS)
 
 
 def removed_keys(rows: DataFrame, partitions: pa.Array, groups: RecordGroups, tasks: int) -> DataFrame:
@@ -147,11 +147,6 @@ def _numbered(
     return found.filter(pa.array(of_group != NO_FILE_GROUP)) if groups.partitioned else found
 
 
-def shuffles(spark: SparkSession) -> int:
-    """Tasks of a shuffle."""
-    return shuffle_partitions(spark)
-
-
 def task_count(groups: int, spark: SparkSession) -> int:
     """Return the number of tasks that write an index of ``groups`` file groups."""
-    return max(1, min(groups, shuffles(spark)))
+    return max(1, min(groups, shuffle_partitions(spark)))

@@ -18,9 +18,9 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, table_schema
 from pyhudi.spark.dml.assignments import column_of, column_path
-from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import (
     CatalogTable,

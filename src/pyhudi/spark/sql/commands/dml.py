@@ -20,9 +20,10 @@ from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.merge_builder import MergeBuilder
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetSnapshot
-from pyhudi.spark.dml.update import delete_pinned, is_case_sensitive, update_pinned
+from pyhudi.spark.dml.update import delete_pinned, update_pinned
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values

@@ -13,9 +13,9 @@ from pyhudi.schema.name_resolution import resolve_path
 from pyhudi.services.indexing.index_builder import build_index
 from pyhudi.services.indexing.index_builder import drop_index as drop
 from pyhudi.services.indexing.index_requests import IndexRequest
-from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.index_engines import spark_builder
+from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.dml import write_options
 from pyhudi.spark.sql.table_handle import TableHandle

@@ -17,8 +17,8 @@ from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.keygen.partition_path_values import partition_texts
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import resolve_name
-from pyhudi.spark.dml.update import is_case_sensitive
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
