@@ -15,18 +15,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyhudi.table.config.typed_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from pyhudi.table_paths import META_FOLDER, METADATA_FOLDER, METADATA_META_FOLDER
+
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
 
-METADATA_FOLDER = ".hoodie/metadata"
-PARTITIONS = "hoodie.table.metadata.partitions"
-PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
-
 
 def is_attached(config: TableConfig) -> bool:
     """Return True if the table declares metadata partitions, complete or being built."""
-    return any(config.properties.get(key, "").strip() for key in (PARTITIONS, PARTITIONS_INFLIGHT))
+    return any(config.properties.get(key, "").strip() for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
 
 
 def detach_metadata_table(storage: Storage, config: TableConfig) -> TableConfig:
@@ -36,7 +35,7 @@ def detach_metadata_table(storage: Storage, config: TableConfig) -> TableConfig:
     caller holds the lock of the table.
     """
     if is_attached(config):
-        config = config.updated(storage, remove=(PARTITIONS, PARTITIONS_INFLIGHT))
+        config = config.updated(storage, remove=(METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
     _delete_folder(storage)
     return config
 
@@ -46,15 +45,15 @@ def _delete_folder(storage: Storage) -> None:
     if not names:
         return
     for name in names:
-        if name != ".hoodie":
+        if name != META_FOLDER:
             storage.delete_tree(f"{METADATA_FOLDER}/{name}")
-    own = f"{METADATA_FOLDER}/.hoodie"
-    for history in (f"{own}/timeline/history", f"{own}/archived"):
+    for history in (f"{METADATA_META_FOLDER}/timeline/history", f"{METADATA_META_FOLDER}/archived"):
         storage.delete(f"{history}/_version_")
         storage.delete_tree(history)
     # If completed files were deleted before the pending ones of the same instant, these would look like failed writes
     # to be rolled back. The reverse order of names is: requested, inflight and completed file of one instant.
-    paths = [p for p in storage.list(own, recursive=True)["path"].to_pylist() if not p.endswith("/hoodie.properties")]
+    own = storage.list(METADATA_META_FOLDER, recursive=True)["path"].to_pylist()
+    paths = [p for p in own if not p.endswith("/hoodie.properties")]
     for batch in (
         [p for p in paths if p.endswith(".requested")],
         [p for p in paths if p.endswith("inflight")],

@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import AlreadyExistsError
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.table.config.properties_text import CHECKSUM, NAME, format_properties, table_checksum
+from pyhudi.table_paths import METADATA_META_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.timeline_layout import Layout
 
@@ -41,8 +41,8 @@ FILE_PARTITIONS = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
 """Partitions about files, in build order: every write maintains them from its write statuses or the written files,
 without knowing which keys it has changed."""
 
-PROPERTIES = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
-HEARTBEATS = f"{METADATA_FOLDER}/.hoodie/.heartbeat"
+PROPERTIES = f"{METADATA_META_FOLDER}/hoodie.properties"
+HEARTBEATS = f"{METADATA_META_FOLDER}/.heartbeat"
 """Folder of the heartbeats of the metadata table's compactions, which run without the lock of the table."""
 
 _FILE_ID_PREFIXES: dict[str, str] = {COLUMN_STATS: "col-stats"}
@@ -50,7 +50,7 @@ _FILE_ID_PREFIXES: dict[str, str] = {COLUMN_STATS: "col-stats"}
 
 def metadata_layout(version: int) -> Layout:
     """Return the timeline layout of the metadata table of a table of that version, relative to the table."""
-    own = f"{METADATA_FOLDER}/.hoodie"
+    own = METADATA_META_FOLDER
     if version < 8:
         return Layout(1, own, f"{own}/archived")
     return Layout(2, f"{own}/timeline", f"{own}/timeline/history")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from pyhudi.errors import NotAHudiTableError, StorageError, TableExistsError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.table.config.properties_file import META_FOLDER
+from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
+from pyhudi.table_paths import META_FOLDER
 
-_PROPERTIES = (".hoodie/hoodie.properties", ".hoodie/hoodie.properties.backup")
+_PROPERTIES = (PATH, BACKUP_PATH)
 
 
 @dataclass(frozen=True, slots=True)

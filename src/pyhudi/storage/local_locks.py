@@ -20,6 +20,7 @@ from pyhudi.storage.fault_injection import FaultyStorage
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.storage.object_storage import ObjectStorage
 from pyhudi.storage.storage_protocol import Storage
+from pyhudi.table_paths import META_FOLDER
 
 _NOT_WORTH_A_THREAD = 0.005
 _log = logging.getLogger(__name__)
@@ -223,7 +224,7 @@ def is_remote(storage: Storage) -> bool:
     return isinstance(storage, ObjectStorage) and not storage.is_in_process
 
 
-def host_lock(storage: Storage, folder: str = ".hoodie") -> Lock:
+def host_lock(storage: Storage, folder: str = META_FOLDER) -> Lock:
     """Return the widest lock of a storage that leaves no files.
 
     On a local file system it excludes all processes of this host that use the same table, otherwise the threads of this

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table_paths import BUCKET_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.table.view.file_system_view import OpenTable
 
-BUCKET_FOLDER = ".hoodie/.bucket_index"
 _BUCKETED = r"^000\d{5}-"
 """Up to 100,000 buckets. One random id in 43,000 has this form, so all of them are checked."""
 _BY_IDS = "the ids of file groups are bucket numbers"

@@ -21,10 +21,10 @@ from pyhudi.errors import AlreadyExistsError, CorruptTableError, FormatError, No
 from pyhudi.format.base_file import orc
 from pyhudi.storage.storage_protocol import Storage, join_path
 from pyhudi.table.config.properties_text import format_properties, parse_properties
+from pyhudi.table_paths import META_FOLDER, PARTITION_METADATA
 
-FILE_NAME = ".hoodie_partition_metadata"
 _EXTENSIONS = ("", ".parquet", ".orc")
-_NAMES = tuple(FILE_NAME + extension for extension in _EXTENSIONS)
+_NAMES = tuple(PARTITION_METADATA + extension for extension in _EXTENSIONS)
 _COMMIT_TIME = "commitTime"
 _DEPTH = "partitionDepth"
 # The only column in Apache Hudi's empty base file.
@@ -55,10 +55,10 @@ def write_partition_metadata(
     """
     depth = depth_of(partition)
     if base_format is FileFormat.PARQUET:
-        name, data = FILE_NAME + ".parquet", _parquet(instant, depth)
+        name, data = PARTITION_METADATA + ".parquet", _parquet(instant, depth)
     else:
         properties = {_COMMIT_TIME: instant, _DEPTH: str(depth)}
-        name, data = FILE_NAME, format_properties(properties, ("partition metadata",), datetime.now(UTC))
+        name, data = PARTITION_METADATA, format_properties(properties, ("partition metadata",), datetime.now(UTC))
     try:
         storage.create(join_path(partition, name), data)
     except AlreadyExistsError:
@@ -95,7 +95,7 @@ def partitions_in(paths: pa.Array | pa.ChunkedArray) -> list[str]:
     """
     flags = pc.and_(
         pc.match_substring_regex(paths, r"(^|/)\.hoodie_partition_metadata(\.parquet|\.orc)?$"),
-        pc.invert(pc.starts_with(paths, ".hoodie/")),
+        pc.invert(pc.starts_with(paths, f"{META_FOLDER}/")),
     )
     marks: list[str] = pc.filter(paths, flags).to_pylist()
     return sorted({path.rpartition("/")[0] for path in marks})
@@ -118,7 +118,7 @@ def _parquet(instant: str, depth: int) -> bytes:
 
 
 def _properties(name: str, data: bytes) -> dict[str, str]:
-    if name == FILE_NAME:
+    if name == PARTITION_METADATA:
         return parse_properties(data)
     source = pa.BufferReader(data)
     raw = (pq.read_metadata(source).metadata or {}) if name.endswith(".parquet") else orc.user_metadata(source)

@@ -20,8 +20,9 @@ from pyhudi.errors import CorruptTableError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.schema.column_names import FileNames, names_between
 from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.table_paths import SCHEMA_FOLDER
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.timeline_layout import LAYOUT_2, META_FOLDER
+from pyhudi.timeline.timeline_layout import LAYOUT_2
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 LATEST_SCHEMA = "latest_schema"
 """Key of the commit metadata of tables that keep a schema history."""
 
-SCHEMA_FOLDER = f"{META_FOLDER}/.schema"
 _BEGIN = '{"schemas":['
 
 

@@ -18,8 +18,9 @@ from typing import Self
 from pyhudi.config import Options, options
 from pyhudi.errors import ConflictError
 from pyhudi.storage import Storage
+from pyhudi.table_paths import META_FOLDER
 
-HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
+HEARTBEAT_FOLDER = f"{META_FOLDER}/.heartbeat"
 
 _log = logging.getLogger(__name__)
 

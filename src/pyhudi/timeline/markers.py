@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from pyhudi.errors import AlreadyExistsError, CorruptInstantError
 from pyhudi.format.file_names import file_names_of
 from pyhudi.storage import Storage, join_path
+from pyhudi.table_paths import META_FOLDER
 
-TEMP_FOLDER = ".hoodie/.temp"
+TEMP_FOLDER = f"{META_FOLDER}/.temp"
 TYPE_FILE = "MARKERS.type"
 
 # : one row per marker; ``data_path`` is relative to the root of the table, ``partition`` is "" without partitions

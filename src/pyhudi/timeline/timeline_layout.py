@@ -13,9 +13,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyhudi.table_paths import META_FOLDER
 from pyhudi.timeline.instant import ACTIONS, Action, Instant, State, completed_action
-
-META_FOLDER = ".hoodie"
 
 _NAME = re.compile(r"(\d{14,})(?:_(\d{14,}))?\.([a-z]+)(?:\.(requested|inflight))?", re.ASCII)
 

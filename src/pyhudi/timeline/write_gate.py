@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING
 
 from pyhudi.errors import AlreadyExistsError, NotFoundError, TransactionError
 from pyhudi.format.file_names import file_name_of
+from pyhudi.table_paths import AUX_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
-GATES_FOLDER = ".hoodie/.aux/.writing"
+GATES_FOLDER = f"{AUX_FOLDER}/.writing"
 _CLAIM = ".claim"
 _BEGUN = "begun"
 _INTENT = ".publishing"

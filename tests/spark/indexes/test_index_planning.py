@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import ConfigError, ConflictError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.metadata.disable_metadata import PARTITIONS_INFLIGHT as INFLIGHT
 from pyhudi.metadata.indexes.index_definitions import drop_definitions, load_definitions
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.services.indexing import async_indexer
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.storage import open_storage
+from pyhudi.table.config.typed_properties import METADATA_PARTITIONS_INFLIGHT as INFLIGHT
 from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import seldom
 from tests.index_contents import indexed_locations, secondary_entries, stored_locations

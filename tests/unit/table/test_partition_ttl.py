@@ -11,9 +11,9 @@ from pyhudi.config import Options
 from pyhudi.config.enums import TtlStrategy
 from pyhudi.errors import ConfigError
 from pyhudi.table import partition_ttl
-from pyhudi.table.partition_metadata import FILE_NAME
 from pyhudi.table.partition_ttl import PartitionTtl
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table_paths import PARTITION_METADATA
 from tests.unit.services.merge_on_read_table import MorTable, row
 
 DAY = 24 * 3600 * 1000
@@ -39,7 +39,9 @@ def _expired(mor: MorTable, days_later: float, monkeypatch: pytest.MonkeyPatch, 
 
 def _made(mor: MorTable, folder: str, instant: str) -> None:
     """Have a write have made a partition."""
-    (mor.root / folder / FILE_NAME).write_text(f"#partition metadata\ncommitTime={instant}\npartitionDepth=1\n")
+    (mor.root / folder / PARTITION_METADATA).write_text(
+        f"#partition metadata\ncommitTime={instant}\npartitionDepth=1\n"
+    )
 
 
 def test_by_the_last_write(mor: MorTable, monkeypatch: pytest.MonkeyPatch):

@@ -19,12 +19,12 @@ from pyhudi.format.hfile.hfile_writer import BLOCK_SIZE, HFileWriter, write_hfil
 from pyhudi.format.log.block_framing import Buffer, Frame, frame
 from pyhudi.format.log.encoding.delete_block_encoder import delete_content
 from pyhudi.format.log.log_block import BlockType, Header
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.records.metadata_record import record_schema
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import join_path
+from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, Instant, State
 

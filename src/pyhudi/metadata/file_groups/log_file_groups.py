@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptTableError
 from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, Stat
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.storage import join_path
+from pyhudi.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER, PARTITIONS, PARTITIONS_INFLIGHT
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.index_definitions import (
     DEFAULT_PATH,
@@ -21,6 +20,8 @@ from pyhudi.metadata.indexes.index_definitions import (
     store_definitions,
 )
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
+from pyhudi.table.config.typed_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from pyhudi.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -40,10 +41,10 @@ def declare_partitions(
     changed = _store(storage, config, definitions)
 
     def declare(properties: dict[str, str]) -> None:
-        properties[PARTITIONS] = ",".join(sorted({*_named(properties, PARTITIONS), *built}))
-        if PARTITIONS_INFLIGHT in properties:
-            left = [name for name in _named(properties, PARTITIONS_INFLIGHT) if name not in built]
-            properties[PARTITIONS_INFLIGHT] = ",".join(left)
+        properties[METADATA_PARTITIONS] = ",".join(sorted({*_named(properties, METADATA_PARTITIONS), *built}))
+        if METADATA_PARTITIONS_INFLIGHT in properties:
+            left = [name for name in _named(properties, METADATA_PARTITIONS_INFLIGHT) if name not in built]
+            properties[METADATA_PARTITIONS_INFLIGHT] = ",".join(left)
         properties.update(changed)
 
     return config.updated(storage, change=declare)
@@ -60,8 +61,8 @@ def announce_partitions(
     changed = _store(storage, config, definitions)
 
     def announce(properties: dict[str, str]) -> None:
-        named = {*_named(properties, PARTITIONS_INFLIGHT), *partitions}
-        properties[PARTITIONS_INFLIGHT] = ",".join(sorted(named))
+        named = {*_named(properties, METADATA_PARTITIONS_INFLIGHT), *partitions}
+        properties[METADATA_PARTITIONS_INFLIGHT] = ",".join(sorted(named))
         properties.update(changed)
 
     return config.updated(storage, change=announce)
@@ -78,8 +79,8 @@ def withdraw_partitions(storage: Storage, config: TableConfig, partitions: Seque
     if set(partitions) & set(config.metadata_partitions_inflight):
 
         def withdraw(properties: dict[str, str]) -> None:
-            left = [name for name in _named(properties, PARTITIONS_INFLIGHT) if name not in partitions]
-            properties[PARTITIONS_INFLIGHT] = ",".join(left)
+            left = [name for name in _named(properties, METADATA_PARTITIONS_INFLIGHT) if name not in partitions]
+            properties[METADATA_PARTITIONS_INFLIGHT] = ",".join(left)
 
         config = config.updated(storage, change=withdraw)
     for partition in partitions:
@@ -110,7 +111,7 @@ def drop_partitions(
     _log.info("removing %s from the metadata table of %s", ", ".join(partitions), storage.root)
 
     def without(properties: dict[str, str]) -> None:
-        for key in (PARTITIONS, PARTITIONS_INFLIGHT):
+        for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT):
             named = _named(properties, key)
             if named:
                 properties[key] = ",".join(name for name in named if name not in partitions)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import CorruptTableError, NotFoundError
 from pyhudi.metadata.metadata_layout import COLUMN_STATS
+from pyhudi.table_paths import INDEX_DEFINITIONS_FOLDER
 from pyhudi.timeline.encoding.jackson_json import pretty
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 PATH_KEY = "hoodie.table.index.defs.path"
-DEFAULT_PATH = ".hoodie/.index_defs/index.json"
+DEFAULT_PATH = f"{INDEX_DEFINITIONS_FOLDER}/index.json"
 _ALL = "indexDefinitions"
 _INDEX_VERSIONS: Mapping[int, tuple[str | None, ...]] = {8: (None, "V1"), 9: ("V2",)}
 

@@ -16,6 +16,7 @@ from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import FILES as LISTS
 from pyhudi.table.view.file_listing import DATA_KINDS, FILE_SCHEMA
+from pyhudi.table_paths import METADATA_FOLDER
 
 _MANY = 4
 """If more than one in this number of partitions is requested, all of them are read instead of looked up."""
@@ -50,7 +51,7 @@ def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
         there = set(records[KEY].to_pylist())
         missing = [name for name in names.to_pylist() if name not in there]
         raise MetadataTableError(
-            f"{table.storage.uri('.hoodie/metadata/files')} lists the partition {missing[0]!r}, but not its files"
+            f"{table.storage.uri(f'{METADATA_FOLDER}/files')} lists the partition {missing[0]!r}, but not its files"
         )
     flat = _flat(records)
     sizes, texts = (flat[name].combine_chunks() for name in ("size", "name"))

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.merge.logs.valid_log_blocks import BlockView
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.reader.completeness import check_complete
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
+from pyhudi.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError, HudiError, MetadataTableAheadError, MetadataTableError
 from pyhudi.format.avro.columnar_decoder import Projection
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, slice_sources
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
@@ -25,6 +24,7 @@ from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_time
 from pyhudi.metadata.records import metadata_keys as key_texts
 from pyhudi.metadata.records.combine_records import Version, fold, is_delete_mask
 from pyhudi.metadata.records.metadata_record import PAYLOADS, decode, decoded_schema, frozen, with_schema
+from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import FormatError, MetadataTableAheadError, MetadataTableError, NotFoundError
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.reader.completeness import written_by
 from pyhudi.metadata.reader.initial_instants import FIRST_INSTANTS, V1_LENGTH, is_initial_instant
 from pyhudi.table.config.properties_text import parse_properties
+from pyhudi.table_paths import METADATA_FOLDER, METADATA_META_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.timeline import Timeline
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 _FILES = "files/"
-_OWN = f"{METADATA_FOLDER}/.hoodie"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ def _as_seen(instant: Instant, pending: set[str]) -> Instant:
 
 
 def _properties(storage: Storage, config: TableConfig) -> dict[str, str]:
-    path = f"{_OWN}/hoodie.properties"
+    path = f"{METADATA_META_FOLDER}/hoodie.properties"
     try:
         properties = parse_properties(storage.read(path))
     except NotFoundError as e:

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import NotFoundError
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.table_paths import METADATA_META_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
-ATTEMPTS_FILE = f"{METADATA_FOLDER}/.hoodie/.aux/pyhudi_compaction_attempts.json"
+ATTEMPTS_FILE = f"{METADATA_META_FOLDER}/.aux/pyhudi_compaction_attempts.json"
 _MOST_DOUBLINGS = 6
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.config import options
 from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFoundError
 from pyhudi.format.file_names import file_name_of
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER, detach_metadata_table
+from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.file_groups.delta_files import Stat, begin, publish
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
@@ -34,6 +34,7 @@ from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJ
 from pyhudi.metadata.writer.metadata_rollback import written_by
 from pyhudi.storage import join_path
 from pyhudi.table.compaction_record import plan_record
+from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, State

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import file_names_of, parse_names
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles
 from pyhudi.metadata.indexes.index_declarations import (
     announce_partitions,
@@ -30,6 +29,7 @@ from pyhudi.metadata.indexes.index_definitions import Definitions
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import prepare_folder
 from pyhudi.metadata.writer.metadata_rollback import delete_instant
+from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.timeline.index_plan import pending_index_plans, read_index_plan
 from pyhudi.timeline.instant import Action
 

@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, HudiError
 from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, publish
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.metadata_layout import (
@@ -37,10 +36,10 @@ from pyhudi.metadata.writer.file_stats_reader import PARTITION, FileRecords, Fil
 from pyhudi.metadata.writer.metadata_rollback import delete_instant
 from pyhudi.storage import join_path
 from pyhudi.table.config.properties_text import format_properties
-from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table_paths import METADATA_FOLDER, PARTITION_METADATA
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import base_file_name, file_names_of, parse_names
 from pyhudi.format.log.block_framing import rollback_frame
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, compaction_tokens, new_token, publish
 from pyhudi.metadata.file_groups.log_file_groups import group_slices, write_logs
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS, metadata_timeline
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
 from pyhudi.metadata.records.record_factory import file_records
 from pyhudi.storage import join_path
+from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.timeline.action_metadata import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, Instant

@@ -17,9 +17,9 @@ from pyhudi.read.table_files import TableFiles
 from pyhudi.services.compaction.compaction_schedule import pending_plans
 from pyhudi.table.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
 from pyhudi.table.clean_policy import NEEDED_SCHEMA, Retention, earliest_instant_to_retain, expired_files
-from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_clustering_groups
+from pyhudi.table_paths import PARTITION_METADATA
 from pyhudi.timeline.instant import Action, Instant, State, format_instant, instant_of_millis, parse_instant
 
 if TYPE_CHECKING:

@@ -31,10 +31,10 @@ from pyhudi.services.cleaning.clean_planner import (
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.clean_plan import CleanPlan, clean_metadata
 from pyhudi.table.clean_policy import files_of, slices_with_files
-from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering
+from pyhudi.table_paths import PARTITION_METADATA
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator

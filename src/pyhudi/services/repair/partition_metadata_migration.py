@@ -11,12 +11,8 @@ from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.services.repair.table_use import refuse_in_use
 from pyhudi.storage.storage_protocol import join_path
-from pyhudi.table.partition_metadata import (
-    FILE_NAME,
-    list_partitions,
-    read_partition_metadata,
-    write_partition_metadata,
-)
+from pyhudi.table.partition_metadata import list_partitions, read_partition_metadata, write_partition_metadata
+from pyhudi.table_paths import PARTITION_METADATA
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -56,7 +52,7 @@ def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_ru
         refuse_in_use(client.active_timeline(), opts)
     rows: list[dict[str, Any]] = []
     for partition in list_partitions(storage):
-        text, base = join_path(partition, FILE_NAME), join_path(partition, f"{FILE_NAME}.parquet")
+        text, base = join_path(partition, PARTITION_METADATA), join_path(partition, f"{PARTITION_METADATA}.parquet")
         row: dict[str, Any] = {
             "partition": partition,
             "has_text": storage.exists(text),
@@ -67,7 +63,7 @@ def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_ru
             write_partition_metadata(storage, partition, _made_by(client, partition), base_format=FileFormat.PARQUET)
     if not dry_run:
         config.updated(storage, set={_PROPERTY: "true"})
-        storage.delete_many(join_path(row["partition"], FILE_NAME) for row in rows if row["has_text"])
+        storage.delete_many(join_path(row["partition"], PARTITION_METADATA) for row in rows if row["has_text"])
     return pa.Table.from_pylist(rows, schema=MIGRATION_SCHEMA)
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
-from pyhudi.metadata.disable_metadata import PARTITIONS, PARTITIONS_INFLIGHT, detach_metadata_table, is_attached
+from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
 from pyhudi.metadata.file_groups.delta_files import begin, publish
 from pyhudi.metadata.indexes.index_declarations import drop_partitions, withdraw_partitions
 from pyhudi.metadata.metadata_layout import FILES, PROPERTIES, metadata_timeline
@@ -24,6 +24,8 @@ from pyhudi.metadata.reader.metadata_timeline import open_timeline
 from pyhudi.metadata.services.metadata_compaction import compact_now
 from pyhudi.services.upgrade.upgraded_properties import changed_properties
 from pyhudi.table.config.properties_text import CHECKSUM, format_properties, parse_properties, table_checksum
+from pyhudi.table.config.typed_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from pyhudi.table_paths import AUX_FOLDER
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
-JOURNAL = ".hoodie/.aux/pyhudi_upgrade.json"
+JOURNAL = f"{AUX_FOLDER}/pyhudi_upgrade.json"
 """Record of the disabled partitions during a version change."""
 _log = logging.getLogger(__name__)
 
@@ -79,12 +81,12 @@ def _unsettled(storage: Storage, config: TableConfig) -> str | None:
 def disable_metadata_table(storage: Storage, config: TableConfig, active: ActiveTimeline) -> TableConfig:
     """Disable the metadata table, so that it can be enabled again. Return the table's configuration."""
     journal = {
-        "partitions": config.properties.get(PARTITIONS, ""),
+        "partitions": config.properties.get(METADATA_PARTITIONS, ""),
         "timeline": _fingerprint(active),
         "properties": storage.read(PROPERTIES).decode("latin-1"),
     }
     storage.write(JOURNAL, json.dumps(journal).encode())
-    return config.updated(storage, remove=(PARTITIONS, PARTITIONS_INFLIGHT))
+    return config.updated(storage, remove=(METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
 
 
 def enable_metadata_table(storage: Storage, config: TableConfig, active: ActiveTimeline) -> TableConfig:
@@ -98,7 +100,7 @@ def enable_metadata_table(storage: Storage, config: TableConfig, active: ActiveT
         journal = {}  # Incomplete, so nothing was disabled.
     if not is_attached(config) and journal.get("timeline") == _fingerprint(active):
         storage.write(PROPERTIES, journal["properties"].encode("latin-1"))
-        config = config.updated(storage, set={PARTITIONS: journal["partitions"]})
+        config = config.updated(storage, set={METADATA_PARTITIONS: journal["partitions"]})
     storage.delete(JOURNAL)
     return config
 

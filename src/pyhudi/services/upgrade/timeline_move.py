@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.metadata_layout import metadata_layout
+from pyhudi.table_paths import SCHEMA_FOLDER
 from pyhudi.timeline.archive.archive_conversion import archive_to_log, archive_to_lsm
 from pyhudi.timeline.layout_conversion import (
     ConvertedFile,
@@ -15,7 +16,7 @@ from pyhudi.timeline.layout_conversion import (
     converted_files,
     earliest_completion,
 )
-from pyhudi.timeline.timeline_layout import META_FOLDER, Layout
+from pyhudi.timeline.timeline_layout import Layout
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pyhudi.timeline.instant import Instant
 
 _THREADS = 8
-_SCHEMAS = f"{META_FOLDER}/.schema"
 
 
 def table_layout(version: int) -> Layout:
@@ -67,12 +67,12 @@ def copy_schema_history(storage: Storage, source: Layout, target: Layout) -> Non
         name = target.file_name(
             instant.requested, instant.action, instant.state, earliest_completion(instant.requested)
         )
-        storage.write(f"{_SCHEMAS}/{name}", storage.read(path))
+        storage.write(f"{SCHEMA_FOLDER}/{name}", storage.read(path))
 
 
 def _schemas(storage: Storage, layout: Layout) -> list[tuple[str, Instant]]:
     """Return files of the schema history that are named as in a layout."""
-    paths: list[str] = storage.list(_SCHEMAS)["path"].to_pylist()
+    paths: list[str] = storage.list(SCHEMA_FOLDER)["path"].to_pylist()
     parsed = [(path, layout.parse(file_name_of(path))) for path in paths]
     done = [(path, i) for path, i in parsed if i is not None and i.is_completed]
     return [(path, i) for path, i in done if (i.completion is not None) == (layout.version >= 2)]

@@ -18,7 +18,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.errors import BusyError
 from pyhudi.format.file_names import LOG
-from pyhudi.metadata.disable_metadata import PARTITIONS, PARTITIONS_INFLIGHT, detach_metadata_table
+from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.indexes.index_definitions import load_definitions, store_definitions
 from pyhudi.metadata.metadata_layout import FILES, metadata_layout, metadata_timeline
 from pyhudi.services.cleaning.cleaner import Cleaner
@@ -37,9 +37,11 @@ from pyhudi.services.upgrade.timeline_move import copy_schema_history, copy_time
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 from pyhudi.services.upgrade.upgraded_properties import VERSION, changed_properties
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.typed_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table_paths import AUX_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import finish
 from pyhudi.timeline.instant import Action, Instant
@@ -249,7 +251,7 @@ class UpgradeDowngrade:
             if to >= 9 > config.version:
                 self._complete_definitions(config)
         with self._phases("switch"):
-            partitions = config.properties.get(PARTITIONS, "")
+            partitions = config.properties.get(METADATA_PARTITIONS, "")
             if own is not None:
                 config = metadata_move.disable_metadata_table(storage, config, active)
                 metadata_move.set_version(storage, to)
@@ -281,8 +283,8 @@ class UpgradeDowngrade:
             properties.clear()
             properties.update(changed)
             if partitions:
-                properties[PARTITIONS] = partitions
-            properties.pop(PARTITIONS_INFLIGHT, None)
+                properties[METADATA_PARTITIONS] = partitions
+            properties.pop(METADATA_PARTITIONS_INFLIGHT, None)
 
         config = config.updated(self._storage, change=change)
         assert config.properties[VERSION] == str(to)
@@ -307,7 +309,7 @@ class UpgradeDowngrade:
         pending: Iterable[Instant] = ActiveTimeline.load(self._storage, config.layout).timeline.pending()
         for instant in pending:
             if instant.action == Action.COMPACTION:
-                self._storage.delete(f".hoodie/.aux/{instant.requested}.compaction.requested")
+                self._storage.delete(f"{AUX_FOLDER}/{instant.requested}.compaction.requested")
 
 
 def _is_compacted(config: TableConfig, to: int) -> bool:

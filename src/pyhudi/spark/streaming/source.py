@@ -36,8 +36,9 @@ from pyhudi.spark.streaming.offsets import StartOffset, batch_names, batch_query
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table_paths import META_FOLDER
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.timeline_layout import META_FOLDER, Layout
+from pyhudi.timeline.timeline_layout import Layout
 
 BATCH_ID = "streaming.sql.batchId"
 """Property of the tasks of a streaming query: the number of the micro-batch."""

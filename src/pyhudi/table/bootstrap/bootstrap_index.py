@@ -22,6 +22,7 @@ from pyhudi.format.hfile.block_codecs import Codec
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.hfile.hfile_writer import write_hfile
 from pyhudi.storage import Storage
+from pyhudi.table_paths import AUX_FOLDER
 
 METADATA_BOOTSTRAP = "00000000000001"
 """Instant of skeleton files, which no other write has."""
@@ -29,8 +30,8 @@ FULL_BOOTSTRAP = "00000000000002"
 """Instant of base files that a full-record bootstrap has written."""
 
 _NAME = f"00000000-0000-0000-0000-000000000000-0_1-0-1_{METADATA_BOOTSTRAP}.hfile"
-BY_PARTITION = f".hoodie/.aux/.bootstrap/.partitions/{_NAME}"
-BY_FILE_ID = f".hoodie/.aux/.bootstrap/.fileids/{_NAME}"
+BY_PARTITION = f"{AUX_FOLDER}/.bootstrap/.partitions/{_NAME}"
+BY_FILE_ID = f"{AUX_FOLDER}/.bootstrap/.fileids/{_NAME}"
 
 _INFO = "INDEX_INFO"
 _BLOCK_SIZE = 32 * 1024 * 1024

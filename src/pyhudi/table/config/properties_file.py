@@ -23,8 +23,8 @@ from pyhudi.errors import (
 )
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.config.properties_text import CHECKSUM, format_properties, is_intact, parse_properties, table_checksum
+from pyhudi.table_paths import META_FOLDER
 
-META_FOLDER = ".hoodie"
 PATH = f"{META_FOLDER}/hoodie.properties"
 BACKUP_PATH = f"{PATH}.backup"
 

@@ -24,6 +24,9 @@ from pyhudi.table.config.key_generator_type import (
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.timeline.timeline_layout import Layout
 
+METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
+METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+
 E = TypeVar("E", bound=StrEnum)
 
 
@@ -203,11 +206,11 @@ class TableProperties:
     @cached_property
     def metadata_partitions(self) -> tuple[str, ...]:
         """Complete partitions of the metadata table; if empty, there is no metadata table to read."""
-        return split_names(self.properties.get("hoodie.table.metadata.partitions", ""))
+        return split_names(self.properties.get(METADATA_PARTITIONS, ""))
 
     @cached_property
     def metadata_partitions_inflight(self) -> tuple[str, ...]:
-        return split_names(self.properties.get("hoodie.table.metadata.partitions.inflight", ""))
+        return split_names(self.properties.get(METADATA_PARTITIONS_INFLIGHT, ""))
 
     @property
     def metadata_partitions_kept(self) -> tuple[str, ...]:

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
-from pyhudi.timeline.timeline_layout import META_FOLDER
+from pyhudi.table_paths import META_FOLDER, PARTITION_METADATA
 
 if TYPE_CHECKING:
     from pyhudi.storage.storage_protocol import Storage
 
-_PARTITION_MARK = ".hoodie_partition_metadata"
 _LIST_THREADS = 16
 
 FILE_SCHEMA = pa.schema(
@@ -50,7 +49,7 @@ def list_files(
     listing = _list_tree(storage) if partitions is None else _list_folders(storage, partitions)
     folders, names = split_paths(listing["path"])
     if partitions is None:
-        marks = pc.starts_with(names, _PARTITION_MARK)
+        marks = pc.starts_with(names, PARTITION_METADATA)
         partition_paths = sorted(pc.unique(folders.filter(marks)).to_pylist())
         inside = pc.is_in(folders, value_set=pa.array(partition_paths, pa.string()))
         listing, folders, names = listing.filter(inside), folders.filter(inside), names.filter(inside)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, NotFoundError, PreconditionFailedError, StorageError
 from pyhudi.storage import Storage, join_path, open_storage
+from pyhudi.table_paths import META_FOLDER
 from pyhudi.transaction.locks.lock_provider import (
     LockProvider,
     LockRetryPolicy,
@@ -39,7 +40,7 @@ class FileSystemBasedLockProvider(LockProvider):
     def __init__(
         self,
         storage: Storage,
-        folder: str = ".hoodie",
+        folder: str = META_FOLDER,
         *,
         expire_ms: int = 0,
         retry_policy: LockRetryPolicy | None = None,

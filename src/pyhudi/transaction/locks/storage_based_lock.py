@@ -19,6 +19,7 @@ from typing import Self
 from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError, LockError, NotFoundError, PreconditionFailedError, StorageError
 from pyhudi.storage import Storage
+from pyhudi.table_paths import META_FOLDER
 from pyhudi.transaction.locks.lock_provider import (
     LockProvider,
     LockRetryPolicy,
@@ -27,7 +28,7 @@ from pyhudi.transaction.locks.lock_provider import (
     writer_name,
 )
 
-LOCK_PATH = ".hoodie/.locks/table_lock.json"
+LOCK_PATH = f"{META_FOLDER}/.locks/table_lock.json"
 # : maximum clock skew between two writers
 CLOCK_DRIFT_MS = 500
 

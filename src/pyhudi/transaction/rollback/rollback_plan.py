@@ -11,6 +11,7 @@ from pyhudi.arrow_arrays import contiguous
 from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names, split_paths
 from pyhudi.storage import join_path
+from pyhudi.table_paths import META_FOLDER
 from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
@@ -133,7 +134,7 @@ def _files_of(storage: Storage, instant: str) -> pa.ChunkedArray:
     """Return the paths of all data files, of any kind, whose name contains the instant."""
     listings = [storage.list("").select(["path"])]
     for folder in storage.list_dirs(""):
-        if folder != ".hoodie":
+        if folder != META_FOLDER:
             listings.append(storage.list(folder, recursive=True).select(["path"]))
     paths = pa.concat_tables([listing.cast(_PATHS) for listing in listings])["path"]
     names = file_names_of(paths)

@@ -27,9 +27,8 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import StorageError, UnsupportedTableError
 from pyhudi.format.file_names import split_paths
-from pyhudi.table.config.properties_file import META_FOLDER
-from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.view.file_listing import list_files
+from pyhudi.table_paths import BUCKET_FOLDER, INDEX_DEFINITIONS_FOLDER, META_FOLDER, PARTITION_METADATA, SCHEMA_FOLDER
 from pyhudi.timeline.action_metadata import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
@@ -44,10 +43,9 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline_layout import Layout
     from pyhudi.transaction.transaction import Transaction
 
-_INDEX = ".hoodie/.bucket_index"
-_DESCRIPTIONS = (".hoodie/.schema", ".hoodie/.index_defs")
+_DESCRIPTIONS = (SCHEMA_FOLDER, INDEX_DEFINITIONS_FOLDER)
 """Folders that describe the old table and do not apply to the new one."""
-_UPGRADED = ".hoodie/archived"
+_UPGRADED = f"{META_FOLDER}/archived"
 """Folder of the older archive of a table that was upgraded from version 6."""
 
 _HISTORY_FILE = r"/(\.commits_\.archive\..*|_version_|manifest_\d+|[^/]*\.parquet)$"
@@ -85,7 +83,7 @@ def replace_table(
     entered: list[Instant] = []
 
     def replace_with(done: Instant) -> None:
-        tx.storage.delete_tree(_INDEX)
+        tx.storage.delete_tree(BUCKET_FOLDER)
         keep_index()
         entered.append(done if old.folder == new.folder else _complete_in_new_layout(config, tx, done, metadata))
         tx.config.updated(tx.storage, change=lambda properties: _replace(properties, config.properties))

@@ -10,7 +10,6 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.errors import FileSizeError, FormatError
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups import hfile_sources
 from pyhudi.metadata.file_groups.delta_files import Stat
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
@@ -21,6 +20,7 @@ from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJ
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.instant_generator import InstantGenerator

@@ -10,13 +10,13 @@ import pytest
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.parquet import ParquetFileWriter, read_footer
 from pyhudi.format.hfile.hfile_reader import HFileReader
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.delta_files import GroupFiles
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys, group_of
 from pyhudi.metadata.records.metadata_record import BLOOM_FILTER, decode, record_schema
 from pyhudi.metadata.writer import file_stats_reader
 from pyhudi.metadata.writer.file_stats_reader import FILE_FIELDS, LOCAL, FileRecords, InitialFileGroups
 from pyhudi.storage import open_storage
+from pyhudi.table_paths import METADATA_FOLDER
 
 SCHEMA = pa.schema([("_hoodie_record_key", pa.string())])
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import MetadataTableError
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex, expression_definition
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.index_definitions import load_definitions
@@ -20,6 +19,7 @@ from pyhudi.metadata.writer.metadata_writer import drop_partitions
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table_paths import METADATA_FOLDER
 from tests.unit.services.merge_on_read_table import MorTable, row
 from tests.unit.transaction.tables import MULTI_WRITER, WITH_METADATA, Write, active, data_files, make_table
 from tests.unit.transaction.test_writer_death import opened

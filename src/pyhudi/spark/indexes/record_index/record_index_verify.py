@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.merge.file_group_reader import FileSlice
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
 from pyhudi.read.execute.merged_reader import column_names, slice_context
@@ -22,6 +21,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches, slice_keys, task_count
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys

@@ -11,7 +11,6 @@ from pyspark.sql.types import StructField, StructType
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError, TableExistsError, UnsupportedTableError
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import is_meta_column
@@ -56,6 +55,7 @@ from pyhudi.storage import Storage, open_sibling, open_storage
 from pyhudi.table.config.properties_file import PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure, remove_table
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key

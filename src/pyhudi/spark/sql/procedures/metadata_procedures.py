@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import AlreadyExistsError, NotFoundError, QueryError
 from pyhudi.format.file_names import file_name_of, file_names_of
-from pyhudi.metadata.disable_metadata import METADATA_FOLDER, detach_metadata_table
+from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
@@ -27,6 +27,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table_paths import METADATA_FOLDER
 
 _PERCENTS = (0.5, 0.75, 0.95, 0.99)
 
