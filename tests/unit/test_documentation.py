@@ -4,6 +4,7 @@ import ast
 import builtins
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,28 @@ def test_descriptions_of_exceptions_name_classes():
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and (text := ast.get_docstring(node)):
             wrong += [f"{path.name}: {node.name}({name})" for name in raised(text) - known]
     assert not wrong
+
+
+def misplaced(tree: ast.Module) -> list[int]:
+    """Lines of texts in a module or class that describe nothing, because no assignment is before them."""
+    found = []
+    for owner in ast.walk(tree):
+        if isinstance(owner, ast.Module | ast.ClassDef):
+            for before, node in pairwise(owner.body):
+                is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+                if is_text and not isinstance(before, ast.Assign | ast.AnnAssign):
+                    found.append(node.lineno)
+    return found
+
+
+def test_descriptions_of_values_follow_them():
+    wrong = [
+        f"{path.name}:{line}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for line in misplaced(ast.parse(path.read_text()))
+    ]
+    assert not wrong
+    assert misplaced(ast.parse('"""A."""\na = 1\n"""B."""\n"""C."""\nimport b\n"""D."""')) == [4, 6]
 
 
 def test_every_package_says_its_job():

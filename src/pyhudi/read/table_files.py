@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.errors import HudiError, MetadataTableAheadError, MetadataTableWarning, warn
 from pyhudi.metadata.metadata_layout import FILES
-from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata, partition_paths
+from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS, MetadataTable
 from pyhudi.table.view.file_listing import DATA_KINDS, list_files
 
@@ -101,7 +101,7 @@ class TableFiles:
         if self.metadata is None:
             return None
         try:
-            return partition_paths(self.metadata)
+            return self.metadata.partition_paths
         except HudiError as e:
             self.disable_metadata(e)
             return None

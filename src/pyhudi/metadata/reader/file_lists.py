@@ -9,6 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.metadata.records.metadata_record import FILES as LISTS
+
 
 @dataclass(frozen=True, slots=True)
 class FileLists:
@@ -33,3 +35,26 @@ class FileLists:
             self.names.take(some),
             self.sizes.take(some),
         )
+
+
+def listed_files(records: pa.Table) -> pa.Table:
+    """Return the entries of file lists that are not deleted: ``row`` of the record, ``name``, ``size``."""
+    rows, names, sizes = [], [], []
+    start = 0
+    for chunk in records[LISTS].chunks:
+        offsets = chunk.offsets.to_numpy().astype(np.int64)
+        first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+        infos = chunk.items.slice(first, count)
+        owner = np.repeat(np.arange(start, start + len(chunk)), np.diff(offsets))
+        live = pc.invert(infos.field("isDeleted"))
+        every = pc.all(live).as_py()
+        rows.append(pa.array(owner) if every else pa.array(owner).filter(live))
+        names.append(chunk.keys.slice(first, count) if every else chunk.keys.slice(first, count).filter(live))
+        sizes.append(infos.field("size") if every else infos.field("size").filter(live))
+        start += len(chunk)
+    schema = pa.schema([("row", pa.int64()), ("name", pa.string()), ("size", pa.int64())])
+    columns = [
+        pa.chunked_array(parts, field.type).combine_chunks()
+        for parts, field in zip((rows, names, sizes), schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

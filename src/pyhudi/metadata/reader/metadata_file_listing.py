@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import MetadataTableError
 from pyhudi.format.file_names import parse_names
 from pyhudi.metadata.metadata_layout import FILES
-from pyhudi.metadata.reader.file_lists import FileLists
+from pyhudi.metadata.reader.file_lists import FileLists, listed_files
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import FILES as LISTS
@@ -22,19 +21,6 @@ _MANY = 4
 """If more than one in this number of partitions is requested, all of them are read instead of looked up."""
 
 
-def partition_paths(table: MetadataTable) -> list[str]:
-    """Return the paths of the table's partitions, sorted.
-
-    Raises:
-        MetadataTableError: The metadata table cannot be read, or has no list of partitions.
-    """
-    if table.partition_paths is None:
-        record = table.lookup(FILES, pa.array([metadata_keys.ALL_PARTITIONS]), [LISTS])
-        names = metadata_keys.partition_paths(_flat(record)["name"]).to_pylist() if record.num_rows else []
-        table.partition_paths = sorted(names)
-    return table.partition_paths
-
-
 def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
     """Return the file lists of the partitions that exist.
 
@@ -42,7 +28,7 @@ def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
         MetadataTableError: The metadata table cannot be read, or has no record of one of them.
     """
     names = metadata_keys.partition_names(partitions)
-    if len(partitions) * _MANY > len(partition_paths(table)):
+    if len(partitions) * _MANY > len(table.partition_paths):
         records = table.scan(FILES, [LISTS])
         records = records.filter(pc.is_in(records[KEY], value_set=names))
     else:
@@ -53,7 +39,7 @@ def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
         raise MetadataTableError(
             f"{table.storage.uri(f'{METADATA_FOLDER}/files')} lists the partition {missing[0]!r}, but not its files"
         )
-    flat = _flat(records)
+    flat = listed_files(records)
     sizes, texts = (flat[name].combine_chunks() for name in ("size", "name"))
     return FileLists(metadata_keys.partition_paths(records[KEY]), flat["row"].to_numpy(), texts, sizes)
 
@@ -67,9 +53,9 @@ def list_from_metadata(
     Raises:
         MetadataTableError: The metadata table cannot be read, or has no record of a partition that it lists.
     """
-    known = partition_paths(table)
+    known = table.partition_paths
     existing = known if partitions is None else sorted(set(partitions) & set(known))
-    listed, table.listed = table.listed, None
+    listed = table.take_listed()
     if listed is None or not set(existing) <= set(listed.partitions.to_pylist()):
         listed = file_lists(table, existing)
     return _files(listed.among(pa.array(existing, pa.string())), kinds), existing if partitions is None else sorted(
@@ -89,26 +75,3 @@ def _files(lists: FileLists, kinds: Sequence[str]) -> pa.Table:
     table = pa.Table.from_arrays([partition, path, lists.sizes, *parts], schema=FILE_SCHEMA)
     known = pc.is_in(table["kind"], value_set=pa.array(kinds))
     return table if pc.all(known).as_py() else table.filter(known)
-
-
-def _flat(records: pa.Table) -> pa.Table:
-    """Return the entries of file lists that are not deleted: ``row`` of the record, ``name``, ``size``."""
-    rows, names, sizes = [], [], []
-    start = 0
-    for chunk in records[LISTS].chunks:
-        offsets = chunk.offsets.to_numpy().astype(np.int64)
-        first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
-        infos = chunk.items.slice(first, count)
-        owner = np.repeat(np.arange(start, start + len(chunk)), np.diff(offsets))
-        live = pc.invert(infos.field("isDeleted"))
-        every = pc.all(live).as_py()
-        rows.append(pa.array(owner) if every else pa.array(owner).filter(live))
-        names.append(chunk.keys.slice(first, count) if every else chunk.keys.slice(first, count).filter(live))
-        sizes.append(infos.field("size") if every else infos.field("size").filter(live))
-        start += len(chunk)
-    schema = pa.schema([("row", pa.int64()), ("name", pa.string()), ("size", pa.int64())])
-    columns = [
-        pa.chunked_array(parts, field.type).combine_chunks()
-        for parts, field in zip((rows, names, sizes), schema, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,17 +19,18 @@ from pyhudi.format.avro.columnar_decoder import Projection
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
 from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, slice_sources
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES, PARTITION_STATS
+from pyhudi.metadata.reader.file_lists import FileLists, listed_files
 from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
 from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_timeline
 from pyhudi.metadata.records import metadata_keys as key_texts
 from pyhudi.metadata.records.combine_records import Version, fold, is_delete_mask
+from pyhudi.metadata.records.metadata_record import FILES as LISTS
 from pyhudi.metadata.records.metadata_record import PAYLOADS, decode, decoded_schema, frozen, with_schema
 from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.reader.file_lists import FileLists
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
 
@@ -63,11 +65,7 @@ class MetadataTable:
         self.storage, self.config, self.timeline = storage, config, timeline
         self._inflight = inflight_partitions
         self._groups: dict[str, pa.Table] = {}
-        self.partition_paths: list[str] | None = None
-        """The table's partitions, once `pyhudi.metadata.reader.metadata_file_listing.partition_paths` has read them."""
-        self.listed: FileLists | None = None
-        """Files listed for planning, which `pyhudi.metadata.reader.metadata_file_listing.list_from_metadata` takes
-        over."""
+        self._listed: FileLists | None = None
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig, data: ActiveTimeline) -> MetadataTable:
@@ -123,6 +121,26 @@ class MetadataTable:
     def record_schema(self, payloads: Payloads = PAYLOADS) -> pa.Schema:
         """Return the schema of tables of records."""
         return self._nothing(payloads).schema
+
+    @cached_property
+    def partition_paths(self) -> list[str]:
+        """The paths of the table's partitions, sorted.
+
+        Raises:
+            MetadataTableError: The metadata table cannot be read, or has no list of partitions.
+        """
+        record = self.lookup(FILES, pa.array([key_texts.ALL_PARTITIONS]), [LISTS])
+        names = key_texts.partition_paths(listed_files(record)["name"]).to_pylist() if record.num_rows else []
+        return sorted(names)
+
+    def keep_listed(self, files: FileLists) -> None:
+        """Keep files that have been listed for planning until `take_listed`."""
+        self._listed = files
+
+    def take_listed(self) -> FileLists | None:
+        """Return the kept files, and forget them."""
+        listed, self._listed = self._listed, None
+        return listed
 
     def lookup(
         self, partition: str, keys: pa.Array | pa.ChunkedArray, payloads: Payloads = PAYLOADS, *, prefix: str = ""

@@ -150,9 +150,10 @@ class MetadataPruner:
             return kept  # The check per slice reports the problem.
         if without is None:
             return kept
-        metadata.listed, out = without
+        listed, out = without
+        metadata.keep_listed(listed)
         self._say(COLUMN_STATS, "partitions", out, terms)
-        return sorted(metadata.listed.partitions.filter(pa.array(~out)).to_pylist())
+        return sorted(listed.partitions.filter(pa.array(~out)).to_pylist())
 
     # --- slices ------------------------------------------------------------------------------------------------------
 

@@ -212,10 +212,12 @@ def _with_files(
         return _without(plan, "no partition has changed since the last clean")
     view = FileSystemView.load(table, partitions=partitions, lister=files.list)
     # Change data files are deleted with their slice.
-    kind = pc.if_else(pc.equal(view.files["kind"], CDC), LOG, view.files["kind"])
-    view.files = view.files.set_column(view.files.column_names.index("kind"), "kind", kind)
+    listed = view.files
+    kind = pc.if_else(pc.equal(listed["kind"], CDC), LOG, listed["kind"])
+    listed = listed.set_column(listed.column_names.index("kind"), "kind", kind)
     if partitions is not None:
-        view.files = view.files.filter(pc.is_in(view.files["partition"], value_set=pa.array(partitions, pa.string())))
+        listed = listed.filter(pc.is_in(listed["partition"], value_set=pa.array(partitions, pa.string())))
+    view = view.with_files(listed)
     expired = expired_files(
         view.all_slices(),
         view.replaced_slices(None if retention.by_versions else plan.earliest_instant),

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.execution.driver_frames import small_frame
-from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.base_file_keys import OLD_PARTITION
 from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, BatchLocations
@@ -51,22 +50,26 @@ def tag_located(
     return _tagged(staying, slices).unionByName(scanned), True
 
 
-def has_unknown_groups(located: BatchLocations, index: RecordIndex, slices: pa.Table, client: TableMetaClient) -> bool:
-    """Return True if the index names file groups that the slices have not. It is doubted unless another writer has made
-    them meanwhile; then they are looked at again before the commit."""
+def unknown_groups(located: BatchLocations, slices: pa.Table, client: TableMetaClient) -> tuple[str, ...] | None:
+    """Check that the slices have the file groups that the index names.
+
+    Returns:
+        None if they have all of them; else what is wrong with the index: nothing if another writer has made them
+        meanwhile, then they are looked at again before the commit.
+    """
     named = located.found
     locations = zip(named[OLD_PARTITION].to_pylist(), named[FOUND_ID].to_pylist(), strict=True)
-    unknown_groups = set(locations) - _groups_of(slices)
-    if not unknown_groups:
-        return False
+    unknown = set(locations) - _groups_of(slices)
+    if not unknown:
+        return None
     made_since = _groups_of(FileSystemView.load(client).latest_slices())
-    for partition, file_id in sorted(unknown_groups - made_since)[:1]:
+    for partition, file_id in sorted(unknown - made_since)[:1]:
         _log.warning(
             "the record index names file group %r of partition %r; there is none, so keys are looked for in the files",
             *(file_id, partition),
         )
-        index.inconsistencies.append("it names file groups that the table has not")
-    return True
+        return ("it names file groups that the table has not",)
+    return ()
 
 
 def counted(located: BatchLocations, slices: pa.Table) -> pa.Table:

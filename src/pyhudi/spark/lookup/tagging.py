@@ -33,7 +33,7 @@ from pyhudi.spark.lookup.current_locations import current_locations
 from pyhudi.spark.lookup.global_tagging import apply_partition_changes, global_locations
 from pyhudi.spark.lookup.key_columns import KeyColumns, native_candidates, scan_locations
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations, locate
-from pyhudi.spark.lookup.record_index_tagging import counted, has_unknown_groups, tag_located
+from pyhudi.spark.lookup.record_index_tagging import counted, tag_located, unknown_groups
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.write_checks import KNOWN_INDEXES
@@ -94,11 +94,12 @@ def _one_for_each(rows: DataFrame, merging: MergeSettings, *, global_keys: bool,
 @dataclass(frozen=True, slots=True)
 class Tagged:
     """Tagged rows; with their ``counts`` by file group (COUNTS_SCHEMA) and their keys' locations if these are known
-    from the record index."""
+    from the record index. ``inconsistencies``: what was found in the record index that cannot be."""
 
     rows: DataFrame
     counts: pa.Table | None = None
     located: BatchLocations | None = None
+    inconsistencies: tuple[str, ...] = ()
 
 
 def tag(
@@ -143,11 +144,13 @@ def tag(
             )
         )
     located = None
+    inconsistencies: tuple[str, ...] = ()
     if lookup.records is not None:
         located = locate(rows, lookup.records, persist)
         batch = located.batch
-        if has_unknown_groups(located, lookup.records, slices, lookup.client):
-            located = batch = None
+        unknown = unknown_groups(located, slices, lookup.client)
+        if unknown is not None:
+            located, batch, inconsistencies = None, None, unknown
     batch = batch or summarize(rows, native_candidates(rows.schema, lookup.spec), global_keys=everywhere)
     merged = combine and batch.has_duplicates
     if merged:
@@ -157,13 +160,13 @@ def tag(
     if small:
         persist = partial(persist, rows=batch.rows)
     if len(files) == 0 or batch.rows == 0:
-        return Tagged(persist(untagged(rows)))
+        return Tagged(persist(untagged(rows)), inconsistencies=inconsistencies)
     if located is not None:
         return _tag_by_records(rows, located, slices, lookup, small=small, hard_deletes=hard_deletes)
     narrow = small and not merged
     search = BaseFileLookup(rows, lookup, files, batch, persist if narrow else _lazy)
     found = search.tag_everywhere(hard_deletes) if everywhere else search.tag_in_partition()
-    return Tagged(found if narrow else persist(found))
+    return Tagged(found if narrow else persist(found), inconsistencies=inconsistencies)
 
 
 def _tag_by_records(

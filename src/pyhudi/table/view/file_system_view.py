@@ -12,6 +12,7 @@ that commit. A pending compaction opens a slice without a base file, whose logs 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -134,6 +135,12 @@ class FileSystemView:
             compactions=compactions,
             partitions=partition_paths,
         )
+
+    def with_files(self, files: pa.Table) -> FileSystemView:
+        """Return the view of other files (`FILE_SCHEMA`) at the same timeline."""
+        view = copy(self)
+        view.files = files
+        return view
 
     def __repr__(self) -> str:
         return f"FileSystemView({self.files.num_rows} files in {len(self.partitions)} partitions)"

@@ -8,7 +8,7 @@ kept by `pyhudi.spark.indexes.record_index.record_index_update`.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyhudi.errors import MetadataTableError
 from pyhudi.index.record_index_groups import RecordGroups
@@ -22,12 +22,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """A table's record index, and its file groups. ``inconsistencies``: what was found, while it was used, that cannot
-    be."""
+    """A table's record index, and its file groups."""
 
     table: MetadataTable
     groups: RecordGroups
-    inconsistencies: list[str] = field(default_factory=list)
 
     @property
     def partitioned(self) -> bool:

@@ -22,8 +22,6 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers
 
-"""The pattern that stands for all partitions."""
-
 
 def show_table_properties(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show what hoodie.properties says."""

@@ -23,7 +23,7 @@ from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_del
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
-from pyhudi.spark.lookup.tagging import untagged_batch
+from pyhudi.spark.lookup.tagging import Tagged, untagged_batch
 from pyhudi.spark.write.plans.partition_upsert_plan import (
     PartitionUpsertPlan,
     base_files,
@@ -62,7 +62,8 @@ class FileGroupPlan:
     the plan saw them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``snapshot`` is what the plan was made on;
     ``records``: the record index, if new keys were looked up there or in all files; ``by_key``: rows have file groups,
     but no positions; ``located``: the locations of all keys in the index, if that is all that had to be known;
-    ``counted``: the workload has numbers of rows, and rows for each file group.
+    ``counted``: the workload has numbers of rows, and rows for each file group; ``inconsistencies``: what was found in
+    the record index that cannot be.
     """
 
     job: WriteJob
@@ -76,6 +77,7 @@ class FileGroupPlan:
     by_key: bool = False
     located: BatchLocations | None = None
     counted: bool = True
+    inconsistencies: tuple[str, ...] = ()
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return whether the timeline says the same, and the rows are cached for indexes of keys."""
@@ -98,7 +100,6 @@ class FileGroupPlan:
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
         """Return what the write has done to keys."""
         looked_up = self.records is not None
-        inconsistencies = () if self.records is None else self.records.inconsistencies
         planned = None if self.located is None else PlannedKeys(self.located, self.workload)
         return KeyChanges(
             stats,
@@ -106,7 +107,7 @@ class FileGroupPlan:
             replaced,
             self._deleted,
             looked_up=looked_up,
-            inconsistencies=inconsistencies,
+            inconsistencies=self.inconsistencies,
             planned=planned,
         )
 
@@ -178,6 +179,7 @@ def plan_file_groups(
             by_key=found.by_key,
             located=found.located,
             counted=found.counted,
+            inconsistencies=found.inconsistencies,
         )
     except BaseException:
         cached.release()
@@ -206,6 +208,7 @@ class _CountedRows:
     by_key: bool
     located: BatchLocations | None = None
     counted: bool = True
+    inconsistencies: tuple[str, ...] = ()
 
 
 def _count_tagged(
@@ -215,7 +218,7 @@ def _count_tagged(
     found = tag_rows(table.job, rows, table.slices, table.small, cached, table.logged, records)
     counts = count_rows(found.rows) if found.counts is None else found.counts
     by_key = records is not None and duplicate_policy(table.job) is DuplicatePolicy.NONE
-    return _CountedRows(found.rows, counts, by_key=by_key, located=found.located)
+    return _CountedRows(found.rows, counts, by_key=by_key, located=found.located, inconsistencies=found.inconsistencies)
 
 
 def _count_located(
@@ -230,11 +233,11 @@ def _count_located(
     bases = _bases_to_rewrite(table, changes, metadata_partitions)
     rows = rows if bases is not None or changes.cached else cached.add(rows)
     tagged = _tag_located(table, changes, rows, cached, records)
-    counts = count_rows(tagged) if bases is None else read_groups(bases)
+    counts = count_rows(tagged.rows) if bases is None else read_groups(bases)
     counts = with_base_paths(counts, table.slices, changes.bases)
     # without positions only the file groups are known
     by_key = records is not None or changes.bases is None
-    return _CountedRows(tagged, counts, by_key, counted=bases is None)
+    return _CountedRows(tagged.rows, counts, by_key, counted=bases is None, inconsistencies=tagged.inconsistencies)
 
 
 def _keyed(job: WriteJob, instant: str) -> DataFrame:
@@ -259,22 +262,23 @@ def _bases_to_rewrite(table: TableState, changes: RowChanges, metadata_partition
 
 def _tag_located(
     table: TableState, changes: RowChanges, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None
-) -> DataFrame:
+) -> Tagged:
     """Changes of rows at their locations, with new records looked up unless their keys are known to be new."""
     job = table.job
     if not changes.adds or job.operation is Operation.DELETE:
-        return located_changes(rows)
+        return Tagged(located_changes(rows))
     new = changes.new_keys or job.spec.auto_keys
     if new and (job.spec.auto_keys or changes.distinct_keys or not combines(job)):
-        return located_changes(rows)
+        return Tagged(located_changes(rows))
     own = [name for name in rows.columns if name not in (FILE_ID, ROW)]
     known = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
     added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in own))
     if new:
         added = cached.add(added)
         found = untagged_batch(added, job.spec, job.merging, cached.add, combine=True, global_keys=job.global_keys)
-        return known.unionByName(found)
-    return known.unionByName(tag_rows(job, added, table.slices, table.small, cached, table.logged, records).rows)
+        return Tagged(known.unionByName(found))
+    tagged = tag_rows(job, added, table.slices, table.small, cached, table.logged, records)
+    return Tagged(known.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:

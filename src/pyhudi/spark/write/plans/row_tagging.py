@@ -21,8 +21,6 @@ from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import FILE_ID
 from pyhudi.write.planning.existing_files import LogContents
 
-"""Operations that look up the keys of all rows."""
-"""Indexes that are a partition of the metadata table."""
 _STAY = {
     options.SIMPLE_UPDATE_PARTITION_PATH.key: False,
     options.BLOOM_UPDATE_PARTITION_PATH.key: False,
