@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyhudi.sql.statements import Name
 from pyhudi.sql.time_travel import parse_time_travel
-from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
+from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError, Token
 
 
 def unqualified(text: str, alias: str) -> str | None:
@@ -30,10 +32,15 @@ def with_short_qualifiers(text: str, name: Name) -> str:
     Args:
         text: SQL.
         name: The parts of the full name; qualifiers may leave out the first ones.
+
+    Returns:
+        The text; unchanged if an alias of a subquery in it, or a table of another database, has the last name.
     """
     try:
         tokens = Cursor(text).tokens
     except NotUnderstoodError:
+        return text
+    if _has_another(tokens, name):
         return text
     for at in range(len(tokens) - 1, -1, -1):
         if at and tokens[at - 1].text == ".":
@@ -45,6 +52,24 @@ def with_short_qualifiers(text: str, name: Name) -> str:
                 text = text[: found[0].start] + text[found[-2].start :]
                 break
     return text
+
+
+def _has_another(tokens: Sequence[Token], name: Name) -> bool:
+    """Return True if a name that does not qualify columns is the last part of a table's name without being its full
+    name."""
+    own = [part.lower() for part in name]
+    for at, token in enumerate(tokens):
+        qualifies = at + 1 < len(tokens) and tokens[at + 1].text == "."
+        if token.kind == "STRING" or token.text.lower() != own[-1] or qualifies:
+            continue
+        before = [one.text.lower() for one in tokens[max(0, at - 2 * len(own)) : at]]
+        given = [own[-1]]
+        while len(before) > 1 and before[-1] == ".":
+            given.insert(0, before[-2])
+            before = before[:-2]
+        if len(given) < 2 or given != own[-len(given) :]:
+            return True
+    return False
 
 
 def source_alias(source: str) -> str | None:

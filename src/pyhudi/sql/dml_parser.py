@@ -17,6 +17,8 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     table = cursor.take("TABLE")
     if overwrite and not table and (cursor.sees("DIRECTORY") or cursor.sees("LOCAL", "DIRECTORY")):
         cursor.until("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
+        if cursor.take("MAP", "KEYS"):  # of the row format
+            cursor.until("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
         head = cursor.slice(start, cursor.at)
         return None if cursor.done else SelectStatement(cursor.rest(), head)
     name = cursor.name()

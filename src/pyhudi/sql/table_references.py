@@ -34,8 +34,10 @@ class Reference:
         arguments: Values of a function's arguments; None: it is a table.
         aliased: The query gives it an alias.
         alias_at: Where an alias belongs: after its name, or after its sample.
-        qualified: Positions of qualifiers before columns that are longer than the table's own name, to be removed.
-        longer: Qualifiers that may be the table's full name, in lower case, with the positions to be removed then.
+        ambiguous: Another table, or an alias, of the query is called as the table without its database.
+        qualified: Qualifiers of columns that are longer than the table's own name: their start, and start and end of
+            their last part.
+        longer: Qualifiers that may be the table's full name, in lower case, with these positions.
         predicate: Condition on its rows in WHERE (`pyhudi.sql.predicate_pushdown`).
         joined: Its columns that the query compares with columns of other tables (`pyhudi.sql.semi_joins`).
     """
@@ -48,8 +50,9 @@ class Reference:
     arguments: tuple[str, ...] | None = None
     aliased: bool = False
     alias_at: int | None = None
-    qualified: tuple[tuple[int, int], ...] = ()
-    longer: tuple[tuple[Name, int, int], ...] = ()
+    ambiguous: bool = False
+    qualified: tuple[tuple[int, int, int], ...] = ()
+    longer: tuple[tuple[Name, int, int, int], ...] = ()
     predicate: str | None = None
     joined: tuple[JoinedKey, ...] = ()
 
@@ -75,7 +78,18 @@ def find_references(query: str) -> list[Reference] | None:
     if any(token.text == "|>" and token.kind != "STRING" for token in cursor.tokens):
         # sqlglot merges steps of a pipe into one SELECT, whatever their order
         references = [replace(ref, predicate=None, joined=()) for ref in references]
+    references = [replace(ref, ambiguous=_is_ambiguous(ref, references, tree)) for ref in references]
     return sorted([*references, *_functions(cursor)], key=lambda ref: ref.start)
+
+
+def _is_ambiguous(reference: Reference, others: Iterable[Reference], tree: Any) -> bool:
+    from sqlglot import exp
+
+    last = reference.name[-1].lower()
+    full = tuple(part.lower() for part in reference.name)
+    names = (tuple(part.lower() for part in other.name) for other in others)
+    aliases = (alias.name.lower() for alias in tree.find_all(exp.TableAlias))
+    return any(name != full and name[-1] == last for name in names) or last in aliases
 
 
 def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
@@ -136,8 +150,8 @@ def _time_travel(cursor: Cursor, end: int) -> tuple[str | None, str | None, int]
     return as_of, version, end if cursor.at == start else cursor.tokens[cursor.at - 1].end + 1
 
 
-def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int], ...]:
-    """Return the positions of qualifiers of columns with the table's full name: the parts before its last one."""
+def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int, int], ...]:
+    """Return the positions of qualifiers of columns with the table's full name."""
     from sqlglot import exp
 
     if len(name) == 1:
@@ -148,11 +162,12 @@ def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int], ...]:
         parts = column.parts
         head, placed = tuple(part.name.lower() for part in parts[: len(name)]), all("start" in p.meta for p in parts)
         if head == wanted and len(parts) > len(name) and placed:
-            positions.append((parts[0].meta["start"], parts[len(name) - 1].meta["start"]))
+            last = parts[len(name) - 1].meta
+            positions.append((parts[0].meta["start"], last["start"], last["end"] + 1))
     return tuple(positions)
 
 
-def _longer_qualifiers(tree: Any, name: Name) -> tuple[tuple[Name, int, int], ...]:
+def _longer_qualifiers(tree: Any, name: Name) -> tuple[tuple[Name, int, int, int], ...]:
     """Return the qualifiers of columns that end with a table's own name and are longer than its name in the query."""
     from sqlglot import exp
 
@@ -162,7 +177,8 @@ def _longer_qualifiers(tree: Any, name: Name) -> tuple[tuple[Name, int, int], ..
         texts = tuple(part.name.lower() for part in parts)
         at = texts.index(name[-1].lower(), len(name)) if name[-1].lower() in texts[len(name) : -1] else 0
         if at and all("start" in part.meta for part in parts):
-            found.append((texts[: at + 1], parts[0].meta["start"], parts[at].meta["start"]))
+            last = parts[at].meta
+            found.append((texts[: at + 1], parts[0].meta["start"], last["start"], last["end"] + 1))
     return tuple(found)
 
 
@@ -217,17 +233,20 @@ def _arguments(name: str, cursor: Cursor) -> tuple[str, ...]:
 
 
 def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callable[[str], str]) -> str:
-    """Replace references by other names. A table without an alias gets its own name as the alias."""
+    """Replace references by other names. A table without an alias gets its own name as the alias, or, if something else
+    is called so and columns are qualified by its full name, a name that nothing else has."""
     cuts: dict[tuple[int, int], str] = {}
     for reference, name in changes:
-        alias = "" if reference.aliased else f" AS {quote(reference.name[-1])}"
+        renamed = reference.ambiguous and bool(reference.qualified) and not reference.aliased
+        own = quote(f"_pyhudi_{reference.start}_{reference.name[-1]}" if renamed else reference.name[-1])
+        alias = "" if reference.aliased else f" AS {own}"
         if reference.alias_at is None or reference.alias_at == reference.end:
             cuts[reference.start, reference.end] = name + alias
         else:
             cuts[reference.start, reference.end] = name
             cuts[reference.alias_at, reference.alias_at] = alias
-        for start, end in reference.qualified:
-            cuts[start, end] = ""
+        for start, last, end in reference.qualified:
+            cuts[start, end if renamed else last] = own if renamed else ""
     text = query
     for (start, end), new in sorted(cuts.items(), reverse=True):
         text = text[:start] + new + text[end:]

@@ -42,9 +42,14 @@ def test_statements_on_views_do_not_take_hudi_tables(spark):
     spark.sql("CREATE OR REPLACE VIEW v AS SELECT id FROM t")
     spark.sql("ALTER VIEW v AS SELECT id + 1 AS id FROM t")
     spark.sql("CREATE TEMP VIEW t AS SELECT 5 AS id")
+    with pytest.raises(QueryError, match="Hudi table, and no view"):
+        spark.sql("CREATE OR REPLACE VIEW shop.t AS SELECT 1 AS id")
     spark.sql("DROP VIEW t")  # the temporary one
-    assert rows(spark, "SELECT id FROM v") == []
+    assert rows(spark, "SELECT id FROM t") == rows(spark, "SELECT id FROM v") == []
     spark.sql("DROP VIEW IF EXISTS v")
+    spark.sql("CREATE TABLE hudi (id INT) USING hudi")
+    spark.sql("CREATE VIEW v AS SELECT id FROM hudi")
+    assert rows(spark, "SELECT id FROM v") == []
 
 
 def test_a_replaced_table_is_what_the_statement_says(spark, tmp_path):

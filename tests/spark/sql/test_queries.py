@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from pyhudi.errors import QueryError, UnsupportedTableError
 
@@ -154,3 +155,21 @@ def test_columns_are_qualified_by_full_names(spark):
     assert rows(spark, "SELECT n FROM t") == [("c",)]
     spark.sql("DELETE FROM t WHERE shop.t.id = 1")
     assert rows(spark, "SELECT n FROM t") == []
+
+
+def test_tables_of_the_same_name_in_two_databases(spark):
+    spark.sql("CREATE TABLE t (id INT, v INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+    spark.sql("CREATE DATABASE other")
+    try:
+        spark.sql("CREATE TABLE other.t (id INT, v INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+        spark.sql("INSERT INTO other.t VALUES (2, 20)")
+        inner = "(SELECT max(other.t.v) FROM other.t WHERE other.t.id = shop.t.id)"
+        assert rows(spark, f"SELECT shop.t.id, {inner} FROM shop.t") == [(1, None), (2, 20)]
+        with pytest.raises(AnalysisException, match="shop"):
+            spark.sql("DELETE FROM shop.t WHERE EXISTS (SELECT 1 FROM other.t WHERE other.t.id = shop.t.id)")
+        assert rows(spark, "SELECT id, v FROM t") == [(1, 1), (2, 2)]
+        spark.sql("DELETE FROM shop.t AS s WHERE EXISTS (SELECT 1 FROM other.t WHERE other.t.id = s.id)")
+        assert rows(spark, "SELECT id, v FROM t") == [(1, 1)]
+    finally:
+        spark.sql("DROP DATABASE other CASCADE")

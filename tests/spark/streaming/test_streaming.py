@@ -250,11 +250,19 @@ def test_streams_are_written_to_tables_by_name(spark, feed, tmp_path):
 
     feed.add(("a", 1))
     spark.sql("CREATE TABLE plain (id STRING, ts BIGINT) USING parquet")
+    keys = {"primaryKey": "id", "preCombineField": "ts", "type": "mor"}
     try:
-        run("made", format="hudi", primaryKey="id", preCombineField="ts", type="mor")
-        assert spark.table("made").count() == 1
+        with pytest.raises(ConfigError, match="did you mean"):
+            run("made", format="hudi", **keys, **{"hoodie.datasource.write.recordkey.feild": "id"})
+        assert not spark.catalog.tableExists("made")
+        external = feed.frame().writeStream.trigger(availableNow=True).options(**keys)
+        external = external.option("checkpointLocation", str(tmp_path / "made"))
+        assert external.toTable("made", format="hudi", path=str(tmp_path / "t")).awaitTermination(60)
+        assert len(rows_of(spark, tmp_path / "t")) == spark.table("made").count() == 1
         feed.add(("a", 2), ("b", 1))
-        run("made")  # the catalog says that it is Hudi's, and what its key is
+        run(
+            "made"
+        )  # all batches, by another checkpoint location; the catalog says that it is Hudi's, and what its key is
         assert sorted(tuple(row) for row in spark.table("made").select("id", "ts").collect()) == [("a", 2), ("b", 1)]
         run("plain", format="parquet")
         assert spark.table("plain").count() == 3

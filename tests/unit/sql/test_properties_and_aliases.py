@@ -67,6 +67,12 @@ def test_full_names_before_columns_are_shortened(text, short):
     assert with_short_qualifiers(text, ("cat", "db", "t")) == short
 
 
+@pytest.mark.parametrize("inner", ["other.t", "other.x AS t", "other.x T", "(SELECT 1) t"])
+def test_full_names_stay_where_a_subquery_has_the_last_name(inner):
+    text = f"EXISTS (SELECT 1 FROM {inner} WHERE other.t.id = db.t.id)"
+    assert with_short_qualifiers(text, ("cat", "db", "t")) == text
+
+
 @pytest.mark.parametrize(
     ("source", "alias"),
     [

@@ -289,3 +289,8 @@ def test_a_statement_costs_little():
     for _ in range(20):
         parse(text)
     assert (time.process_time() - start) / 20 < 0.005
+
+
+def test_the_row_format_of_a_directory_is_no_query():
+    head = "INSERT OVERWRITE LOCAL DIRECTORY '/x' ROW FORMAT DELIMITED MAP KEYS TERMINATED BY ':' "
+    assert parse(f"{head}SELECT * FROM h") == SelectStatement("SELECT * FROM h", head.rstrip())

@@ -92,6 +92,21 @@ def test_aliases_follow_samples():
         assert expected in swapped(text)
 
 
+def test_tables_of_two_databases_are_told_apart():
+    query = "SELECT a.t.x, (SELECT max(b.t.y) FROM b.t WHERE b.t.id = a.t.id) FROM a.t WHERE a.t.x > 1"
+    inner, outer = find_references(query)
+    assert replaced(query, [(inner, "V"), (outer, "W")], str) == (
+        "SELECT _pyhudi_70_t.x, (SELECT max(_pyhudi_38_t.y) FROM V AS _pyhudi_38_t WHERE _pyhudi_38_t.id = "
+        "_pyhudi_70_t.id) FROM W AS _pyhudi_70_t WHERE _pyhudi_70_t.x > 1"
+    )
+    aliased = "SELECT (SELECT max(t.y) FROM b.u AS t WHERE t.id = a.t.id) FROM a.t"
+    (_, outer) = find_references(aliased)
+    assert replaced(aliased, [(outer, "W")], str) == (
+        f"SELECT (SELECT max(t.y) FROM b.u AS t WHERE t.id = _pyhudi_{outer.start}_t.id) "
+        f"FROM W AS _pyhudi_{outer.start}_t"
+    )
+
+
 def test_longer_qualifiers_are_found():
     query = "SELECT shop.t.id, s.x, t.s.x, spark_catalog.shop.t.id FROM t JOIN shop.t AS u ON Shop.T.id = 1"
     (own, full) = find_references(query)

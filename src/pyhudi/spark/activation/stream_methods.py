@@ -58,7 +58,7 @@ def partition_stream(_: Method, target: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = _StreamArguments.of(*args, **kwargs)
+    given = _StreamArguments.of_start(*args, **kwargs)
     state = call_state(target)
     if not given.is_hudi(state):
         _tell_partitions(target)
@@ -83,17 +83,25 @@ class _StreamArguments:
     options: Mapping[str, Any]
 
     @classmethod
-    def of(
+    def of_start(cls, path: Any = None, *args: Any, **kwargs: Any) -> _StreamArguments:
+        """Name the arguments of ``start``."""
+        return cls._of(path, *args, **kwargs)
+
+    @classmethod
+    def of_table(cls, tableName: str, *args: Any, **kwargs: Any) -> _StreamArguments:  # noqa: N803
+        """Name the arguments of ``toTable``, where ``path`` is an option."""
+        return cls._of(tableName, *args, **kwargs)
+
+    @classmethod
+    def _of(
         cls,
-        target: Any = None,
+        target: Any,
         format: str | None = None,
         outputMode: str | None = None,  # noqa: N803
         partitionBy: Any = None,  # noqa: N803
         queryName: str | None = None,  # noqa: N803
         **options: Any,
     ) -> _StreamArguments:
-        """Name arguments by position."""
-        target = options.pop("path", options.pop("tableName", target))
         columns = [partitionBy] if isinstance(partitionBy, str) else partitionBy
         return cls(target, format, outputMode, None if columns is None else tuple(columns), queryName, options)
 
@@ -149,7 +157,7 @@ def _session_of_writer(state: CallState) -> SparkSession:
 
 def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``toTable``: the stream is written to the location of a Hudi table, which is created if it does not exist."""
-    given = _StreamArguments.of(*args, **kwargs)
+    given = _StreamArguments.of_table(*args, **kwargs)
     state = call_state(target)
     table = None
     if given.is_hudi(state) is not False and can_parse() and (state.maker is not None or given.is_hudi(state)):
@@ -162,7 +170,7 @@ def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[
 
 def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
     from pyhudi.spark.sql.table_writers import stream_target, table_of_name
-    from pyhudi.spark.streaming.sink import check_output_mode
+    from pyhudi.spark.streaming.sink import check_output_mode, check_sink_options
 
     state = call_state(target)
     spark = _session_of_writer(state)
@@ -173,6 +181,7 @@ def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
     given.apply(target)
     _check_checkpoints(spark, state)
     check_output_mode(state.output_mode)
+    check_sink_options(_sink_options(state))  # before a table is created
     path = {"path": state.options["path"]} if "path" in state.options else {}
     return stream_target(
         state.maker,

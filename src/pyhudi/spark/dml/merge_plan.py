@@ -376,8 +376,9 @@ class MergePlan:
         )
         own = {name: F.col(quoted([name])) for name in target.schema.names}
         if repeated:
-            once = rows.where(deleted).dropDuplicates([ROW_ID])
-            rows = rows.where(~deleted).unionByName(once)
+            repeats = deleted & F.col(ROW_ID).isNotNull()
+            once = rows.where(repeats).dropDuplicates([ROW_ID])
+            rows = rows.where(~repeats).unionByName(once)
         if self.moves:
             stored = {name: F.col(quoted([_STORED, name])) for name in target.schema.names}
             return split_partition_changes(rows, target, own, deleted, cached, stored), found

@@ -40,22 +40,29 @@ def mark_deletes(df: DataFrame, merging: MergeSettings, *, every_row: bool = Fal
 def is_delete(schema: StructType, merging: MergeSettings) -> Column:
     """Return a column that is true if a row is a delete; never null."""
     is_marked = F.lit(False)
-    for name in sorted(delete_marker_columns(schema, merging)):
-        marker = F.lit(True) if name == IS_DELETED else F.lit(merging.properties[DELETE_MARKER])
-        value = F.col(name) if name == IS_DELETED else F.col(quoted([name])).cast("string")
-        is_marked |= F.coalesce(value == marker, F.lit(False))
-    return is_marked
+    if _has_deleted_flag(schema):
+        is_marked = F.coalesce(F.col(IS_DELETED), F.lit(False))
+    field = _delete_field(schema, merging)
+    if field is None:
+        return is_marked
+    marker = merging.properties[DELETE_MARKER]
+    return is_marked | F.coalesce(F.col(quoted([field])).cast("string") == marker, F.lit(False))
 
 
 def delete_marker_columns(schema: StructType, merging: MergeSettings) -> frozenset[str]:
     """Return the columns that mark rows as deletes: ``_hoodie_is_deleted`` and the delete field of the table."""
-    found = set()
-    if IS_DELETED in schema.names and isinstance(schema[IS_DELETED].dataType, BooleanType):
-        found.add(IS_DELETED)
+    field = _delete_field(schema, merging)
+    return frozenset((*([IS_DELETED] if _has_deleted_flag(schema) else []), *([field] if field is not None else [])))
+
+
+def _has_deleted_flag(schema: StructType) -> bool:
+    return IS_DELETED in schema.names and isinstance(schema[IS_DELETED].dataType, BooleanType)
+
+
+def _delete_field(schema: StructType, merging: MergeSettings) -> str | None:
+    """Return the delete field of the table, if it and its marker are known."""
     field = merging.properties.get(DELETE_FIELD)
-    if field is not None and field in schema.names and DELETE_MARKER in merging.properties:
-        found.add(field)
-    return frozenset(found)
+    return field if field in schema.names and DELETE_MARKER in merging.properties else None
 
 
 def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) -> DataFrame:

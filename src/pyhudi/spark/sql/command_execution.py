@@ -12,7 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql.catalog import PATH_PROVIDERS, SESSION_CATALOG, CatalogTable, find_table, non_hudi_tables
+from pyhudi.spark.sql.catalog import (
+    PATH_PROVIDERS,
+    SESSION_CATALOG,
+    CatalogTable,
+    find_table,
+    full_name,
+    non_hudi_tables,
+)
 from pyhudi.spark.sql.commands import alter_columns, caching, ddl, dml, index_ddl, show
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
@@ -70,8 +77,19 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
             raise
         non_hudi_tables.forget()
         return through()  # syntax of another format's tables
-    if not isinstance(statement, _READS_ONLY):
-        non_hudi_tables.forget()
+    if isinstance(statement, _READS_ONLY):
+        return _execute(spark, statement, values, through)
+    non_hudi_tables.forget()
+    try:
+        return _execute(spark, statement, values, through)
+    finally:
+        non_hudi_tables.forget()  # a temporary view may have hidden a table
+
+
+def _execute(
+    spark: SparkSession, statement: Any, values: StatementValues, through: Callable[[], DataFrame]
+) -> DataFrame:
+    args = values.args
     match statement:
         case None:
             return through()
@@ -164,7 +182,9 @@ def _create_view(
     spark: SparkSession, statement: s.CreateView, values: StatementValues, through: Callable[[], DataFrame]
 ) -> DataFrame:
     if not statement.temporary:
-        table = find_table(spark, statement.name) if statement.replace else None
+        # by its full name: a temporary view of that name is none of the catalog
+        name = statement.name if len(statement.name) > 2 else full_name(spark, statement.name)
+        table = find_table(spark, name) if statement.replace else None
         if table is not None:
             raise _no_view(table, "use DROP TABLE first, or take another name for the view")
         _check_view(spark, statement)
@@ -195,7 +215,11 @@ def _check_view(spark: SparkSession, statement: s.CreateView) -> None:
         elif (table := find_table(spark, reference.name)) is not None:
             if reference.as_of is not None or reference.version is not None:
                 what = f"time travel of {table.sql}"
-            elif reference.name[0].lower() in PATH_PROVIDERS and table.location == reference.name[1]:
+            elif (
+                len(reference.name) == 2
+                and reference.name[0].lower() in PATH_PROVIDERS
+                and table.location == reference.name[1]
+            ):
                 what = f"{table.sql}, which is a path and no table of the catalog"
         if what is not None:
             name = quoted(statement.name)

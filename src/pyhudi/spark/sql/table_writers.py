@@ -152,7 +152,8 @@ def stream_target(
 
 
 def insert_into(rows: DataFrame, text: str, *, overwrite: bool, given: Mapping[str, str] | None = None) -> bool:
-    """Insert rows into a table, columns by position, if it is one of Hudi's; return whether it is."""
+    """Insert rows into a table, if it is one of Hudi's, and return whether it is. Columns are taken by name if they
+    have the names of the table's, else by position."""
     table = table_of_name(rows.sparkSession, text)
     if table is None:
         return False

@@ -44,11 +44,8 @@ class StreamingSink:
         Raises:
             ConfigError, InvalidOptionError: An option is not supported.
         """
-        refuse_misspelt(given)
         self.path = path
-        self.opts = Options.parse(given)
-        check_unsupported_options(self.opts)
-        check_operation(self.opts.get_typed(options.OPERATION))
+        self.opts = check_sink_options(given)
         self._given = dict(given)
         self._storage = open_storage(path, self.opts)
         self._identifier = self.opts.get_typed(options.STREAMING_CHECKPOINT_IDENTIFIER)
@@ -145,6 +142,19 @@ def start(writer: Any, path: str, given: Mapping[str, str], mode: str, foreach_b
     sink = StreamingSink(path, given)
     foreach_batch(writer, sink)
     return begin(writer)
+
+
+def check_sink_options(given: Mapping[str, str]) -> Options:
+    """Check the options of a stream, and parse them.
+
+    Raises:
+        ConfigError, InvalidOptionError: An option is not supported.
+    """
+    refuse_misspelt(given)
+    opts = Options.parse(given)
+    check_unsupported_options(opts)
+    check_operation(opts.get_typed(options.OPERATION))
+    return opts
 
 
 def check_output_mode(mode: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
-from pyhudi.errors import InvalidOptionError
+from pyhudi.errors import InvalidOptionError, QueryError
+from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.passthrough_statements import spark_sql
 from pyhudi.spark.sql.queries import cached_tables
@@ -23,6 +24,12 @@ _LEVELS = {
     "MEMORY_AND_DISK_2": StorageLevel.MEMORY_AND_DISK_2,
     "MEMORY_AND_DISK_DESER": StorageLevel.MEMORY_AND_DISK_DESER,
     "OFF_HEAP": StorageLevel.OFF_HEAP,
+    # values in Python are serialised in any case
+    "DISK_ONLY_3": StorageLevel.DISK_ONLY_3,
+    "MEMORY_ONLY_SER": StorageLevel.MEMORY_ONLY,
+    "MEMORY_ONLY_SER_2": StorageLevel.MEMORY_ONLY_2,
+    "MEMORY_AND_DISK_SER": StorageLevel.MEMORY_AND_DISK,
+    "MEMORY_AND_DISK_SER_2": StorageLevel.MEMORY_AND_DISK_2,
 }
 
 
@@ -53,8 +60,10 @@ def uncache_table(spark: SparkSession, table: CatalogTable, _: UncacheTable) -> 
 def cache_query(spark: SparkSession, statement: CacheTable, prepared: RewrittenQuery) -> None:
     """Run CACHE TABLE … AS a query of Hudi tables: a temporary view of its rows as they are now."""
     level = _level(statement)
+    if len(statement.name) > 1:
+        raise QueryError(f"CACHE TABLE {quoted(statement.name)} AS makes a temporary view, which has no database")
     rows = spark_sql(spark, prepared.text)
-    rows.createTempView(statement.name[-1])
+    rows.createTempView(quoted(statement.name))
     forget_view(spark, statement.name[-1:])
     rows.persist(level)
     if not statement.lazy:

@@ -156,11 +156,12 @@ def rewrite_query(
     return RewrittenQuery(replaced(query, changes, lambda part: quoted([part])), shown, reads_hudi_tables)
 
 
-def _qualifiers(reference: Reference, table: CatalogTable) -> tuple[tuple[int, int], ...]:
-    """Return the positions of qualifiers of columns to be removed: of the name in the query, and of the full one."""
+def _qualifiers(reference: Reference, table: CatalogTable) -> tuple[tuple[int, int, int], ...]:
+    """Return the positions of qualifiers of columns (`Reference.qualified`): of the name in the query, and of the full
+    one."""
     full = tuple(part.lower() for part in (SESSION_CATALOG, *table.name))
-    longer = ((start, end) for head, start, end in reference.longer if head in (full, full[1:]))
-    return (*reference.qualified, *longer)
+    longer = (positions for head, *positions in reference.longer if head in (full, full[1:]))
+    return (*reference.qualified, *((start, last, end) for start, last, end in longer))
 
 
 def _quotes_names_by_double_quotes(spark: SparkSession) -> bool:
