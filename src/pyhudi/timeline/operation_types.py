@@ -8,6 +8,8 @@ LOG_COMPACT = "LOG_COMPACT"
 INDEX = "INDEX"
 ALTER_SCHEMA = "ALTER_SCHEMA"
 
+DELETES = frozenset({"DELETE", "DELETE_PREPPED"})
+"""Operations that delete records by their keys."""
 COMPACTIONS = frozenset({COMPACT, LOG_COMPACT})
 """Operations that change neither the records of a file group nor the file groups of keys."""
 REWRITING_OPERATIONS = COMPACTIONS | {CLUSTER}

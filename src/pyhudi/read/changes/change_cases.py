@@ -12,7 +12,7 @@ from pyhudi.arrow_arrays import contiguous
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import file_names_of
 from pyhudi.timeline.commit_metadata import CommitMetadata
-from pyhudi.timeline.operation_types import ALTER_SCHEMA, INDEX, REWRITING_OPERATIONS
+from pyhudi.timeline.operation_types import ALTER_SCHEMA, DELETES, INDEX, REWRITING_OPERATIONS
 
 NO_DATA = REWRITING_OPERATIONS | {INDEX, ALTER_SCHEMA}
 """Operation types that change no records."""
@@ -60,7 +60,7 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     kept = pc.equal(pc.add(counts["numUpdateWrites"], counts["numDeletes"]), 0)
     all_new = pc.and_(kept, pc.equal(counts["numWrites"], counts["numInserts"]))
     all_deleted = pc.and_(pc.equal(counts["numWrites"], 0), pc.greater(counts["numDeletes"], 0))
-    if metadata.operation != "DELETE":
+    if metadata.operation not in DELETES:
         all_deleted = pc.and_(all_deleted, False)
     case = pc.case_when(
         pc.make_struct(logged, is_log, all_deleted, all_new),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,11 @@ from pyhudi.schema.schema_evolution import conform
 
 Task = Mapping[str, Any]
 """A row of the tasks of a plan."""
+
+
+def _position(names: Sequence[str], name: str) -> int:
+    return names.index(name) if name in names else len(names)
+
 
 _IMAGES = pa.schema([("key", pa.string()), ("image", pa.string())])
 
@@ -84,21 +89,21 @@ class ChangeReader:
         if not changes.num_rows:
             return
         if self.mode is CdcMode.DATA_BEFORE_AFTER:
-            before, after = (self._stored_images(changes[name], task["instant"]) for name in ("before", "after"))
+            before, after = (self._stored_images(changes[name], task) for name in ("before", "after"))
             yield _rows(contiguous(changes["op"]), task["instant"], before, after)
             return
         keys = contiguous(changes["record_key"])
         after = self._images(task["after"], task["instant"], keys)
         if self.mode is CdcMode.DATA_BEFORE:
-            before = self._stored_images(changes["before"], task["instant"])
+            before = self._stored_images(changes["before"], task)
         else:
             before = self._images(task["before"], task["earlier"], keys)
         yield _rows(contiguous(changes["op"]), task["instant"], before, after)
 
-    def _stored_images(self, images: pa.ChunkedArray, instant: str) -> pa.Array:
+    def _stored_images(self, images: pa.ChunkedArray, task: Task) -> pa.Array:
         """Return images of a change log as JSON; with the columns of the query, if some have other names there."""
-        stored = contiguous(images)
-        names = self.reading.names(instant)
+        stored = self._with_path_values(contiguous(images), task["partition"])
+        names = self.reading.names(task["instant"])
         if not names:
             return json_objects(stored)
         inside = file_columns(self.reading.schema, names)
@@ -107,6 +112,23 @@ class ChangeReader:
         schema = pa.schema([self.reading.schema.field(name) for name in self.images])
         batch = conform(with_table_names(batch, inside, names), schema)
         return json_objects(pa.StructArray.from_arrays(batch.columns, fields=list(schema), mask=stored.is_null()))
+
+    def _with_path_values(self, stored: pa.StructArray, partition: str) -> pa.StructArray:
+        """Add the columns that are not in files, with the values of the partition's path."""
+        values = self.values.get(partition, {})
+        inside = [field.name for field in stored.type]
+        absent = [name for name in self.images if name in values and name not in inside]
+        if not absent:
+            return stored
+        fields = [*stored.type, *(self.reading.schema.field(name) for name in absent)]
+        columns = [
+            *stored.flatten(),
+            *(pa.repeat(pa.scalar(values[name], self.reading.schema.field(name).type), len(stored)) for name in absent),
+        ]
+        at = sorted(range(len(fields)), key=lambda n: _position(self.images, fields[n].name))
+        return pa.StructArray.from_arrays(
+            [columns[n] for n in at], fields=[fields[n] for n in at], mask=stored.is_null()
+        )
 
     def _changed_keys(self, task: Task) -> pa.Array:
         """Return the keys of all records and deletes that a commit has appended to log files."""

@@ -18,8 +18,8 @@ _COPIED = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
 
 
 def copied_columns(context: WriteContext) -> list[str]:
-    """Return the required columns of rows to copy: some meta columns, and all of the table's own."""
-    return [*_COPIED, *context.schema.names]
+    """Return the required columns of rows to copy: some meta columns, if the table has such, and all of its own."""
+    return [*(_COPIED if context.populate_meta_fields else ()), *context.schema.names]
 
 
 def write_copies(
@@ -53,7 +53,9 @@ def _write(
 ) -> list[Stat]:
     """Write rows to one or several destinations. ``routed``: rows, and the row numbers (None: all) for each
     destination; ``ids``: the file groups that are created for a destination."""
-    schema = pa.schema([*(pa.field(name, pa.string()) for name in _COPIED), *context.schema])
+    own = set(context.schema.names)
+    kept = [pa.field(name, pa.string()) for name in copied_columns(context) if name not in own]
+    schema = pa.schema([*kept, *context.schema])
     handles: dict[str, CreateHandle] = {}
     repeating: frozenset[str] | None = None
     try:

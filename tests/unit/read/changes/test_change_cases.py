@@ -24,6 +24,7 @@ def stat(path: str = "p/f_0-1-2_20260101000000000.parquet", **more: Any) -> dict
         ("UPSERT", stat(numWrites=3, numInserts=3), "BASE_FILE_INSERT"),
         ("UPSERT", stat(numWrites=3, numUpdateWrites=1, cdcStats={f"p/{LOG}.cdc": 7}), "AS_IS"),
         ("DELETE", stat(numWrites=0, numDeletes=3), "BASE_FILE_DELETE"),
+        ("DELETE_PREPPED", stat(numWrites=0, numDeletes=3), "BASE_FILE_DELETE"),
         ("UPSERT", stat(f"p/{LOG}", numWrites=3, numUpdateWrites=3), "LOG_FILE"),
     ],
 )

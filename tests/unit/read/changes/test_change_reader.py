@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -37,23 +38,29 @@ def rows(v: int) -> list[dict[str, object]]:
     return [{"id": "1", "v": v, "p": "a"}]
 
 
-def changed(root: Path, mode: str) -> None:
+def changed(root: Path, mode: str, schema: pa.Schema = SCHEMA, **more: str) -> None:
     """A table whose second commit, at 20, updates its only record, with a change log."""
-    properties = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode}
-    table = HandMadeTable(root, schema=SCHEMA, properties=properties)
+    properties = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": mode, **more}
+    table = HandMadeTable(root, schema=schema, properties=properties)
     table.write(10, {("a", "f1"): rows(1)})
     client = TableMetaClient.open(str(root))
     table.active.create_requested(Action.COMMIT, at(20))
     inflight = table.active.to_inflight(table.active.timeline.find(at(20), Action.COMMIT))
     WriteGate(client.storage, at(20)).open()
-    settings = write_settings._change_log(client.config, Options.parse({}), to_avro(add_meta_columns(SCHEMA), "t"))
-    log = ChangeLog(client.storage, settings, SCHEMA, partition="a", file_id="f1", instant=at(20), token="0-20-0")
-    old, new = (pa.RecordBatch.from_pylist(rows(v), schema=SCHEMA) for v in (1, 2))
+    settings = write_settings._change_log(client.config, Options.parse({}), to_avro(add_meta_columns(schema), "t"))
+    log = ChangeLog(client.storage, settings, schema, partition="a", file_id="f1", instant=at(20), token="0-20-0")
+    old, new = (pa.RecordBatch.from_pylist(rows(v), schema=SCHEMA).select(schema.names) for v in (1, 2))
     log._put("u", pa.array(["1"]), old, new if mode == "DATA_BEFORE_AFTER" else None)
-    stat = table._write_file(20, "a", "f1", rows(2), SCHEMA)
+    stat = table._write_file(20, "a", "f1", rows(2), schema)
     stat.update(numUpdateWrites=1, numInserts=0, cdcStats=list(log.close().items()))
-    metadata = CommitMetadata("UPSERT", write_stats([stat]), {"schema": to_avro(SCHEMA, "t")})
+    metadata = CommitMetadata("UPSERT", write_stats([stat]), {"schema": to_avro(schema, "t")})
     table.active.complete(inflight, metadata.encode(9, Action.COMMIT), at(20))
+
+
+def changes(table: PinnedTable) -> list[dict[str, Any]]:
+    plan = plan_changes(table, Query.from_options(Options.parse(CHANGES), table.config))
+    reader = ChangeReader.of(plan)
+    return [row for task in plan.tasks.to_pylist() for batch in reader.read(task) for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("mode", ["DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"])
@@ -64,9 +71,31 @@ def test_images_have_the_columns_of_the_query(tmp_path: Path, mode: str) -> None
     columns = HudiTable.for_path(str(root), FAST).alter_schema()
     columns.rename_column("v", "amount").add_column("v", "string").commit()
     pinned = PinnedTable.of(TableMetaClient.open(str(root)))
-    plan = plan_changes(pinned, Query.from_options(Options.parse(CHANGES), pinned.config))
-    reader = ChangeReader.of(plan)
-    found = [row for task in plan.tasks.to_pylist() for batch in reader.read(task) for row in batch.to_pylist()]
-    (change,) = [row for row in found if row["op"] == "u"]
+    (change,) = [row for row in changes(pinned) if row["op"] == "u"]
     for side, amount in (("before", 1), ("after", 2)):
         assert json.loads(change[side]) == {"id": "1", "amount": amount, "p": "a", "v": None}
+
+
+@pytest.mark.parametrize("mode", ["DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"])
+def test_images_have_partition_columns_that_files_lack(tmp_path: Path, mode: str) -> None:
+    dropped = {"hoodie.datasource.write.drop.partition.columns": "true"}
+    changed(tmp_path / "t", mode, SCHEMA.remove(2), **dropped, **{"hoodie.table.create.schema": to_avro(SCHEMA, "t")})
+    found = changes(PinnedTable.of(TableMetaClient.open(str(tmp_path / "t"))))
+    (change,) = [row for row in found if row["op"] == "u"]
+    for side, v in (("before", 1), ("after", 2)):
+        assert json.loads(change[side]) == {"id": "1", "v": v, "p": "a"}
+
+
+def test_a_compaction_that_completes_later_and_is_cleaned(tmp_path: Path) -> None:
+    """Its base file has what was there before the logs beside it, whose own slice is gone."""
+    properties = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.table.cdc.enabled": "true"}
+    table = HandMadeTable(tmp_path / "t", schema=SCHEMA, properties=properties)
+    both = [{"id": "x", "v": 1, "p": "a"}, {"id": "y", "v": 1, "p": "a"}]
+    table.write(5, {("a", "f1"): both}, action=Action.DELTA_COMMIT)
+    table.log(13, {("a", "f1"): [{"id": "y", "v": 3, "p": "a"}]}, deletes={("a", "f1"): ["x"]}, base=5, done=14)
+    table.write(12, {("a", "f1"): both}, operation="COMPACT", done=20)
+    pinned = PinnedTable.of(TableMetaClient.open(str(table.root)))
+    before = changes(pinned)
+    assert sorted(row["op"] for row in before) == ["d", "u"]
+    table.clean(40, keep_from=at(13), deleted=[(5, "a", "f1")])
+    assert changes(PinnedTable.of(TableMetaClient.open(str(table.root)))) == before

@@ -18,6 +18,7 @@ from pyhudi.services.clustering.clustering_schedule import pending_plans
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 from pyhudi.transaction.transaction import Transaction
 from tests.golden.expected import unpack
+from tests.tables import HandMadeTable
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, SCHEMA, MorTable, row
 
 SORTED = {**FAST, "hoodie.clustering.plan.strategy.sort.columns": "v"}
@@ -289,3 +290,16 @@ def test_files_that_cannot_be_copied_are_rewritten(tmp_path: Path):
 def _unnamed(rows: pa.Table) -> pa.Table:
     """Rows in the order of their keys, whatever files they are in."""
     return rows.drop(["_hoodie_file_name"]).sort_by([("_hoodie_record_key", "ascending")]).combine_chunks()
+
+
+@pytest.mark.parametrize(("version", "order"), [(6, ""), (9, "id")])
+def test_tables_without_meta_columns(version: int, order: str, tmp_path: Path):
+    table = HandMadeTable(tmp_path / "t", version, meta_columns=False)
+    for n in (1, 2):
+        table.write(n, {("x", f"f{n}-0"): [{"id": f"k{n}", "p": "x"}]})
+    before = HudiTable.for_path(str(table.root)).scan().to_arrow()
+    sort = {"hoodie.clustering.plan.strategy.sort.columns": order} if order else {}
+    result = HudiTable.for_path(str(table.root), FAST).services.cluster({**FAST, **sort})
+    assert (result.num_replaced, result.num_files, result.num_rows) == (2, 1, 2)
+    after = HudiTable.for_path(str(table.root)).scan().to_arrow()
+    assert after.sort_by("id") == before.sort_by("id")
