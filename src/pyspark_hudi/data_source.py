@@ -22,6 +22,7 @@ from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.table_location import locate_table
+from pyhudi.schema.spark_arrow import as_spark_arrow
 from pyhudi.spark.execution.slice_tasks import piece_numbers
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.storage.storage_protocol import Storage
@@ -111,7 +112,7 @@ class HudiDataSourceReader(DataSourceReader):  # type: ignore[misc,unused-ignore
         if not isinstance(partition, SlicesPartition):
             return  # For a query without file slices Spark reads a part of its own.
         for work in slice_readers(partition.plan, partition.storage):
-            yield from work()
+            yield from map(as_spark_arrow, work())
 
 
 class FilteringReader(HudiDataSourceReader):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,6 +16,7 @@ from pyhudi.timeline.instant import Instant
 from tests.cases import seldom
 from tests.golden.expected import cases, check, unpack
 from tests.spark_arrow import to_arrow
+from tests.tables import HandMadeTable
 
 pytest.importorskip("pyspark.sql.datasource", reason="Spark has Python data sources from version 4 on")
 
@@ -181,3 +184,22 @@ def test_append_refused_by_the_table(tmp_path: Path, spark: SparkSession) -> Non
     with pytest.raises(Exception, match=r"has the index 'record_index'.*call pyhudi\.activate"):
         _append(rows, path, BULK)
     assert len(_instants(path)) == 1
+
+
+def test_milliseconds_and_times_of_day(tmp_path: Path, spark: SparkSession) -> None:
+    schema = pa.schema(
+        [
+            ("id", pa.string()),
+            ("p", pa.string()),
+            ("at", pa.timestamp("ms", "UTC")),
+            ("s", pa.struct([("local", pa.timestamp("ms")), ("t", pa.time32("ms"))])),
+        ]
+    )
+    at = dt.datetime(2024, 1, 2, 3, 4, 5, 678000)
+    row = {"id": "k", "p": "a", "at": at.replace(tzinfo=dt.UTC), "s": {"local": at, "t": dt.time(0, 0, 1)}}
+    table = HandMadeTable(tmp_path / "t", schema=schema)
+    table.write(10, {("a", "f1"): [row]})
+    found = spark.read.format("hudi").load(str(table.root))
+    assert [tuple(row) for row in found.selectExpr("unix_millis(at)", "s.local", "s.t").collect()] == [
+        (1704164645678, at, 1000)
+    ]

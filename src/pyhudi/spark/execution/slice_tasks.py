@@ -17,7 +17,7 @@ from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.services.compaction.compaction_operations import list_sums
 from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.execution.row_tasks import rows_of_tasks
 
 _LARGEST_PIECE = 64 * 1024 * 1024
 _OPENING = 4 * 1024 * 1024
@@ -88,7 +88,7 @@ def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, sch
                     yield from work(file_slice)
 
     count = len(pieces.pieces)
-    return spark.range(0, count, 1, count).mapInArrow(task, spark_schema(schema))
+    return rows_of_tasks(spark.range(0, count, 1, count), task, schema)
 
 
 def parallelism(spark: SparkSession) -> int:

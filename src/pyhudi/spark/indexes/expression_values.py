@@ -17,6 +17,7 @@ from pyhudi.format.base_file.column_bounds import BoundsRecorder, bounds_type, f
 from pyhudi.metadata.indexes.expression_index_definition import Expression, ExpressionIndex
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.writer.file_statistics import rows_of_file
+from pyhudi.schema.spark_arrow import spark_arrow_schema
 from pyhudi.spark.execution.driver_frames import spread_frame
 from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.packed_tables import packed, unpacked
@@ -118,7 +119,7 @@ def summaries(
     ``columns`` are the columns of the table.
     """
     sources = flat_schema(columns, dict.fromkeys(index.expression.column for index in indexes))
-    top = pa.schema([_in_spark(columns.field(n)) for n in dict.fromkeys(n.partition(".")[0] for n in sources.names)])
+    top = spark_arrow_schema(pa.schema(map(columns.field, dict.fromkeys(n.partition(".")[0] for n in sources.names))))
     kinds = [index.expression.type_of(sources.field(index.expression.column).type) for index in indexes]
     read_schema = spark_schema(pa.schema([pa.field(_NUMBER, pa.int32()), *top]))
     arrow_schema = pa.schema([pa.field(_NUMBER, pa.int32()), *top])
@@ -166,11 +167,6 @@ def summaries(
 def _packed_row(parts: Sequence[pa.Table]) -> pa.RecordBatch:
     data = packed(pa.concat_tables(parts).combine_chunks())
     return pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=[_DATA])
-
-
-def _in_spark(field: pa.Field) -> pa.Field:
-    """Return a field with the type that Spark uses for it: its times are microseconds."""
-    return field.with_type(pa.timestamp("us", field.type.tz)) if pa.types.is_timestamp(field.type) else field
 
 
 def _kept(index: ExpressionIndex, kind: pa.DataType) -> pa.DataType:

@@ -34,6 +34,7 @@ from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.column_paths import resolve_column, type_of
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.execution.driver_frames import union
+from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER, can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.change_frame import change_frame
@@ -184,8 +185,7 @@ def _with_arrow(spark: SparkSession, table: PinnedTable, plan: ScanPlan) -> Data
             for number in batch.column(0).to_pylist():
                 yield from reader.read(tasks[number])
 
-    numbers = spark.range(0, len(tasks), 1, len(tasks))
-    rows = numbers.mapInArrow(run, spark_schema(reader.output_schema))
+    rows = rows_of_tasks(spark.range(0, len(tasks), 1, len(tasks)), run, reader.output_schema)
     if plan.filter is not None and plan.filter.sql is not None:
         rows = rows.where(plan.filter.sql)
     for text in plan.query.sql_filters:

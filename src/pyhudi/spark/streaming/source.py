@@ -29,9 +29,9 @@ from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.table_types import as_nullable
+from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.read.load_table import session_settings
-from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.streaming.offsets import StartOffset, batch_names, batch_query, other_layout
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.meta_client import TableMetaClient
@@ -94,7 +94,7 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
     pieces = (
         reader.load(_watched(client.storage, layout)).select("path").repartition(1).mapInArrow(planner, "piece binary")
     )
-    return pieces.repartition(tasks).mapInArrow(_read, spark_schema(schema))
+    return rows_of_tasks(pieces.repartition(tasks), _read, schema)
 
 
 def _watched(storage: Storage, layout: Layout) -> str:

@@ -16,10 +16,10 @@ from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.source_listing import source_files
 from pyhudi.spark.execution.driver_frames import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.write_stages import run_tasks
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
-from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.bootstrap.bootstrap_index import FULL_BOOTSTRAP, SourceFile
@@ -105,7 +105,7 @@ def _rows(spark: SparkSession, plan: BootstrapPlan) -> DataFrame:
 
     sources = source_files(plan.storage.root, plan.source, plan.full)
     parallelism = plan.opts.get_typed(options.BOOTSTRAP_PARALLELISM)
-    return _frame(spark, sources, parallelism).mapInArrow(read, spark_schema(plan.schema))
+    return rows_of_tasks(_frame(spark, sources, parallelism), read, plan.schema)
 
 
 def _frame(spark: SparkSession, sources: Sequence[SourceFile], parallelism: int) -> DataFrame:
