@@ -8,7 +8,7 @@ the whole table is read instead (if allowed): this misses rows that were written
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -26,7 +26,7 @@ from pyhudi.read.query import FIRST_BY_COMPLETION, Query
 from pyhudi.read.time_travel import first_pending_write, retained_from
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import archived_writes, read_history
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 from pyhudi.timeline.operation_types import COMPACT, REWRITING_OPERATIONS
@@ -65,12 +65,14 @@ def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection
     if not wanted:
         return IncrementalSelection(SLICE_SCHEMA.empty_table(), [])
     if query.by_completion or query.only is not None:
-        every = {w.requested for w in (*known, *(archived or ()))}
+        start = active.timeline.start if archived is None and not from_start else None
+        # what was archived between savepoints is not known then
+        every = {w.requested for w in (*known, *(archived or ())) if start is None or w.requested >= start}
         rows = CommitTimes.only({w.requested for w in wanted}, every, from_start=from_start)
     else:
         rows = CommitTimes(after=query.begin, up_to=max(w.requested for w in wanted))
     if from_start:
-        all_slices = _all_slices(table, active, query, max(w.requested for w in wanted))
+        all_slices = _all_slices(table, active, query, max(w.requested for w in wanted), _late(query, archived or ()))
     else:
         all_slices = _written_slices(table, active, query, [*wanted, *_rewriting(query, reached)])
     if isinstance(all_slices, str):
@@ -99,16 +101,21 @@ def data_writes(table: PinnedTable, query: Query) -> list[Write]:
     return list(by_instant.values())
 
 
-def _all_slices(table: PinnedTable, active: ActiveTimeline, query: Query, last: str) -> IncrementalSelection | str:
-    """Return everything as of the end of the range, without a condition on rows; the reason if this is not possible."""
+def _all_slices(
+    table: PinnedTable, active: ActiveTimeline, query: Query, last: str, late: Mapping[str, str]
+) -> IncrementalSelection | str:
+    """Return everything as of the end of the range, without a condition on rows; the reason if this is not possible.
+
+    ``late`` are the archived writes, with completion times, that completed after the end.
+    """
     if query.end is None:
         view = FileSystemView.load(table)
         return IncrementalSelection(view.latest_slices(None if query.by_completion else last), view.partitions)
     compactions, others = _completed_after(active, query)
     # The groups that such a write replaced are needed, and the cleaner uses requested times.
-    if retained_from(active, min([last, *others])) is not None:
+    if retained_from(active, min([last, *others, *late])) is not None:
         return "the cleaner has removed files of its end"
-    view = FileSystemView.load(table, compactions=compactions)
+    view = FileSystemView.load(table, compactions=compactions, archived=late)
     cut = {"completed_by": query.end} if query.by_completion else {"as_of": last}
     return IncrementalSelection(view.latest_slices(**cut), view.partitions)
 
@@ -151,6 +158,17 @@ def _completed_after(active: ActiveTimeline, query: Query) -> tuple[frozenset[st
         i.requested for i in across if i.action == Action.COMMIT and active.commit_metadata(i).operation == COMPACT
     )
     return compactions, [i.requested for i in across if i.requested not in compactions]
+
+
+def _late(query: Query, archived: Sequence[Write]) -> dict[str, str]:
+    """Return completion times of archived writes that were requested before the end of a range of completion times, and
+    completed after it, except compactions."""
+    across = [w for w in archived if _is_across(query, w.requested, w.time)]
+    return {w.requested: w.time for w in across if w.read().operation != COMPACT}
+
+
+def _is_across(query: Query, requested: str, time: str) -> bool:
+    return query.by_completion and query.end is not None and requested <= query.end < time
 
 
 def _fall_back(table: PinnedTable, query: Query, why: str) -> IncrementalSelection:
@@ -197,20 +215,26 @@ def _archived_writes(
     """Return archived writes if the range may include them; None if they need not be read.
 
     A range from the start to a time in the active timeline does not need them, because it includes everything up to
-    there.
+    there. Commits with savepoints stay in the active timeline while later ones are archived, and a write that ran long
+    may be archived before others that completed earlier.
     """
-    earliest = min((w.time for w in known), default=None)
-    if query.begin is None:
-        if query.end is None or (earliest is not None and query.end >= earliest):
-            return None
-    elif earliest is not None and query.begin >= earliest:
+    since = query.end if query.begin is None else query.begin
+    if since is None:
         return None
-    names = read_history(table.storage, active.layout, metadata=False)
-    names = names.filter(pc.is_in(names["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
+    start = active.timeline.start
+    earliest = min((w.time for w in known if start is None or w.requested >= start), default=None)
+    if earliest is not None and since >= earliest and not (query.by_completion and _archived_since(active, since)):
+        return None
+    names = archived_writes(table.storage, active.layout)
     time = pc.coalesce(names["completion"], names["requested"]) if query.by_completion else names["requested"]
     rows = list(zip(names["requested"].to_pylist(), time.to_pylist(), strict=True))
-    metadata = _Archive(table, active, min((r for r, at in rows if query.in_range(at)), default=""))
+    needed = (r for r, at in rows if query.in_range(at) or _is_across(query, r, at))
+    metadata = _Archive(table, active, min(needed, default=""))
     return [Write(requested, at, partial(metadata.read, requested)) for requested, at in rows]
+
+
+def _archived_since(active: ActiveTimeline, time: str) -> bool:
+    return bool(archived_writes(active.storage, active.layout, completed_after=time).num_rows)
 
 
 class _Archive:

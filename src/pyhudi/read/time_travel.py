@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError, QueryError
 from pyhudi.format.file_names import BASE, file_name_of, parse_names
 from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Action, Instant, State
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
 
     The bound is the latest one of all cleans in the active timeline, as a change of the policy or a clean of some
     partitions may record an earlier one than a clean before. A clean by commits records it; a clean by file versions
-    does not, so its deleted files are used. A savepointed instant is complete regardless of cleaning.
+    does not, so its deleted files are used. A savepointed instant is complete regardless of cleaning, up to the next
+    write, which may be archived.
     """
     timeline = active.timeline
     # what a clean deletes, no snapshot from its own time on needs
@@ -74,7 +76,11 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
     if not cleans:
         return None
     last_write = timeline.writes().completed().up_to(as_of).last
-    if last_write is not None and timeline.find(last_write.requested, Action.SAVEPOINT) is not None:
+    if (
+        last_write is not None
+        and timeline.find(last_write.requested, Action.SAVEPOINT) is not None
+        and not _archived_after(active, last_write.requested, as_of)
+    ):
         return None
     # the newest clean mostly has the latest bound
     for clean in reversed(cleans):
@@ -82,6 +88,15 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
         if kept is not None:
             return kept
     return None
+
+
+def _archived_after(active: ActiveTimeline, saved: str, up_to: str) -> bool:
+    """Return True if there are archived writes after one with a savepoint, which archival leaves in the active
+    timeline."""
+    start = active.timeline.start
+    if start is None or saved >= start:
+        return False
+    return bool(archived_writes(active.storage, active.layout, after=saved, up_to=up_to).num_rows)
 
 
 def _retained_by(active: ActiveTimeline, clean: Instant, as_of: str) -> str | None:

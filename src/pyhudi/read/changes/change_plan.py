@@ -153,7 +153,9 @@ def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: 
         files = TableFiles(table, opts, (BASE, LOG, CDC))
         # the cleaner may have removed what they compacted
         done = _completed_compactions(table.active) if plan.by_completion else frozenset()
-        view = FileSystemView.load(table, partitions=partitions, lister=files.list, compactions=done)
+        changing = set(pc.unique(tasks["instant"]).to_pylist())
+        times = {w.requested: w.time for w in writes if w.requested in changing} if plan.by_completion else None
+        view = FileSystemView.load(table, partitions=partitions, lister=files.list, compactions=done, archived=times)
         present = view.files["path"]
     _check_there(read_files, present)
     parts = []

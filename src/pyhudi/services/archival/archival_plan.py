@@ -9,6 +9,7 @@ these.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,9 +26,11 @@ from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.archive.archiver import archival_end
 from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 
 if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.timeline import Timeline
 
 _COUNTING = (CompactionTrigger.NUM_COMMITS, CompactionTrigger.NUM_AND_TIME)
@@ -92,10 +95,34 @@ def make_archival_plan(table: PinnedTable, opts: Options, *, only_if_due: bool =
     if end is None:
         return ArchivalPlan(reason="there are not enough commits")
     commits = [i for i in timeline.completed().writes() if i.requested < end and i.requested not in saved]
-    commits = without_uncleaned(table, commits)
+    commits = _without_late(table.active, without_uncleaned(table, commits), 2 * most)
     if not commits:
         return ArchivalPlan(reason=f"everything from {end} on is needed")
     return ArchivalPlan(tuple(sorted([*commits, *_others(timeline, commits[-1].requested)])))
+
+
+def _without_late(active: ActiveTimeline, commits: list[Instant], limit: int) -> list[Instant]:
+    """Return the first commits, none of which completed after one that then stays; all of the given ones if otherwise
+    more than ``limit`` commits would stay, as writes that run long may overlap without end.
+
+    Compactions and clusterings do not count, because they change no rows.
+    """
+    writes = active.timeline.completed().writes()
+    if not commits:
+        return commits
+    later = (i.order_time for i in writes if i.requested > commits[-1].requested)
+    first_after = min(later, default=commits[-1].order_time)
+    ends = []
+    for instant in reversed(commits):
+        late = instant.order_time > first_after
+        counts = late and active.commit_metadata(instant).operation not in REWRITING_OPERATIONS
+        ends.append((first_after, instant.order_time if counts else instant.requested))
+        first_after = min(first_after, instant.order_time)
+    ends.reverse()
+    latest = accumulate((time for _, time in ends), max)
+    possible = [n for n, (time, (first, _)) in enumerate(zip(latest, ends, strict=True), 1) if time <= first]
+    count = max(possible, default=0)
+    return commits if len(writes) - count > limit else commits[:count]
 
 
 def _others(timeline: Timeline, last: str) -> list[Instant]:

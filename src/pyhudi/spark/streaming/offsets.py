@@ -12,8 +12,10 @@ from pyhudi.config.enums import QueryType
 from pyhudi.errors import CheckpointError, QueryError
 from pyhudi.read.query import FIRST_BY_COMPLETION, Query
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.timeline.archive.archived_timeline import read_history
-from pyhudi.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.timeline.archive.archived_timeline import archived_writes, read_history
+from pyhudi.timeline.commit_metadata import decode_commit
+from pyhudi.timeline.instant import Instant
+from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.timeline.timeline_layout import Layout
 
 _NO_NUMBER = (
@@ -102,11 +104,9 @@ def batch_query(
     wanted = {requested: time for requested, time in times.items() if begin is None or time > begin}
     if not wanted:
         return None
-    oldest = min(_time(i, by_completion=by_completion) for i in table.active.timeline.writes().completed())
-    first = min(wanted.values())
     if number != 0:
-        if first == oldest:
-            _check_nothing_before(table, first, begin, number, by_completion=by_completion)
+        first = min(wanted.values())
+        _check_nothing_missed(table, first, begin, number, by_completion=by_completion)
         begin = _before(first)
     return replace(
         query,
@@ -130,30 +130,57 @@ def _read_now(table: PinnedTable, names: list[str]) -> list[Instant]:
     return parsed
 
 
-def _check_nothing_before(
+def _check_nothing_missed(
     table: PinnedTable, first: str, begin: str | None, number: int | None, *, by_completion: bool
 ) -> None:
-    """Reject a batch that begins with the oldest active commit if there were other commits before it, after the start
-    of the stream."""
-    names = read_history(table.storage, table.active.layout, metadata=False)
-    names = names.filter(pc.is_in(names["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
-    time = pc.coalesce(names["completion"], names["requested"]) if by_completion else names["requested"]
-    archived = [t for t in time.to_pylist() if t < first and (begin is None or t > begin)]
+    """Reject a batch if commits have been archived that an earlier batch may not have contained.
+
+    Earlier batches reach to the last active commit before this one. Archived commits are older, except those between
+    commits with savepoints, and those that ran long and completed late.
+    """
+    active = table.active
+    start = active.timeline.start
+    times = (_time(i, by_completion=by_completion) for i in active.timeline.writes().completed())
+    last = max((time for time in times if time < first), default=None)
+    reached = max((time for time in (last, begin) if time is not None), default=None)
+    if by_completion:
+        found = archived_writes(table.storage, active.layout, completed_after=reached)
+        if found.num_rows and last is not None:
+            found = _without_rewriting(table, found, reached)
+        archived = pc.coalesce(found["completion"], found["requested"]).to_pylist()
+    elif last is None or start is None or last < start:
+        archived = archived_writes(table.storage, active.layout, after=reached, up_to=first)["requested"].to_pylist()
+    else:
+        archived = []
     if number is None:
         if archived:
             raise QueryError(_NO_NUMBER)
         return
-    if not archived:
+    if archived:
+        since = "the oldest commit of the active timeline" if last is None else f"the next active commit after {last}"
+        raise CheckpointError(
+            f"batch {number} begins with {first}, {since}, while commits up to {max(archived)} have been archived: "
+            f"the stream may have missed some of them, or its checkpoint location belongs to another table. {_CURE}"
+        )
+    if last is None:
         raise CheckpointError(
             f"batch {number} begins with {first}, the first commit of the table, which belongs to the first batch: "
             "the table is a new one, or an upgrade or downgrade of its version has written the files of its timeline "
             f"again, so that Spark takes all of them for new. {_CURE}"
         )
-    raise CheckpointError(
-        f"batch {number} begins with {first}, the oldest commit of the active timeline, while commits up to "
-        f"{max(archived)} have been archived: the stream may have missed some of them, or its checkpoint location "
-        f"belongs to another table. {_CURE}"
-    )
+
+
+def _without_rewriting(table: PinnedTable, found: pa.Table, completed_after: str | None) -> pa.Table:
+    """Return archived writes without compactions and clusterings, which often run long and change no rows."""
+    contents = read_history(table.storage, table.active.layout, completed_after=completed_after)
+    pairs = zip(contents["requested"].to_pylist(), contents["metadata"].to_pylist(), strict=True)
+    asked = set(found["requested"].to_pylist())
+    rewriting = [
+        requested
+        for requested, data in pairs
+        if requested in asked and data is not None and decode_commit(data).operation in REWRITING_OPERATIONS
+    ]
+    return found.filter(pc.invert(pc.is_in(found["requested"], value_set=pa.array(rewriting, pa.string()))))
 
 
 _CURE = (

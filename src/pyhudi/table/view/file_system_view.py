@@ -115,23 +115,27 @@ class FileSystemView:
         partitions: Sequence[str] | None = None,
         lister: Lister | None = None,
         compactions: frozenset[str] = frozenset(),
+        archived: Mapping[str, str] | None = None,
     ) -> FileSystemView:
         """List the table, or only the given partitions, and read the state of its files in the timeline.
 
-        ``timeline`` defaults to the client's active timeline, ``lister`` to listing the storage.
+        ``timeline`` defaults to the client's active timeline, ``lister`` to listing the storage. ``archived`` are
+        completion times of archived instants, in addition to those with log files; the others count from their
+        requested time on.
         """
         active = client.active_timeline()
         known = active.timeline if timeline is None else timeline
         files, partition_paths = (lister or list_files)(client.storage, partitions)
         files = without_orphaned_files(active, files)
         by_completion = client.config.version >= 8
+        times = completions_of_archived(client.storage, active, files, known) if by_completion else {}
         return cls(
             files,
             known,
             replaced=replaced_groups(active, known),
             pending=pending_compaction_groups(active, known),
             by_completion=by_completion,
-            archived=completions_of_archived(client.storage, active, files, known) if by_completion else None,
+            archived={**times, **(archived or {})},
             compactions=compactions,
             partitions=partition_paths,
         )

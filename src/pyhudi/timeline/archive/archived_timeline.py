@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,7 +31,7 @@ from pyhudi.format.file_names import file_name_of
 from pyhudi.format.log import BlockType, avro_datums, scan_blocks
 from pyhudi.timeline.action_metadata import schema_name
 from pyhudi.timeline.commit_metadata import commit_of_record
-from pyhudi.timeline.instant import State
+from pyhudi.timeline.instant import WRITE_ACTIONS, State
 from pyhudi.timeline.timeline_layout import Layout
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ VERSION_FILE = "_version_"
 ARCHIVE_PREFIX = ".commits_.archive."
 """Prefix of the names of archive files of layout 1, followed by their number."""
 _RACE_RETRIES = 5
+_READ_THREADS = 16
 _COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata", "hoodieCompactionMetadata")
 _RESULT_FIELDS = {
     "hoodieCleanMetadata": "clean",
@@ -77,9 +79,12 @@ def read_history(
     *,
     after: str | None = None,
     up_to: str | None = None,
+    completed_after: str | None = None,
     metadata: bool = True,
 ) -> pa.Table:
     """Return archived instants with ``after < requested <= up_to`` as HISTORY_SCHEMA, sorted; empty without an archive.
+
+    ``completed_after`` restricts them by completion time, or by requested time where there is none.
 
     Raises:
         CorruptInstantError: A manifest or archive file cannot be parsed.
@@ -90,16 +95,38 @@ def read_history(
     if up_to is not None:
         below = pc.field("instantTime") <= up_to
         wanted = below if wanted is None else wanted & below
+    if completed_after is not None and layout.version >= 2:
+        time = pc.field("completionTime")
+        late = (time > completed_after) | (time.is_null() & (pc.field("instantTime") > completed_after))
+        wanted = late if wanted is None else wanted & late
     if layout.version >= 2:
         names = [n for n in HISTORY_SCHEMA.names if metadata or n not in ("metadata", "plan")]
         table = _retry(lambda: _read_lsm(storage, layout, names, wanted))
     else:
         table = _retry(lambda: _read_archive(storage, layout, metadata))
-        if after is not None:
-            table = table.filter(pc.greater(table["requested"], after))
+        for bound in (after, completed_after):
+            if bound is not None:
+                table = table.filter(pc.greater(table["requested"], bound))
         if up_to is not None:
             table = table.filter(pc.less_equal(table["requested"], up_to))
     return _unique(table)
+
+
+def archived_writes(
+    storage: Storage,
+    layout: Layout,
+    *,
+    after: str | None = None,
+    up_to: str | None = None,
+    completed_after: str | None = None,
+) -> pa.Table:
+    """Return the commits, deltacommits and replacecommits that `read_history` finds, without metadata.
+
+    Raises:
+        CorruptInstantError: A manifest or archive file cannot be parsed.
+    """
+    found = read_history(storage, layout, after=after, up_to=up_to, completed_after=completed_after, metadata=False)
+    return found.filter(pc.is_in(found["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
 
 
 def archived_completions(storage: Storage, layout: Layout, wanted: Collection[str]) -> dict[str, str]:
@@ -124,9 +151,7 @@ def _retry(read: Callable[[], _T]) -> _T:
 
 
 def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Expression | None) -> pa.Table:
-    tables = [HISTORY_SCHEMA.empty_table()]
-    # Most names start with the first instant, so that the result is already sorted.
-    for name in sorted(file["fileName"] for file in manifest_files(storage, layout)):
+    def read_file(name: str) -> pa.Table:
         path = f"{layout.history}/{name}"
         try:
             with storage.open_input(path) as source, as_corruption("damaged"):
@@ -140,8 +165,16 @@ def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Exp
             read[_LSM_COLUMNS[f.name]].cast(f.type) if f.name in names else pa.nulls(read.num_rows, f.type)
             for f in HISTORY_SCHEMA
         ]
-        tables.append(pa.Table.from_arrays(columns, schema=HISTORY_SCHEMA))
-    return pa.concat_tables(tables)
+        return pa.Table.from_arrays(columns, schema=HISTORY_SCHEMA)
+
+    # Most names start with the first instant, so that the result is already sorted.
+    files = sorted(file["fileName"] for file in manifest_files(storage, layout))
+    if "metadata" in names or len(files) < 2:  # metadata may be large
+        tables = [read_file(name) for name in files]
+    else:
+        with ThreadPoolExecutor(_READ_THREADS) as pool:
+            tables = list(pool.map(read_file, files))
+    return pa.concat_tables([HISTORY_SCHEMA.empty_table(), *tables])
 
 
 def manifest_number(storage: Storage, layout: Layout) -> int:

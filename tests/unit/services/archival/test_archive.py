@@ -119,6 +119,27 @@ def test_savepoints_stop_it_or_stay_behind(hand: HandMadeTable) -> None:
     assert len(opened(hand).scan(columns=["v"]).to_arrow()) == 8
 
 
+def test_a_commit_stays_that_completed_after_later_ones(tmp_path: Path) -> None:
+    """Readers that go by completion look for it among the active ones; but the timeline does not grow without end."""
+    hand = HandMadeTable(tmp_path / "t")
+    for n in range(1, 12):
+        hand.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}, done=9 if n == 3 else n)
+    opened(hand, **{"hoodie.keep.min.commits": "4"}).services.archive()
+    assert on_timeline(hand) == [at(n) for n in range(3, 12)]
+    hand.write(12, {("a", "f12"): [{"id": "12", "p": "a", "v": 12}]})
+    opened(hand).services.archive()
+    assert on_timeline(hand) == [at(n) for n in (10, 11, 12)]
+    hand.write(13, {("a", "f13"): [{"id": "13", "p": "a", "v": 13}]}, done=40)
+    for n in range(14, 18):
+        hand.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]})
+    opened(hand).services.archive()
+    assert on_timeline(hand) == [at(n) for n in range(13, 18)]
+    for n in range(18, 24):
+        hand.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]})
+    opened(hand).services.archive()
+    assert on_timeline(hand) == [at(n) for n in (21, 22, 23)]
+
+
 def test_a_replacecommit_stays_while_the_replaced_files_are_there(hand: HandMadeTable) -> None:
     hand.write(9, {}, action=Action.REPLACE_COMMIT, operation="DELETE_PARTITION", replaced=[("a", "f1")])
     for n in range(10, 16):

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pyhudi.errors import CheckpointError, QueryError
+from pyhudi.hudi_table import HudiTable
 from pyhudi.read.query import Query
 from pyhudi.spark.streaming.offsets import StartOffset, batch_query
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from tests.tables import HandMadeTable, at
 
 EARLIEST = StartOffset()
+ARCHIVING = {
+    "hoodie.time.generator.max_expected_clock_skew_ms": "0",
+    "hoodie.metadata.enable": "false",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "3",
+    "hoodie.keep.max.commits": "4",
+}
 
 
 @pytest.fixture(params=[6, 9])
@@ -63,3 +74,61 @@ def test_a_timeline_that_was_written_again(table):
     """After an upgrade all files of the timeline have new names, so that Spark delivers them once more."""
     with pytest.raises(CheckpointError, match="upgrade or downgrade"):
         batch_query(table, files(table, 10, 20, 30), EARLIEST, 4, Query())
+
+
+def written(path: Path, version: int, count: int) -> HandMadeTable:
+    made = HandMadeTable(path / "t", version)
+    for n in range(1, count + 1):
+        made.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]})
+    return made
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_commits_that_were_archived_after_a_savepoint(tmp_path, version):
+    services = HudiTable.for_path(str(written(tmp_path, version, 8).root), ARCHIVING).services
+    services.savepoint(at(1))
+    services.archive({"hoodie.archive.beyond.savepoint": "true"})
+    table = PinnedTable.of(TableMetaClient.open(str(tmp_path / "t")))
+    assert [i.requested for i in table.active.timeline.writes()] == [at(n) for n in (1, 6, 7, 8)]
+    with pytest.raises(CheckpointError, match=f"begins with {at(6)}.*after {at(1)}.*{at(5)} have been archived"):
+        batch_query(table, files(table, 6, 7), EARLIEST, 1, Query())
+    with pytest.raises(QueryError, match="in the thread of its query"):
+        batch_query(table, files(table, 6, 7), EARLIEST, None, Query())
+    assert batch_query(table, files(table, 7, 8), EARLIEST, 1, Query()).only == {at(7), at(8)}
+    assert batch_query(table, files(table, 6, 7), StartOffset(after=at(5)), 1, Query()).only == {at(6), at(7)}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_last_commit_of_the_batch_before_has_a_savepoint(tmp_path, version):
+    """Archival reaches to the savepoint, and nothing is missing after it."""
+    services = HudiTable.for_path(str(written(tmp_path, version, 8).root), ARCHIVING).services
+    services.savepoint(at(5))
+    services.archive()
+    table = PinnedTable.of(TableMetaClient.open(str(tmp_path / "t")))
+    assert [i.requested for i in table.active.timeline.writes()] == [at(n) for n in (5, 6, 7, 8)]
+    assert batch_query(table, files(table, 6), EARLIEST, 5, Query()).only == {at(6)}
+
+
+def test_an_archived_write_that_completed_after_the_batch_before(tmp_path):
+    made = HandMadeTable(tmp_path / "t")
+    for n, done in ((1, 1), (3, 100), *((n, n) for n in range(40, 100, 10)), (101, 101)):
+        made.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}, done=done)
+    made.archive(1, 3)
+    table = PinnedTable.of(made.client())
+    for numbers in ((60, 70), (101,)):
+        with pytest.raises(CheckpointError, match=f"commits up to {at(100)} have been archived"):
+            batch_query(table, files(table, *numbers), EARLIEST, 1, Query())
+    made.write(102, {("a", "f102"): [{"id": "102", "p": "a", "v": 102}]})
+    table = PinnedTable.of(made.client())
+    assert batch_query(table, files(table, 102), EARLIEST, 1, Query()).only == {at(102)}
+    assert batch_query(table, files(table, 101), StartOffset(after=at(100)), 1, Query()).only == {at(101)}
+
+
+def test_an_archived_compaction_that_completed_after_the_batch_before(tmp_path):
+    made = HandMadeTable(tmp_path / "t")
+    for n, done in ((1, 1), (3, 100), (40, 40), (101, 101)):
+        operation = "COMPACT" if n == 3 else "UPSERT"
+        made.write(n, {("a", "f1"): [{"id": "1", "p": "a", "v": n}]}, done=done, operation=operation)
+    made.archive(1, 3)
+    table = PinnedTable.of(made.client())
+    assert batch_query(table, files(table, 101), EARLIEST, 1, Query()).only == {at(101)}
