@@ -71,7 +71,7 @@ def write_to(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs:
 def using(original: _Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> Any:
     """``df.writeTo(name).using(provider)``."""
     from pyhudi.spark.sql.table_writers import TableWriter
-    from pyhudi.sql.create_parser import PROVIDERS
+    from pyhudi.sql.parsers.create_parser import PROVIDERS
 
     provider = args[0] if args else kwargs["provider"]
     told = state(writer)

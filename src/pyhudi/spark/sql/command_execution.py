@@ -27,9 +27,9 @@ from pyhudi.spark.sql.queries import cached_tables
 from pyhudi.spark.sql.queries.query_rewriting import forget_view, global_name, remember_view, rewrite_query
 from pyhudi.spark.sql.statement_values import StatementValues
 from pyhudi.sql import statements as s
+from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.short_queries import in_long_form
-from pyhudi.sql.statement_parser import parse, table_of
 from pyhudi.sql.table_references import find_references
 
 _READS_ONLY = (s.SelectStatement, s.Show, s.Describe)

@@ -19,7 +19,7 @@ from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, table_frame
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, OVERWRITE, parse_mode
-from pyhudi.sql.create_parser import PROVIDERS
+from pyhudi.sql.parsers.create_parser import PROVIDERS
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.token_cursor import Cursor
 

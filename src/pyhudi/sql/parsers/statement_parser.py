@@ -6,9 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.cache_parser import parse_analyze, parse_cache, parse_clear, parse_load, parse_msck, parse_uncache
-from pyhudi.sql.create_parser import parse_create, parse_replace
-from pyhudi.sql.ddl_parser import (
+from pyhudi.sql.parsers.cache_parser import (
+    parse_analyze,
+    parse_cache,
+    parse_clear,
+    parse_load,
+    parse_msck,
+    parse_uncache,
+)
+from pyhudi.sql.parsers.create_parser import parse_create, parse_replace
+from pyhudi.sql.parsers.ddl_parser import (
     parse_alter,
     parse_call,
     parse_describe,
@@ -17,7 +24,7 @@ from pyhudi.sql.ddl_parser import (
     parse_show,
     parse_truncate,
 )
-from pyhudi.sql.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
+from pyhudi.sql.parsers.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
 from pyhudi.sql.statements import (
     CreateTable,
     Delete,

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.statement_parser import parse, table_of
+from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.statements import (
     AddColumn,
     AddColumns,

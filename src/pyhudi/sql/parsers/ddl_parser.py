@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.alter_parser import parse_alter_columns
-from pyhudi.sql.create_parser import parse_properties
-from pyhudi.sql.dml_parser import parse_partition
+from pyhudi.sql.parsers.alter_parser import parse_alter_columns
+from pyhudi.sql.parsers.create_parser import parse_properties
+from pyhudi.sql.parsers.dml_parser import parse_partition
 from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.statements import (
     Call,
