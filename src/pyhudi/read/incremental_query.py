@@ -8,7 +8,7 @@ the whole table is read instead (if allowed): this misses rows that were written
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -154,10 +154,16 @@ def _completed_after(active: ActiveTimeline, query: Query) -> tuple[frozenset[st
         return frozenset(), []
     end = query.end
     across = [i for i in active.timeline.writes().completed().up_to(end) if i.order_time > end]
-    compactions = frozenset(
-        i.requested for i in across if i.action == Action.COMMIT and active.commit_metadata(i).operation == COMPACT
-    )
+    compactions = completed_compactions(active, across)
     return compactions, [i.requested for i in across if i.requested not in compactions]
+
+
+def completed_compactions(active: ActiveTimeline, commits: Iterable[Instant]) -> frozenset[str]:
+    """Return the requested times of the compactions among completed commits. Their base files have all records up to
+    these times."""
+    return frozenset(
+        i.requested for i in commits if i.action == Action.COMMIT and active.commit_metadata(i).operation == COMPACT
+    )
 
 
 def _late(query: Query, archived: Sequence[Write]) -> dict[str, str]:

@@ -41,12 +41,16 @@ def is_connect(of_session: object) -> bool:
 def is_dataframe(value: object) -> bool:
     """Return whether a value is a DataFrame, of a classic session or of Spark Connect, whose class is another one
     before Spark 4."""
-    return isinstance(value, DataFrame) or (is_connect(value) and type(value).__name__ == "DataFrame")
+    return _is_instance(value, DataFrame)
 
 
 def is_column(value: object) -> bool:
     """Return whether a value is a Column, of a classic session or of Spark Connect."""
-    return isinstance(value, Column) or (is_connect(value) and type(value).__name__ == "Column")
+    return _is_instance(value, Column)
+
+
+def _is_instance(value: object, cls: type) -> bool:
+    return isinstance(value, cls) or (is_connect(value) and type(value).__name__ == cls.__name__)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -78,18 +79,18 @@ def find_references(query: str) -> list[Reference] | None:
     if any(token.text == "|>" and token.kind != "STRING" for token in cursor.tokens):
         # sqlglot merges steps of a pipe into one SELECT, whatever their order
         references = [replace(ref, predicate=None, joined=()) for ref in references]
-    references = [replace(ref, ambiguous=_is_ambiguous(ref, references, tree)) for ref in references]
-    return sorted([*references, *_functions(cursor)], key=lambda ref: ref.start)
+    return sorted([*_with_ambiguity(references, tree), *_functions(cursor)], key=lambda ref: ref.start)
 
 
-def _is_ambiguous(reference: Reference, others: Iterable[Reference], tree: Any) -> bool:
+def _with_ambiguity(references: Iterable[Reference], tree: Any) -> list[Reference]:
+    """Mark the references to tables whose last name means something else in the query, too."""
     from sqlglot import exp
 
-    last = reference.name[-1].lower()
-    full = tuple(part.lower() for part in reference.name)
-    names = (tuple(part.lower() for part in other.name) for other in others)
-    aliases = (alias.name.lower() for alias in tree.find_all(exp.TableAlias))
-    return any(name != full and name[-1] == last for name in names) or last in aliases
+    references = list(references)
+    names = {tuple(part.lower() for part in reference.name) for reference in references}
+    meanings = Counter(name[-1] for name in names)
+    meanings.update({alias.name.lower() for alias in tree.find_all(exp.TableAlias)})
+    return [replace(ref, ambiguous=meanings[ref.name[-1].lower()] > 1) for ref in references]
 
 
 def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
@@ -143,9 +144,14 @@ def _holds(tree: Any, node: Any) -> bool:
     return node is tree
 
 
+def _go_to(cursor: Cursor, position: int) -> int:
+    """Go to the first token at or after a position in the text; returns its number."""
+    cursor.at = next((n for n, token in enumerate(cursor.tokens) if token.start >= position), len(cursor.tokens))
+    return cursor.at
+
+
 def _time_travel(cursor: Cursor, end: int) -> tuple[str | None, str | None, int]:
-    cursor.at = next((n for n, token in enumerate(cursor.tokens) if token.start >= end), len(cursor.tokens))
-    start = cursor.at
+    start = _go_to(cursor, end)
     as_of, version = parse_time_travel(cursor)
     return as_of, version, end if cursor.at == start else cursor.tokens[cursor.at - 1].end + 1
 
@@ -184,7 +190,7 @@ def _longer_qualifiers(tree: Any, name: Name) -> tuple[tuple[Name, int, int, int
 
 def _end_of_sample(cursor: Cursor, end: int) -> int:
     """Return where the sample of a table ends: at its end if there is none."""
-    cursor.at = next((n for n, token in enumerate(cursor.tokens) if token.start >= end), len(cursor.tokens))
+    _go_to(cursor, end)
     if not cursor.take("TABLESAMPLE"):
         return end
     cursor.until("(")

@@ -17,7 +17,7 @@ from pyhudi.format.file_names import BASE, CDC, LOG
 from pyhudi.keygen.partition_path_values import partition_fields
 from pyhudi.read.changes.change_cases import CHANGED_FILES, ChangeCase, changed_files
 from pyhudi.read.execute.merged_reader import column_names, slice_context
-from pyhudi.read.incremental_query import data_writes
+from pyhudi.read.incremental_query import completed_compactions, data_writes
 from pyhudi.read.pruning.partition_pruning import by_partition, path_values, values_from_path
 from pyhudi.read.query import Query
 from pyhudi.read.schema.table_columns import table_schema
@@ -27,15 +27,12 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
-from pyhudi.timeline.instant import Action
-from pyhudi.timeline.operation_types import COMPACT
 
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
     from pyhudi.read.incremental_files import Write
     from pyhudi.storage import Storage
     from pyhudi.table.pinned_table import PinnedTable
-    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 CHANGES_SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
 """Rows of a change data query: ``i``, ``u`` or ``d``; instant of the commit; the record before and after as JSON."""
@@ -152,7 +149,8 @@ def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: 
         partitions = sorted(pc.unique(tasks["partition"]).to_pylist())
         files = TableFiles(table, opts, (BASE, LOG, CDC))
         # the cleaner may have removed what they compacted
-        done = _completed_compactions(table.active) if plan.by_completion else frozenset()
+        commits = table.active.timeline.writes().completed()
+        done = completed_compactions(table.active, commits) if plan.by_completion else frozenset()
         changing = set(pc.unique(tasks["instant"]).to_pylist())
         times = {w.requested: w.time for w in writes if w.requested in changing} if plan.by_completion else None
         view = FileSystemView.load(table, partitions=partitions, lister=files.list, compactions=done, archived=times)
@@ -177,12 +175,6 @@ def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: 
             .append_column("earlier", pa.repeat(earlier, mine.num_rows))
         )
     return pa.concat_tables(parts).combine_chunks() if parts else _NO_TASKS
-
-
-def _completed_compactions(active: ActiveTimeline) -> frozenset[str]:
-    """Return the compactions whose base files have all records up to the instants at which they were requested."""
-    commits = (i for i in active.timeline.writes().completed() if i.action == Action.COMMIT)
-    return frozenset(i.requested for i in commits if active.commit_metadata(i).operation == COMPACT)
 
 
 def _needs(plan: ChangePlan, tasks: pa.Table) -> tuple[pa.Array, pa.Array]:

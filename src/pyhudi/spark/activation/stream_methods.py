@@ -169,27 +169,23 @@ def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[
 
 
 def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
-    from pyhudi.spark.sql.table_writers import stream_target, table_of_name
+    from pyhudi.spark.sql.table_writers import create_for_stream, table_of_name
     from pyhudi.spark.streaming.sink import check_output_mode, check_sink_options
 
     state = call_state(target)
     spark = _session_of_writer(state)
-    is_hudi = bool(given.is_hudi(state))
-    if not is_hudi and table_of_name(spark, given.target) is None:
+    found = table_of_name(spark, given.target)
+    if found is None and not given.is_hudi(state):
         return None
     _refuse_connect(target)
     given.apply(target)
     _check_checkpoints(spark, state)
     check_output_mode(state.output_mode)
     check_sink_options(_sink_options(state))  # before a table is created
+    if found is not None:
+        return found
     path = {"path": state.options["path"]} if "path" in state.options else {}
-    return stream_target(
-        state.maker,
-        given.target,
-        is_hudi=is_hudi,
-        partition_by=tuple(state.partition_by or ()),
-        given={**_sink_options(state), **path},
-    )
+    return create_for_stream(state.maker, given.target, tuple(state.partition_by), {**_sink_options(state), **path})
 
 
 def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CatalogTable | None:

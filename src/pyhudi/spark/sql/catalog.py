@@ -118,6 +118,11 @@ def full_name(spark: SparkSession, name: Name) -> Name:
     return name if len(name) == 2 else (str(spark.catalog.currentDatabase()), name[0])
 
 
+def location_key(location: str) -> str:
+    """Return a text that is the same for the spellings of a local location."""
+    return location.removeprefix("file:").replace("//", "/").rstrip("/")
+
+
 def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     """Return the Hudi table, or the view, of a name; None for anything else, and for what is not there."""
     if len(name) == 2 and name[0].lower() in PATH_PROVIDERS and _is_path(spark, name):

@@ -126,26 +126,23 @@ def create_from(
         insert_rows(spark, _with(found, given), rows, by_name=True)
 
 
-def stream_target(
-    rows: DataFrame, text: str, *, is_hudi: bool, partition_by: tuple[str, ...], given: Mapping[str, str]
+def create_for_stream(
+    rows: DataFrame, text: str, partition_by: tuple[str, ...], given: Mapping[str, str]
 ) -> CatalogTable | None:
-    """Return the table that a stream is written to; if the catalog does not have it, it is created with the columns of
-    the stream.
+    """Create a table with the columns of a stream.
 
     Args:
         rows: The stream.
         text: The table's name.
-        is_hudi: Whether the writer was told the format hudi.
-        partition_by: Partition columns of a new table.
+        partition_by: Partition columns.
         given: Options; ``path`` makes the table external.
 
     Returns:
-        The table; None if it is none of Hudi's.
+        The table; None if the text is no name of a table.
     """
     spark, name = rows.sparkSession, parse_name(text)
-    found = None if name is None else find_table(spark, name)
-    if found is not None or name is None or not is_hudi:
-        return found
+    if name is None:
+        return None
     columns = ", ".join(f"{quoted([field.name])} {type_text(field.dataType)}" for field in rows.schema.fields)
     create_table(spark, replace(_statement(spark, full_name(spark, name), partition_by, given, None), columns=columns))
     return find_table(spark, name)

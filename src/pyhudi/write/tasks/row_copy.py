@@ -19,7 +19,11 @@ _COPIED = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
 
 def copied_columns(context: WriteContext) -> list[str]:
     """Return the required columns of rows to copy: some meta columns, if the table has such, and all of its own."""
-    return [*(_COPIED if context.populate_meta_fields else ()), *context.schema.names]
+    return [*_copied(context), *context.schema.names]
+
+
+def _copied(context: WriteContext) -> tuple[str, ...]:
+    return _COPIED if context.populate_meta_fields else ()
 
 
 def write_copies(
@@ -53,9 +57,7 @@ def _write(
 ) -> list[Stat]:
     """Write rows to one or several destinations. ``routed``: rows, and the row numbers (None: all) for each
     destination; ``ids``: the file groups that are created for a destination."""
-    own = set(context.schema.names)
-    kept = [pa.field(name, pa.string()) for name in copied_columns(context) if name not in own]
-    schema = pa.schema([*kept, *context.schema])
+    schema = pa.schema([*(pa.field(name, pa.string()) for name in _copied(context)), *context.schema])
     handles: dict[str, CreateHandle] = {}
     repeating: frozenset[str] | None = None
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import pyarrow.compute as pc
@@ -141,14 +142,11 @@ def create_new(
     schema = _declared(spark, statement) if rows is None else _own(rows.schema)
     if not schema.fields:
         raise QueryError(f"CREATE TABLE {table.sql} has no columns, and there is no Hudi table at {table.location!r}")
-    table, statement = _with_own_columns(spark, table, statement, schema)
-    schema = _partitions_last(schema, statement.partitioned_by)
-    given = _creation_options(spark, table, statement)
+    definition = _checked(spark, table, statement, schema)
+    table, schema, given = definition.table, definition.schema, definition.given
     opts = Options.parse(given)
-    found = TableConfig.for_new_table(opts)
-    avro = to_avro(as_nullable(table_schema(from_spark_json(schema.json()))), found.name)
-    config = TableConfig(MappingProxyType({**found.properties, _CREATE_SCHEMA: avro}))
-    _check_columns(config, schema)
+    avro = to_avro(as_nullable(table_schema(from_spark_json(schema.json()))), definition.config.name)
+    config = TableConfig(MappingProxyType({**definition.config.properties, _CREATE_SCHEMA: avro}))
     config.check_readable()
     config.check_writable()
     storage = open_storage(table.location, opts)
@@ -160,10 +158,9 @@ def create_new(
         _refuse_files(storage)
     TableMetaClient.create(storage, config, opts)
     if rows is not None:
-        given.setdefault(options.OPERATION.key, "bulk_insert")
         own = rows.select(*(quoted([field.name]) for field in schema.fields))
         try:
-            write(own, table.location, given, "append")
+            write(own, table.location, {options.OPERATION.key: "bulk_insert", **given}, "append")
         except BaseException:
             remove_after_failure(storage, opts)
             raise
@@ -214,15 +211,36 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
             raise _overwrites(table.location)
         create_new(spark, table, statement, rows, replaced=old)
         return
-    schema = _own(rows.schema)
-    table, statement = _with_own_columns(spark, table, statement, schema)
-    schema = _partitions_last(schema, statement.partitioned_by)
-    given = _creation_options(spark, table, statement)
-    _check_columns(TableConfig.for_new_table(Options.parse(given)), schema)
-    given[options.OPERATION.key] = "bulk_insert"
+    definition = _checked(spark, table, statement, _own(rows.schema))
+    table, schema = definition.table, definition.schema
+    given = {**definition.given, options.OPERATION.key: "bulk_insert"}
     write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
     handle = TableHandle.of(spark, table)
     register(spark, table, spark_schema(handle.schema), statement.comment, replace=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """A table that a statement defines: its columns, partition columns last, and the options that create it."""
+
+    table: CatalogTable
+    schema: StructType
+    given: Mapping[str, str]
+    config: TableConfig
+
+
+def _checked(spark: SparkSession, table: CatalogTable, statement: CreateTable, schema: StructType) -> _Definition:
+    """Return the definition of a table with these columns.
+
+    Raises:
+        SchemaMismatchError: The statement, or the session, names columns that the table does not have.
+    """
+    table, statement = _with_own_columns(spark, table, statement, schema)
+    given = _creation_options(spark, table, statement)
+    schema = _partitions_last(schema, statement.partitioned_by)
+    config = TableConfig.for_new_table(Options.parse(given))
+    _check_columns(config, schema)
+    return _Definition(table, schema, given, config)
 
 
 def _with_own_columns(

@@ -25,7 +25,7 @@ from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable
+from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, location_key
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
 from pyhudi.spark.sql.passthrough_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -340,15 +340,11 @@ class _Subqueries:
 
     def __init__(self, spark: SparkSession, table: CatalogTable) -> None:
         self._spark = spark
-        self._location = _place(table.location)
+        self._location = location_key(table.location)
         self.read_the_table = False
 
     def shown(self, expression: str) -> str:
         """Return an expression with the Hudi tables of its subqueries by names that Spark knows."""
         prepared = rewrite_query(self._spark, _WHERE + expression)
-        self.read_the_table |= any(_place(location) == self._location for location in prepared.locations)
+        self.read_the_table |= any(location_key(location) == self._location for location in prepared.locations)
         return prepared.text[len(_WHERE) :]
-
-
-def _place(location: str) -> str:
-    return location.removeprefix("file:").replace("//", "/").rstrip("/")

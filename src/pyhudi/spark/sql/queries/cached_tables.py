@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.sql.catalog import location_key
 from pyhudi.table.meta_client import TableMetaClient
 
 _CACHED = "_pyhudi_cached_tables"
@@ -47,19 +48,19 @@ class CachedTable:
 def cache(spark: SparkSession, location: str, level: StorageLevel) -> None:
     """Have queries of a table keep its rows, from the next one on."""
     uncache(spark, location)
-    _tables(spark)[_place(location)] = CachedTable(level)
+    _tables(spark)[location_key(location)] = CachedTable(level)
 
 
 def uncache(spark: SparkSession, location: str) -> None:
     """Forget the rows of a table, if they are kept."""
-    found = _tables(spark).pop(_place(location), None)
+    found = _tables(spark).pop(location_key(location), None)
     if found is not None:
         found.drop()
 
 
 def is_cached(spark: SparkSession, location: str) -> bool:
     """Return True if a session caches a table."""
-    return _place(location) in _tables(spark)
+    return location_key(location) in _tables(spark)
 
 
 def clear(spark: SparkSession) -> None:
@@ -79,7 +80,7 @@ def cached_rows(
         given: Options of the read; rows are kept of those that were read last.
         load: Reads the rows.
     """
-    table = _tables(spark).get(_place(location))
+    table = _tables(spark).get(location_key(location))
     if table is None:
         return None
     instants = _instants(spark, location, given)  # first: the rows may be newer, and are read again then
@@ -98,7 +99,3 @@ def _instants(spark: SparkSession, location: str, given: ReadOptions) -> tuple[t
 
 def _tables(spark: SparkSession) -> dict[str, CachedTable]:
     return spark.__dict__.setdefault(_CACHED, {})  # type: ignore[no-any-return]
-
-
-def _place(location: str) -> str:
-    return location.removeprefix("file:").replace("//", "/").rstrip("/")
