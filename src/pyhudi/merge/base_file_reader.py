@@ -15,6 +15,7 @@ from pyhudi.merge.batch_sizes import BATCH_BYTES, pieces, rows_within
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.schema.column_names import FileNames, file_columns, nested_columns, with_table_names
 from pyhudi.schema.schema_evolution import conform
+from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
@@ -67,11 +68,12 @@ def read_base(
             yield rows if condition is None else rows.filter(condition.expression)
         return
     with as_corruption(storage.uri(path)), storage.open_input(path) as source:
-        checked = False
+        checked, is_labelled = False, False
         if path.endswith(".orc"):
             batches = orc.read_batches(source, list(inside), invalid_text=invalid_text)
         elif condition is None:
             file = parquet.open_file(source)
+            is_labelled = not parquet.has_int96(file.metadata)
             width = max(parquet.row_bytes(file.metadata, inside), row_bytes)
             size = rows_within(batch_bytes, width, batch_rows)
             batches = parquet.read_batches(file, list(inside), batch_size=size, invalid_text=invalid_text)
@@ -80,9 +82,11 @@ def read_base(
             if keys is not None and not file.may_have(keys):
                 return
             batches, checked = _filtered(file, schema, inside, names, batch_rows, condition)
+            is_labelled = not file.has_int96
         for batch in batches:
             for piece in pieces(batch, batch_bytes):
-                rows = conform(with_table_names(piece, inside, names), schema)
+                named = with_table_names(piece, inside, names)
+                rows = conform(with_actual_types(named, schema) if is_labelled else named, schema)
                 yield rows if condition is None or checked else rows.filter(condition.expression)
 
 

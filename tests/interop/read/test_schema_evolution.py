@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyhudi.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
+from tests.tables import HandMadeTable
 
 SWITCH = "hoodie.schema.on.read.enable"
 ON = {SWITCH: "true"}
@@ -106,3 +108,31 @@ def test_columns_changed_by_both_sides(evolving: Oracle, spark: SparkSession, tm
     oracle.sql(f"UPDATE {name} SET l = 'last', ts = 7 WHERE id = 4")
     assert check()[4]["l"] == "last"
     oracle.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize("data_format", ["avro", seldom("parquet")])
+def test_milliseconds_that_older_files_describe_as_microseconds(oracle: Oracle, tmp_path: Path, data_format) -> None:
+    """Releases before 1.1 wrote timestamp-millis of Avro sources so."""
+    moments = {key: dt.datetime(2026, 1, 2, 3, 4, 5, n * 1000, tzinfo=dt.UTC) for n, key in enumerate("wxyz")}
+
+    def columns(unit: str) -> pa.Schema:
+        time = pa.timestamp(unit, "UTC")
+        return pa.schema([("id", pa.string()), ("p", pa.string()), ("t", time), ("s", pa.struct([("t", time)]))])
+
+    def rows(keys: str, *, written: bool) -> list[dict[str, Any]]:
+        epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+        times = {key: epoch + (moments[key] - epoch) / 1000 if written else moments[key] for key in keys}
+        return [{"id": key, "p": "a", "t": time, "s": {"t": time}} for key, time in times.items()]
+
+    table = HandMadeTable(tmp_path / "t", schema=columns("ms"), properties={"hoodie.table.type": "MERGE_ON_READ"})
+    base = {("a", f"{n}0000000-0000-0000-0000-000000000000-0"): rows(key, written=True) for n, key in enumerate("wx")}
+    table.write(10, base, schema=columns("us"), action="deltacommit")
+    logged = {file: rows("y", written=True) for file in list(base)[:1]}
+    table.log(20, logged, base=10, schema=columns("us"), data_format=data_format)
+    new = {("a", "20000000-0000-0000-0000-000000000000-0"): rows("z", written=False)}
+    table.write(30, new, action="deltacommit")
+    path = str(table.root)
+    ours = rows_of(HudiTable.for_path(path).scan().to_arrow())
+    assert {row["id"]: row["t"] for row in ours} == {row["id"]: row["s"]["t"] for row in ours} == moments
+    assert ours == rows_of(oracle.read(path))

@@ -16,6 +16,7 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.config import Options
 from pyhudi.schema.spark_arrow import as_spark_arrow
+from pyhudi.schema.table_types import rebuild
 from pyhudi.services.clustering.clustering_runner import run_pending
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.table.meta_client import TableMetaClient
@@ -164,3 +165,56 @@ def test_bootstrap(spark: SparkSession, tmp_path: Path, regex: str) -> None:
 def types_in(file: Path) -> list[pa.DataType]:
     schema = pq.read_schema(file)
     return [schema.field(name).type for name in SCHEMA.names]
+
+
+# --- files with other types than the table has -----------------------------------------------------------------------
+
+
+def held_as(unit: str | None) -> pa.Schema:
+    """The columns with timestamps of another unit; None: numbers of milliseconds."""
+
+    def other(kind: pa.DataType) -> pa.DataType:
+        if not pa.types.is_timestamp(kind):
+            return rebuild(kind, lambda child: child.with_type(other(child.type)))
+        return pa.int64() if unit is None else pa.timestamp(unit, kind.tz)
+
+    return pa.schema([field.with_type(other(field.type)) for field in SCHEMA])
+
+
+def stored(value: Any, unit: str | None) -> Any:
+    """A value with its timestamps as numbers of milliseconds, or as these numbers of another unit."""
+    if isinstance(value, dt.datetime):
+        epoch = dt.datetime(1970, 1, 1, tzinfo=value.tzinfo)
+        number = (value - epoch) // dt.timedelta(milliseconds=1)
+        return number if unit is None else epoch + dt.timedelta(microseconds=number)
+    if isinstance(value, dict):
+        return {name: stored(inner, unit) for name, inner in value.items()}
+    return [stored(inner, unit) for inner in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("properties", [{}, MOR], ids=["copy on write", "merge on read"])
+@pytest.mark.parametrize("unit", ["us", None])
+def test_milliseconds_in_files_that_say_something_else(spark, tmp_path, properties, unit) -> None:
+    """Releases before 1.1 wrote timestamp-millis of Avro sources as microseconds, without changing the numbers."""
+    table = HandMadeTable(tmp_path / "t", schema=SCHEMA, properties=properties)
+    raw = [stored(row(f"k{day}", day), unit) for day in range(4)]
+    action = Action.DELTA_COMMIT if properties else Action.COMMIT
+    table.write(10, {("a", "f1"): raw[:2], ("a", "f2"): raw[2:3]}, schema=held_as(unit), action=action)
+    if properties:
+        table.log(20, {("a", "f1"): raw[3:]}, base=10, schema=held_as(unit))
+    table.write(30, {("a", "f4"): [row("k4", 4)]}, action=action)
+    days = [0, 1, 2, 4, *([3] if properties else [])]
+    expected = {f"k{day}": numbers(day) for day in days}
+    engines = [{}, ARROW] if properties else [{}, {"pyhudi.read.engine": "spark"}, ARROW]
+    for options in engines:
+        assert rows_of(spark, table.root, **options) == expected
+    frame = spark.read.format("hudi").load(str(table.root))
+    found = frame.where(f"at = timestamp_millis({numbers(2)[0]})").select("id").collect()
+    assert [key for (key,) in found] == ["k2"]
+    opened = HudiTable.for_path(str(table.root))
+    opened.update({"u": "u + 1"}, where="id = 'k1'")
+    expected["k1"] = (*numbers(1)[:3], 2, numbers(1)[4])
+    assert rows_of(spark, table.root) == expected
+    if properties:
+        opened.services.compact()
+        assert rows_of(spark, table.root) == expected

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.timestamp_units import actual_type
 from pyhudi.schema.type_conversion import convert
 
 COUNTS = ("values", "nulls", "size", "plain")
@@ -244,7 +245,7 @@ def _footer_ends(tells: Any, kind: pa.DataType, stored: pa.DataType | None) -> p
     try:
         if stored is not None and pa.types.is_temporal(stored):
             width = pa.int32() if stored.bit_width == 32 else pa.int64()
-            return pa.array([tells.min_raw, tells.max_raw], width).cast(stored).cast(kind)
+            return pa.array([tells.min_raw, tells.max_raw], width).cast(actual_type(stored, kind)).cast(kind)
         ends = pa.array([tells.min, tells.max], stored) if stored is not None else pa.array([tells.min, tells.max])
         return convert(ends, kind) if pa.types.is_floating(ends.type) else ends.cast(kind)
     except (pa.ArrowException, SchemaMismatchError, ValueError, TypeError, OverflowError):

@@ -291,6 +291,11 @@ def row_bytes(metadata: pq.FileMetaData, columns: Collection[str]) -> float:
     return float(size / max(metadata.num_rows, 1))
 
 
+def has_int96(metadata: pq.FileMetaData) -> bool:
+    """Return True if a file has 96-bit timestamps, which Spark's writer uses for all instants of a file."""
+    return any(metadata.schema.column(i).physical_type == _INT96 for i in range(metadata.num_columns))
+
+
 def row_count(source: Any) -> int:
     """Return the number of rows in the footer of a file."""
     return int(open_file(source, pre_buffer=False).metadata.num_rows)
@@ -367,6 +372,7 @@ class FilteredFile:
     Attributes:
         schema: Columns as returned by `batches`.
         comparable: Columns supported in conditions.
+        has_int96: Whether there are 96-bit timestamps.
     """
 
     def __init__(self, source: Any, invalid_text: InvalidText = InvalidText.FAIL) -> None:
@@ -377,6 +383,7 @@ class FilteredFile:
         stored = self._fragment.physical_schema
         self._invalid_text = invalid_text
         self.schema = _read_schema(stored, self._fragment.metadata)
+        self.has_int96 = has_int96(self._fragment.metadata)
         replaces = invalid_text is InvalidText.REPLACE
         self.comparable = frozenset(
             field.name

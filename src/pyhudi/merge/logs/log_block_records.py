@@ -26,6 +26,7 @@ from pyhudi.schema.column_names import FileNames, file_columns, with_table_names
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.schema_evolution import conform
+from pyhudi.schema.timestamp_units import with_actual_types
 
 
 class PositionsError(FormatError):
@@ -132,7 +133,7 @@ def _add_records(
     for stored in table.combine_chunks().to_batches():
         batch = with_table_names(stored, inside, names)
         present = frozenset(batch.schema.names) if block.is_partial else None
-        rows = conform(batch, read)
+        rows = conform(with_actual_types(batch, read), read)
         gone = layout.deletes.mask(rows)
         kept = rows.select(layout.kept.names)
         changes = RecordVersions.of(kept, gone, layout.rules, layout.table)

@@ -14,6 +14,7 @@ from pyhudi.merge.key_rows import KeyRows
 from pyhudi.schema.column_names import FileNames, file_columns, with_table_names
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.schema_evolution import conform
+from pyhudi.schema.timestamp_units import with_actual_types
 
 _MOST_SEARCHED = 16
 """Keys up to which the bytes of a block are searched for each: a search takes as long as decoding a few records."""
@@ -69,7 +70,8 @@ class RecordFilter:
         batch = stored.combine_chunks().to_batches()
         if not batch:
             return pa.array([], pa.int64())
-        rows = conform(with_table_names(batch[0], inside, names), self.schema)
+        named = with_actual_types(with_table_names(batch[0], inside, names), self.schema)
+        rows = conform(named, self.schema)
         numbers = pa.array(np.arange(rows.num_rows))
         if self.stored_keys:
             return numbers.filter(pc.is_in(rows.column(0), value_set=self.rows.key_array()))

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError, NotFoundError
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.base_file.column_bounds import BoundsRecorder, bounds_type, parquet_bounds, unknown_columns
 from pyhudi.format.file_names import LOG
-from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
+from pyhudi.format.log import DATA_BLOCKS, LogBlock, decode_records, scan_blocks
 from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
 from pyhudi.schema.name_resolution import top_column
+from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.schema.type_conversion import convert
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
@@ -68,9 +70,7 @@ def _of_parquet(source: Any, columns: pa.Schema) -> pa.StructArray:
     if not unsure:
         return bounds
     rest = pa.schema([field for field in columns if field.name in unsure])
-    return _put_together(
-        columns, [(rest, _of_rows(parquet.read_batches(file, _top_level(rest)), rest)), (columns, bounds)]
-    )
+    return _put_together(columns, [(rest, _of_rows(_parquet_rows(file, rest), rest)), (columns, bounds)])
 
 
 def skeleton_bounds(file: SkeletonFile, columns: pa.Schema) -> pa.StructArray:
@@ -114,7 +114,8 @@ def log_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArra
     with storage.open_input(path) as source:
         for block in scan_blocks(source):
             if block.type in DATA_BLOCKS:
-                recorder.add(_aligned(decode_records(block, columns=_top_level(columns)), columns))
+                for rows in _log_rows(block, columns):
+                    recorder.add(_aligned(rows, columns))
     return recorder.finish()
 
 
@@ -153,13 +154,32 @@ def _rows_in(
     if isinstance(source, SkeletonFile):
         yield from source.batches(columns, _BATCH_ROWS)
     elif kind == LOG:
-        blocks = (block for block in scan_blocks(source) if block.type in DATA_BLOCKS)
-        yield from (decode_records(block, columns=names, invalid_text=invalid_text) for block in blocks)
+        for block in scan_blocks(source):
+            if block.type in DATA_BLOCKS:
+                yield from _log_rows(block, columns, invalid_text)
     elif path.endswith(".orc"):
         yield from orc.read_batches(source, names, invalid_text=invalid_text)
     else:
-        file = parquet.open_file(source, pre_buffer=False)
-        yield from parquet.read_batches(file, names, invalid_text=invalid_text)
+        yield from _parquet_rows(parquet.open_file(source, pre_buffer=False), columns, invalid_text)
+
+
+def _log_rows(
+    block: LogBlock, columns: pa.Schema, invalid_text: InvalidText = InvalidText.FAIL
+) -> Iterator[pa.RecordBatch | pa.Table]:
+    records = decode_records(block, columns=_top_level(columns), invalid_text=invalid_text)
+    if not records.num_columns:  # Batches would not tell the number of rows.
+        yield records
+        return
+    yield from (with_actual_types(batch, columns) for batch in records.combine_chunks().to_batches())
+
+
+def _parquet_rows(
+    file: pq.ParquetFile, columns: pa.Schema, invalid_text: InvalidText = InvalidText.FAIL
+) -> Iterator[pa.RecordBatch]:
+    batches = parquet.read_batches(file, _top_level(columns), invalid_text=invalid_text)
+    if parquet.has_int96(file.metadata):
+        return batches
+    return (with_actual_types(batch, columns) for batch in batches)
 
 
 def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:

@@ -26,6 +26,7 @@ from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.schema.column_names import nested_columns, with_table_names
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.schema.schema_evolution import conform
+from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ class TaskReader:
                 continue
             if not as_is:
                 named = with_table_names(batch, by_file, task.names)
-                batch = self._finished(named, target, task, later)
+                typed = named if file.has_int96 else with_actual_types(named, target)
+                batch = self._finished(typed, target, task, later)
             yield batch
 
     def _read_skeleton(self, task: ReadTask) -> Iterator[pa.RecordBatch]:

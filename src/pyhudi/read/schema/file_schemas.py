@@ -18,6 +18,7 @@ from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.column_names import FileNames, nested_columns
 from pyhudi.schema.internal_schema import ELEMENT, KEY, VALUE
 from pyhudi.schema.table_types import table_schema
+from pyhudi.schema.timestamp_units import actual_type
 from pyhudi.write.rows.base_file_batches import read_schema
 
 if TYPE_CHECKING:
@@ -176,10 +177,11 @@ def _held_members(wanted: pa.StructType, written: pa.StructType, path: str, name
 
 
 def _same_in_files(wanted: pa.DataType, written: pa.DataType) -> bool:
-    """Return True if readers treat the types alike: timestamps of either unit."""
-    return (
-        pa.types.is_timestamp(wanted) and pa.types.is_timestamp(written) and (wanted.tz is None) == (written.tz is None)
-    )
+    """Return True if readers treat the types alike: timestamps of either unit, if it is the actual one."""
+    t = pa.types
+    if not (t.is_timestamp(wanted) and t.is_timestamp(written)):
+        return False
+    return (wanted.tz is None) == (written.tz is None) and actual_type(written, wanted) == written
 
 
 def written_schemas(active: ActiveTimeline, files: pa.Table) -> dict[str, pa.Schema]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.base_file.base_file_footer import Footer
 from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
 from pyhudi.schema.column_names import FileNames, file_columns, with_table_names
+from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
@@ -55,9 +56,16 @@ class BaseReader:
             file = parquet.open_file(
                 self._source, dictionary_columns=sorted(dictionaries), pre_buffer=False, metadata=metadata
             )
-        return parquet.read_batches(
+        stored = parquet.read_batches(
             file, schema.names, batch_size=rows, row_groups=row_groups, invalid_text=self._invalid_text
         )
+        return self.with_actual_types(stored, schema)
+
+    def with_actual_types(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Return rows of the file with the actual types of timestamps, see `pyhudi.schema.timestamp_units`."""
+        if self._file is None or parquet.has_int96(self._file.metadata):
+            return iter(batches)
+        return (with_actual_types(batch, schema) for batch in batches)
 
     def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:
         """Return the last ``count`` rows, in order, with those columns of ``schema`` that the file has. Of a Parquet
@@ -72,7 +80,8 @@ class BaseReader:
                 rows += metadata.row_group(first).num_rows
             groups = range(first, metadata.num_row_groups)
             skipped = rows - count
-            batches = parquet.read_batches(self._file, schema.names, row_groups=groups, invalid_text=self._invalid_text)
+            stored = parquet.read_batches(self._file, schema.names, row_groups=groups, invalid_text=self._invalid_text)
+            batches = self.with_actual_types(stored, schema)
         for batch in batches:
             if skipped < batch.num_rows:
                 yield batch.slice(max(skipped, 0))
@@ -103,6 +112,9 @@ class SkeletonReader(BaseReader):
         per_row = max(self._joined.row_bytes(schema.names), 1.0)
         rows = int(min(max(_BATCH_BYTES / per_row, _MIN_ROWS), _MAX_ROWS))
         return self._joined.batches(schema, rows)
+
+    def with_actual_types(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - sources are not written by Hudi
+        return iter(batches)
 
     def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:
         skipped = self._joined.footer.num_rows - count
@@ -143,8 +155,11 @@ class RenamedReader(BaseReader):
     ) -> Iterator[pa.RecordBatch]:
         inside = file_columns(schema, self._names)
         stored = pa.schema([schema.field(name).with_name(there) for there, name in inside.items()])
-        for batch in read(stored):
-            yield with_table_names(batch, inside, self._names)
+        named = (with_table_names(batch, inside, self._names) for batch in read(stored))
+        return self.with_actual_types(named, schema)  # nested fields have the names of the table only now
+
+    def with_actual_types(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return self._reader.with_actual_types(batches, schema)
 
 
 @contextmanager

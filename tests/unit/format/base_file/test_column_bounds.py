@@ -95,7 +95,9 @@ def test_footer(tmp_path: Path, block_size: int, monkeypatch: pytest.MonkeyPatch
     # which columns have NaN is noted: only of those are rows read
     with monkeypatch.context() as patch:
         read = parquet.read_batches
-        patch.setattr(parquet, "read_batches", lambda file, columns: asked.append(columns) or read(file, columns))
+        patch.setattr(
+            parquet, "read_batches", lambda file, columns, **more: asked.append(columns) or read(file, columns, **more)
+        )
         asked: list[Any] = []
         check(file_bounds(open_storage(tmp_path), "f.parquet", WANTED))
     assert asked == [["real", "nans"]]

@@ -25,6 +25,7 @@ from pyhudi.read.schema.file_schemas import FilePart, file_parts
 from pyhudi.schema.column_names import FileNames, nested_columns
 from pyhudi.schema.internal_schema import ELEMENT, VALUE
 from pyhudi.schema.name_resolution import matches_ignoring_case
+from pyhudi.schema.timestamp_units import actual_type
 from pyhudi.spark.execution.driver_frames import constant, union
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns
@@ -268,7 +269,7 @@ def _widened(column: Column, held: pa.DataType, field: pa.Field, path: str, name
     """A column, or what is inside of one, with the type of the table and its names of fields."""
     wanted = field.type
     renamed = any(other.startswith(f"{path}.") for other in names)
-    if not renamed and _has_same_fields(held, wanted) and not _has_wider_floats(held, wanted):
+    if not renamed and _has_same_fields(held, wanted) and not _needs_more_than_cast(held, wanted):
         return column.cast(_spark_type(field))
     if pa.types.is_struct(wanted):
         return _struct(column, held, wanted, path, names)
@@ -280,7 +281,29 @@ def _widened(column: Column, held: pa.DataType, field: pa.Field, path: str, name
     if pa.types.is_list(wanted):
         inside = f"{path}.{ELEMENT}"
         return sf.transform(column, lambda item: _widened(item, held.value_type, wanted.value_field, inside, names))
+    if _counts_units(held, wanted):
+        return _from_units(column, held, wanted)
     return column.cast("string").cast(_spark_type(field))  # 0.1 stays 0.1, as the original widens
+
+
+def _counts_units(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """True if the numbers in files are those of the table's timestamps: integers, and milliseconds that files describe
+    as microseconds."""
+    t = pa.types
+    return bool(t.is_timestamp(wanted) and (t.is_integer(held) or actual_type(held, wanted) != held))
+
+
+def _from_units(column: Column, held: pa.DataType, wanted: pa.TimestampType) -> Column:
+    """Timestamps from their numbers, see `_counts_units`."""
+    is_number = pa.types.is_integer(held)
+    if wanted.tz is not None:
+        number = column if is_number else sf.unix_micros(column)
+        return sf.timestamp_millis(number) if wanted.unit == "ms" else sf.timestamp_micros(number)
+    epoch = sf.lit("1970-01-01").cast("timestamp_ntz")
+    if not is_number:
+        return epoch + (column - epoch) * 1000
+    seconds = column.cast("decimal(20,0)") / (1_000 if wanted.unit == "ms" else 1_000_000)
+    return epoch + sf.make_dt_interval(secs=seconds.cast("decimal(18,6)"))
 
 
 def _struct(column: Column, held: pa.DataType, wanted: pa.DataType, path: str, names: FileNames) -> Column:
@@ -307,13 +330,15 @@ def _has_same_fields(held: pa.DataType, wanted: pa.DataType) -> bool:
     return named and all(_has_same_fields(one.type, other.type) for one, other in pairs)
 
 
-def _has_wider_floats(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """True if floats, of a type or inside of one, become doubles."""
-    if pa.types.is_float32(held) and pa.types.is_float64(wanted):
+def _needs_more_than_cast(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """True if values of a type, or inside of one, are not what Spark casts them to: floats that become doubles, and
+    numbers that are timestamps."""
+    t = pa.types
+    if (t.is_float32(held) and t.is_float64(wanted)) or _counts_units(held, wanted):
         return True
-    if not pa.types.is_nested(held) or held.num_fields != wanted.num_fields:
+    if not t.is_nested(held) or held.num_fields != wanted.num_fields:
         return False
-    return any(_has_wider_floats(held.field(i).type, wanted.field(i).type) for i in range(held.num_fields))
+    return any(_needs_more_than_cast(held.field(i).type, wanted.field(i).type) for i in range(held.num_fields))
 
 
 def _spark_type(field: pa.Field) -> DataType:
