@@ -6,10 +6,12 @@ case folding is another relation: it equates ``ß`` and ``ss``.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, TypeVar
 
 import pyarrow as pa
+
+T = TypeVar("T")
 
 
 def matches_ignoring_case(name: str, names: Iterable[str]) -> list[str]:
@@ -43,17 +45,36 @@ def resolve_path(name: str, schema: pa.Schema, *, case_sensitive: bool = False) 
     Returns:
         None if the schema has no such column.
     """
-    column = resolve_name(name, schema.names, case_sensitive=case_sensitive)
+    return resolve_nested(name, pa.struct(list(schema)), _struct_fields, case_sensitive=case_sensitive)
+
+
+def resolve_nested(
+    name: str, struct: T, fields: Callable[[T], Mapping[str, T]], *, case_sensitive: bool = False
+) -> list[str] | None:
+    """Return the path to a column like `resolve_path`, for the types of any library.
+
+    Args:
+        name: Name of the column, or dotted path into structs.
+        struct: The columns, as a struct.
+        fields: Function that returns the fields of a struct by name; empty for all other types.
+        case_sensitive: If true, names that differ in case are different.
+
+    Returns:
+        None if there is no such column.
+    """
+    column = resolve_name(name, fields(struct), case_sensitive=case_sensitive)
     if column is not None:
         return [column]
     path: list[str] = []
-    kind: Any = pa.struct(list(schema))
     for step in name.split("."):
-        if not pa.types.is_struct(kind):
-            return None
-        found = resolve_name(step, [field.name for field in kind], case_sensitive=case_sensitive)
+        inner = fields(struct)
+        found = resolve_name(step, inner, case_sensitive=case_sensitive)
         if found is None:
             return None
         path.append(found)
-        kind = kind.field(found).type
+        struct = inner[found]
     return path
+
+
+def _struct_fields(kind: Any) -> Mapping[str, Any]:
+    return {field.name: field.type for field in kind} if pa.types.is_struct(kind) else {}

@@ -1,15 +1,38 @@
-"""Arrow schemas as Spark types."""
+"""Arrow schemas as Spark types, and columns of Spark types by name."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
+from pyhudi.schema.name_resolution import resolve_nested
 from pyhudi.schema.spark_json import to_spark_json
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
     """Return the StructType that Spark uses for a table with this schema."""
     return StructType.fromJson(json.loads(to_spark_json(schema)))
+
+
+def resolve_spark_path(name: str, schema: StructType, *, case_sensitive: bool) -> list[str] | None:
+    """Return the path to a column: its name, which may have dots, or the steps of a dotted path into structs.
+
+    Returns:
+        None if the schema has no such column.
+    """
+    return resolve_nested(name, schema, _struct_fields, case_sensitive=case_sensitive)
+
+
+def type_at(path: list[str], schema: StructType) -> DataType:
+    """Return the type of a column by its path."""
+    kind: DataType = schema
+    for step in path:
+        kind = _struct_fields(kind)[step]
+    return kind
+
+
+def _struct_fields(kind: DataType) -> Mapping[str, DataType]:
+    return {field.name: field.dataType for field in kind.fields} if isinstance(kind, StructType) else {}

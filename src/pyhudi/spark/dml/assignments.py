@@ -32,8 +32,9 @@ from pyspark.sql.types import (
 )
 
 from pyhudi.errors import QueryError, SchemaMismatchError
-from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name
+from pyhudi.schema.name_resolution import matches_ignoring_case, resolve_name, top_column
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.spark_types import resolve_spark_path
 
 _BITS = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 _FLOATS = (FloatType, DoubleType)
@@ -67,13 +68,12 @@ def column_path(name: str, schema: StructType, case_sensitive: bool) -> list[str
     Raises:
         SchemaMismatchError: there is none.
     """
-    column = resolve_name(name, schema.names, case_sensitive=case_sensitive)
-    if column is not None:
-        return [column]
-    head, dot, inner = name.partition(".")
-    own = column_of(head if dot else name, schema, case_sensitive)
-    kind = schema[own].dataType
-    return [own, *column_path(inner, kind if isinstance(kind, StructType) else StructType([]), case_sensitive)]
+    path = resolve_spark_path(name, schema, case_sensitive=case_sensitive)
+    if path is not None:
+        return path
+    column_of(top_column(name, schema.names), schema, case_sensitive)
+    struct, _, field = name.rpartition(".")
+    raise SchemaMismatchError(f"the table has no column {field!r} in {struct!r}")
 
 
 def resolved(

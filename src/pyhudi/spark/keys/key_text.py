@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 from pyhudi.errors import HudiError, RecordKeyError
 from pyhudi.keygen.key_spec import ENCODED_CHARS
 from pyhudi.schema.name_resolution import matches_ignoring_case
+from pyhudi.spark.spark_types import resolve_spark_path, type_at
 
 # BigDecimal.toString uses exponents below this; a scale of up to 6 never gets there
 _SMALLEST_PLAIN = "0.000001"
@@ -33,17 +34,19 @@ def resolve(
 ) -> tuple[Column, DataType]:
     """Return the column that a field name refers to, and its type; dots separate the fields of structs.
 
-    Raises *error*, with the role of the field and the existing columns.
+    Args:
+        schema: Columns of the rows.
+        name: Name of the field.
+        role: Role of the field in the error message.
+        error: Class of the error.
+
+    Raises:
+        HudiError: There is no such column. The class of the error is ``error``.
     """
-    if name in schema.names:
-        return F.col(quoted([name])), schema[name].dataType
-    parts = name.split(".")
-    type_: DataType = schema
-    for part in parts:
-        if not isinstance(type_, StructType) or part not in type_.names:
-            raise error(_missing(schema, name, role))
-        type_ = type_[part].dataType
-    return F.col(quoted(parts)), type_
+    path = resolve_spark_path(name, schema, case_sensitive=True)
+    if path is None:
+        raise error(_missing(schema, name, role))
+    return F.col(quoted(path)), type_at(path, schema)
 
 
 def _missing(schema: StructType, name: str, role: str) -> str:
