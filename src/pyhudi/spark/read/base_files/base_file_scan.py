@@ -127,7 +127,8 @@ def read_natively(
             )
         return None
     try:
-        with read_settings(spark, plan.tasks.num_rows, table.storage.uri()):
+        files = plan.tasks.num_rows + (0 if more is None else more.num_rows)
+        with read_settings(spark, files, table.storage.uri()):
             return _read(spark, table, plan, sources, numbers, more, positions=positions or numbers is not None)
     except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
         if required or not cannot_reach(e):
