@@ -2,7 +2,8 @@
 
 The record is named ``<table>_record`` in namespace ``hoodie.<table>``, both sanitised. A nullable type is a union of
 null and the type, with default null. The namespace of a named type (struct, decimal) is the path to it, so that names
-never clash. Decimals are of type fixed, as small as the precision allows.
+never clash. Decimals are of type fixed, as small as the precision allows, unless the schema of the table has them as
+bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ import pyarrow as pa
 
 from pyhudi.errors import SchemaError
 from pyhudi.schema.meta_columns import is_meta_column
-from pyhudi.schema.table_types import COMMENT, DEFAULT, LIST_ITEM, MAX_PRECISION, is_list, table_schema
+from pyhudi.schema.table_types import (
+    COMMENT,
+    DECIMAL_FORM,
+    DEFAULT,
+    LIST_ITEM,
+    MAX_PRECISION,
+    is_list,
+    table_schema,
+)
 
 _PRIMITIVES: dict[pa.DataType, Any] = {
     pa.bool_(): "boolean",
@@ -92,7 +101,7 @@ def _field(field: pa.Field, namespace: str) -> dict[str, Any]:
 
 
 def _optional(field: pa.Field, name: str, namespace: str) -> Any:
-    avro = _type(field.type, name, namespace)
+    avro = _decimal(field, name, namespace) if pa.types.is_decimal(field.type) else _type(field.type, name, namespace)
     return ["null", avro] if field.nullable and avro != "null" else avro
 
 
@@ -106,17 +115,23 @@ def _type(data_type: pa.DataType, name: str, namespace: str) -> Any:
         return {"type": "map", "values": _optional(data_type.item_field, name, namespace)}
     if is_list(data_type):
         return {"type": "array", "items": _optional(data_type.value_field, name, namespace)}
-    if pa.types.is_decimal(data_type):
-        return {
-            "type": "fixed",
-            "name": "fixed",
-            "namespace": f"{namespace}.{name}",
-            "size": decimal_size(data_type.precision),
-            "logicalType": "decimal",
-            "precision": data_type.precision,
-            "scale": data_type.scale,
-        }
     return _PRIMITIVES[data_type]
+
+
+def _decimal(field: pa.Field, name: str, namespace: str) -> dict[str, Any]:
+    logical = {"logicalType": "decimal", "precision": field.type.precision, "scale": field.type.scale}
+    if (field.metadata or {}).get(DECIMAL_FORM) == b"bytes":
+        return {"type": "bytes", **logical}
+    space, size = f"{namespace}.{name}", decimal_size(field.type.precision)
+    return {"type": "fixed", "name": "fixed", "namespace": space, "size": size, **logical}
+
+
+def _decimal_form(avro: Any) -> dict[bytes, bytes]:
+    """Return the metadata of a field with decimals as bytes, which may be null; nothing for other fields."""
+    branches = [branch for branch in (avro if isinstance(avro, list) else [avro]) if branch != "null"]
+    kind = branches[0] if len(branches) == 1 else None
+    is_bytes = isinstance(kind, dict) and (kind.get("type"), kind.get("logicalType")) == ("bytes", "decimal")
+    return {DECIMAL_FORM: b"bytes"} if is_bytes else {}
 
 
 def default_value(field: pa.Field) -> pa.Scalar | None:
@@ -152,7 +167,7 @@ def from_avro(text: str) -> pa.Schema:
 
     Enums become strings, and fixed becomes binary. A union of int and long, or of float and double, becomes the wider
     type. Other unions of several types become a struct with one nullable field ``member<n>`` per type, as in Spark.
-    Comments and non-null defaults are kept in the metadata of fields.
+    Comments, non-null defaults, and whether decimals are bytes, are kept in the metadata of fields.
 
     Raises:
         SchemaError: The text is not an Avro record schema, or the schema is recursive.
@@ -182,7 +197,7 @@ class _Reader:
         for field in avro["fields"]:
             where = f"{path}.{field['name']}" if path else field["name"]
             data_type, nullable = self._nullable(field["type"], inner, where)
-            metadata = {}
+            metadata = _decimal_form(field["type"])
             if "doc" in field:
                 metadata[COMMENT] = field["doc"].encode()
             if field.get("default") is not None:
@@ -230,10 +245,10 @@ class _Reader:
             return self.struct(avro, namespace, path)
         if kind == "array":
             item, nullable = self._nullable(avro["items"], namespace, path)
-            return pa.list_(pa.field(LIST_ITEM, item, nullable))
+            return pa.list_(pa.field(LIST_ITEM, item, nullable, _decimal_form(avro["items"]) or None))
         if kind == "map":
             value, nullable = self._nullable(avro["values"], namespace, path)
-            return pa.map_(pa.string(), pa.field("value", value, nullable))
+            return pa.map_(pa.string(), pa.field("value", value, nullable, _decimal_form(avro["values"]) or None))
         if logical == "decimal" and kind in ("fixed", "bytes"):
             result: pa.DataType = pa.decimal128(avro["precision"], avro.get("scale", 0))
         elif kind == "fixed":

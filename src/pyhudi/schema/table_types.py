@@ -23,6 +23,9 @@ COMMENT = b"comment"
 """Key of a column's comment in Arrow field metadata (Spark's `comment`, Avro's `doc`)."""
 DEFAULT = b"hudi.default"
 """Key of a non-null default value (JSON) in Arrow field metadata, kept from the Avro schema of tables that have it."""
+DECIMAL_FORM = b"hudi.decimal"
+"""Key of the Avro type of decimals in Arrow field metadata, also of items and values: ``bytes`` if the Avro schema of
+the table has that instead of fixed, because schemas with one and the other are incompatible in Avro."""
 
 
 def table_schema(schema: pa.Schema) -> pa.Schema:
@@ -102,19 +105,23 @@ def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
             raise SchemaError(
                 f"column {path!r} is a map with keys of type {data_type.key_type}; only string keys are supported"
             )
-        value = data_type.item_field
-        return pa.map_(key, pa.field("value", table_type(value.type, f"{path}.value"), value.nullable))
+        return pa.map_(key, _table_item("value", data_type.item_field, path))
     if is_list(data_type):
-        item = data_type.value_field
-        return pa.list_(pa.field(LIST_ITEM, table_type(item.type, f"{path}.{LIST_ITEM}"), item.nullable))
+        return pa.list_(_table_item(LIST_ITEM, data_type.value_field, path))
     if t.is_boolean(data_type) or t.is_float32(data_type) or t.is_float64(data_type) or t.is_null(data_type):
         return data_type
     raise SchemaError(f"column {path!r} has type {data_type}, which Hudi tables do not support; convert it first")
 
 
 def _table_field(field: pa.Field, path: str) -> pa.Field:
-    kept = {key: value for key, value in (field.metadata or {}).items() if key in (COMMENT, DEFAULT)}
+    kept = {key: value for key, value in (field.metadata or {}).items() if key in (COMMENT, DEFAULT, DECIMAL_FORM)}
     return pa.field(field.name, table_type(field.type, path), field.nullable, kept or None)
+
+
+def _table_item(name: str, item: pa.Field, path: str) -> pa.Field:
+    """Return the field of items of lists or values of maps."""
+    kept = {key: value for key, value in (item.metadata or {}).items() if key == DECIMAL_FORM}
+    return pa.field(name, table_type(item.type, f"{path}.{name}"), item.nullable, kept or None)
 
 
 def _integer(data_type: pa.DataType, path: str) -> pa.DataType:

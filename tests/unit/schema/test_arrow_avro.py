@@ -20,6 +20,7 @@ from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file import parquet
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.arrow_avro import decimal_size, default_value, from_avro, record_name, to_avro
+from pyhudi.schema.schema_evolution import reconcile
 from pyhudi.schema.spark_json import from_spark_json, to_spark_json
 from pyhudi.schema.table_types import DEFAULT, as_nullable, table_schema
 from tests.unit.format import golden
@@ -314,3 +315,22 @@ def test_defaults_of_nullable_columns_are_kept() -> None:
     # a column that may be null since rows came in which it is
     widened = pa.schema([pa.field("x", pa.int32(), nullable=True, metadata={DEFAULT: b"7"})])
     assert json.loads(to_avro(widened, "t"))["fields"] == [{"name": "x", "type": ["int", "null"], "default": 7}]
+
+
+def test_decimals_stay_bytes_where_the_schema_of_the_table_has_them() -> None:
+    """In Avro, schemas with decimals as bytes and as fixed are incompatible."""
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+    kinds = {
+        "d": decimal,
+        "l": {"type": "array", "items": ["null", decimal]},
+        "m": {"type": "map", "values": ["null", {"type": "array", "items": decimal}]},
+    }
+    fields = [{"name": name, "type": ["null", kind], "default": None} for name, kind in kinds.items()]
+    avro = {"type": "record", "name": "t_record", "namespace": "hoodie.t", "fields": fields}
+    table = from_avro(json.dumps(avro))
+    plain = pa.decimal128(10, 2)
+    items = pa.list_(pa.field("element", plain, nullable=False))
+    incoming = pa.schema([("d", pa.decimal128(9, 2)), ("l", pa.list_(plain)), ("m", pa.map_(pa.string(), items))])
+    assert json.loads(to_avro(reconcile(table, incoming), "t")) == avro
+    wider = json.loads(to_avro(reconcile(table, incoming.set(0, pa.field("d", pa.decimal128(12, 2)))), "t"))
+    assert wider["fields"][0]["type"][1] == {**decimal, "precision": 12}
