@@ -88,9 +88,15 @@ class Table:
             assert dict(zip(theirs["id"].to_pylist(), theirs["v"].to_pylist(), strict=True)) == self.model
             found = HudiTable.for_path(str(self.path), options).scan(columns=["id", "v"]).to_arrow()
             assert dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == self.model
-        # rolled back log files of version 6 are known to one side only
-        problems = set(self.ours.validate_metadata()["problem"].to_pylist())
-        assert not problems - ({"not in the metadata table"} if self.active.layout.version < 2 else set())
+        problems = self.ours.validate_metadata()["problem"].to_pylist()
+        assert [problem for problem in problems if not self._is_known(problem)] == []
+
+    def _is_known(self, problem: str) -> bool:
+        """Rolled back log files of version 6 are known to one side only. A restore by 1.0.2 rolls back compactions of
+        the metadata table together with log files of earlier commits that completed after them."""
+        if self.oracle.release == "1.0.2" and self.active.timeline.of_actions(Action.RESTORE).last is not None:
+            return problem.startswith("the metadata table cannot be used") and problem.endswith("is missing")
+        return problem == "not in the metadata table" and self.active.layout.version < 2
 
 
 @pytest.fixture(scope="module")
