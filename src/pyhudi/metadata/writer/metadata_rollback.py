@@ -67,6 +67,9 @@ def apply_rollback(
     known = active.timeline.find(target, Action.DELTA_COMMIT)
     begun = active.timeline.find(rollback, Action.ROLLBACK)
     if known is None and (begun is None or begun.is_completed):
+        # Tasks write log files of indexes before the delta commit begins. A plan is run again under the same instant,
+        # which would make them valid.
+        delete_instant(storage, active, target, config)
         return
     started = time.monotonic()
     paths = written_by(storage, target, config)
