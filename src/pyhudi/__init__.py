@@ -14,7 +14,7 @@ from pyhudi.merge.mergers.merger_registry import register_merger, unregister_mer
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records, choose, newer_by_ordering
 from pyhudi.scan import Scan
 from pyhudi.table_bootstrap import bootstrap_table
-from pyhudi.table_repair import overwrite_properties
+from pyhudi.table_services.repair_services import overwrite_properties
 
 if TYPE_CHECKING:
     from pyhudi.spark.activate import activate, deactivate

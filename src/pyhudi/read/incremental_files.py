@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.timeline.commit_metadata import CommitMetadata

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.keygen.partition_path_values import as_formatted, decode_partition_paths
 from pyhudi.read.result_table import ResultTable
 from pyhudi.read.schema.table_columns import table_schema

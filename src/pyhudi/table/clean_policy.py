@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import numpy_mask
+from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.config import options
 from pyhudi.config.enums import CleanPolicy
 from pyhudi.format.file_names import file_names_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -157,3 +158,32 @@ class RepairServices(ServiceBase):
         client, opts = self._open(options)
         reader = file_stats_reader(spark)
         return delete_orphan_files(client, opts, partitions=partitions, dry_run=dry_run, stats_reader=reader)
+
+
+def overwrite_properties(
+    path: str | os.PathLike[str],
+    properties: Mapping[str, str],
+    options: Mapping[str, object] | None = None,
+    *,
+    dry_run: bool = False,
+) -> pa.Table:
+    """Replace all properties in a table's ``hoodie.properties``, also if the file is corrupt or missing, so that
+    :class:`pyhudi.HudiTable` cannot open the table.
+
+    Args:
+        path: Path or URI of the table's root folder.
+        properties: All properties of the table, without the checksum.
+        options: Options of storage, locks and heartbeats.
+        dry_run: Change nothing, and return what would be changed.
+
+    Returns:
+        One row per property before or after: ``property``, ``old_value``, ``new_value`` (null: does not exist).
+
+    Raises:
+        NotAHudiTableError: There is no ``.hoodie`` folder.
+        ConfigError: The name, type or version is missing, or the version differs from the table's.
+        UnsupportedTableError: A table with such properties is not supported.
+        BusyError: A write or service is running on the table.
+    """
+    opts = Options.parse(options or {})
+    return repair_properties(open_storage(path, opts), properties, opts, dry_run=dry_run)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import pyhudi
-from pyhudi.spark.read.pruning.column_text import condition_text
+from pyhudi.read.filters.column_text import condition_text
 from pyhudi.spark.write.dataframe_writer import write
 from tests.spark.model import frame, options
 

@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import ConfigError, InvalidOptionError, QueryError, StorageError
-from pyhudi.spark.streaming import checkpoint
 from pyhudi.spark.streaming import sink as sink_module
-from pyhudi.spark.streaming.checkpoint import SinkCheckpoint, last_checkpoint
 from pyhudi.storage import open_storage
+from pyhudi.streaming import checkpoint
+from pyhudi.streaming.checkpoint import SinkCheckpoint, last_checkpoint
 from tests.cases import seldom
 from tests.tables import HandMadeTable, at
 

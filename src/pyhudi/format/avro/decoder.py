@@ -18,7 +18,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.errors import FormatError
 from pyhudi.format.avro.container import MAGIC, SYNC_SIZE, encode_long
 

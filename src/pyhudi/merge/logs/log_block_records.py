@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError
 from pyhudi.format.log import NATURAL_COLUMN, BlockType, LogBlock, decode_deletes, decode_matching, decode_records

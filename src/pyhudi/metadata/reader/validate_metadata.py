@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.records.combine_file_lists import fold_lists

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import numpy_mask
+from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.format.decimals import decimals_from_bytes
 from pyhudi.metadata.records.stats_values import DECIMAL_TYPE, DOUBLE, FLOAT, INT, LONG
 from pyhudi.schema.type_conversion import convert

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.base_file.column_bounds import COUNTS
 from pyhudi.metadata.records.metadata_keys import (
     ALL_PARTITIONS,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import numpy_mask
+from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.errors import FormatError
 from pyhudi.format.decimals import bytes_of_decimals, decimals_from_bytes
 from pyhudi.metadata.records.metadata_record import RecordType, payload_type

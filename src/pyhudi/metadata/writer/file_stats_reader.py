@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.file_names import LOG
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys, group_of

@@ -8,7 +8,7 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import file_names_of
 from pyhudi.timeline.commit_metadata import CommitMetadata

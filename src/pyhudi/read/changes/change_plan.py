@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.config import Options
 from pyhudi.config.enums import CdcMode
 from pyhudi.errors import QueryError

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.config.enums import CdcMode
 from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.format.log import DATA_BLOCKS, BlockType, LogBlock, decode_deletes, decode_records

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import numpy_mask
+from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as keys

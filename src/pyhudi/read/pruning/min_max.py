@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import numpy_mask
+from pyhudi.arrow.arrays import numpy_mask
 from pyhudi.errors import QueryError
 from pyhudi.read.filters.terms import Term, literal
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.errors import ConfigError
-from pyhudi.spark.case_insensitive_options import with_options
 
 PARTITIONPATH_FIELD = "hoodie.datasource.write.partitionpath.field"
 _CURES = {
@@ -67,6 +67,6 @@ def refuse_layout(target: Any) -> None:
 
 
 def keep_options(target: Any, options: Mapping[str, Any]) -> None:
-    """Record options as Spark stores them (`pyhudi.spark.case_insensitive_options.with_options`)."""
+    """Record options as Spark stores them (`pyhudi.config.case_insensitive_options.with_options`)."""
     state = call_state(target)
     state.options = with_options(state.options, options)

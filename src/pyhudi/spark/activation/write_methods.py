@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.errors import QueryError
 from pyhudi.spark import activate_sql
 from pyhudi.spark.activation.call_state import (
@@ -15,7 +16,6 @@ from pyhudi.spark.activation.call_state import (
     refuse_layout,
 )
 from pyhudi.spark.activation.method_wrapping import Method
-from pyhudi.spark.case_insensitive_options import with_options
 
 
 def set_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,7 +10,6 @@ from pyspark.sql import Column, DataFrame
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import QueryError
-from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.merge_as_upsert import joins_by_key, key_columns, rows_to_upsert
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.merge_counts import MergeCounts, count_changes
@@ -20,6 +19,7 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.sql.statements import ClauseKind
+from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.write_result import ChangeResult
 
 __all__ = ["Clause", "MergeAction", "MergeBuilder"]

@@ -14,7 +14,6 @@ from pyhudi.config.enums import MergeMode, Operation
 from pyhudi.errors import ConfigError
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
-from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.partition_changes import split_partition_changes
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
@@ -24,6 +23,7 @@ from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.write_job import RowChanges
+from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.location_columns import DELETE
 from pyhudi.write.write_result import ChangeResult
 

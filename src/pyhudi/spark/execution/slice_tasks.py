@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
 from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.services.compaction.compaction_operations import list_sums
@@ -47,12 +48,11 @@ class SlicePieces:
         """Return the slices of a plan, large ones first. ``whole``: base files are read as well, not only log files."""
         slices = _with_path_values(plan)
         pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan, parallelism, whole=whole))
-        return cls(tuple(map(_packed, pieces)), tuple(plan.values_from_path))
+        return cls(tuple(table_to_bytes(piece, "zstd") for piece in pieces), tuple(plan.values_from_path))
 
     def slices(self, number: int) -> Iterator[FileSlice]:
         """Return the slices of a piece."""
-        with pa.ipc.open_stream(self.pieces[number]) as reader:
-            rows: list[dict[str, Any]] = reader.read_all().to_pylist()
+        rows: list[dict[str, Any]] = table_from_bytes(self.pieces[number]).to_pylist()
         for row in rows:
             from_path = enumerate(self.from_path)
             yield FileSlice.of(row, {name: row[f"value_{i}"] for i, name in from_path if row[f"is_exact_{i}"]})
@@ -112,12 +112,3 @@ def _with_path_values(plan: ScanPlan) -> pa.Table:
         slices = slices.append_column(f"value_{i}", from_path.values.take(which.combine_chunks()))
         slices = slices.append_column(f"is_exact_{i}", from_path.is_exact.take(which.combine_chunks()))
     return slices
-
-
-def _packed(slices: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, slices.schema, options=options) as writer:
-        writer.write_table(slices)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data

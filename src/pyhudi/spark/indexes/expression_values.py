@@ -10,6 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
+from pyhudi.arrow.group_runs import by_group
+from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import ConfigError
 from pyhudi.format import bloom_filter
@@ -19,8 +21,6 @@ from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.writer.file_statistics import rows_of_file
 from pyhudi.schema.spark_arrow import spark_arrow_schema
 from pyhudi.spark.execution.driver_frames import spread_frame
-from pyhudi.spark.execution.group_runs import by_group
-from pyhudi.spark.execution.packed_tables import packed, unpacked
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
@@ -161,11 +161,11 @@ def summaries(
     empty = pa.schema(
         [(_NUMBER, pa.int32()), *((i.partition, _kept(i, k)) for i, k in zip(indexes, kinds, strict=True))]
     )
-    return pa.concat_tables([empty.empty_table(), *(unpacked(bytes(row[0])).cast(empty) for row in done)])
+    return pa.concat_tables([empty.empty_table(), *(table_from_bytes(bytes(row[0])).cast(empty) for row in done)])
 
 
 def _packed_row(parts: Sequence[pa.Table]) -> pa.RecordBatch:
-    data = packed(pa.concat_tables(parts).combine_chunks())
+    data = table_to_bytes(pa.concat_tables(parts).combine_chunks())
     return pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=[_DATA])
 
 

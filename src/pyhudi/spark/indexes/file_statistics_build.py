@@ -19,6 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from pyhudi.arrow.group_runs import runs
+from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
 from pyhudi.metadata.file_groups.delta_files import Stat
 from pyhudi.metadata.records.metadata_keys import group_of
 from pyhudi.metadata.records.record_factory import joined_bounds
@@ -33,8 +35,6 @@ from pyhudi.metadata.writer.file_stats_reader import (
     InitialFileGroups,
 )
 from pyhudi.spark.execution.driver_frames import spread_frame
-from pyhudi.spark.execution.group_runs import runs
-from pyhudi.spark.execution.packed_tables import packed, unpacked
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.indexes.metadata_compaction_tasks import compact_on_executors
@@ -116,7 +116,7 @@ class SparkFileStatsReader:
         with setting, task_errors():
             done = moved.mapInArrow(write_groups, _DONE).collect()
         stats = [json.loads(row[0]) for row in done if row[0] is not None]
-        return stats, [unpacked(bytes(row[1])) for row in done if row[1] is not None]
+        return stats, [table_from_bytes(bytes(row[1])) for row in done if row[1] is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _statistics(records: FileRecords, locations: _FileLocations, files: pa.Table
         if locations.bounds:
             made = records.column_stats(some, bounds)
             yield locations.rows(group_of(made.keys, locations.bounds), made.keys, made.values)
-        joined = packed(joined_bounds(pa.table([some[PARTITION], bounds], names=[PARTITION, BOUNDS])))
+        joined = table_to_bytes(joined_bounds(pa.table([some[PARTITION], bounds], names=[PARTITION, BOUNDS])))
         number = np.array([locations.bounds], np.int32)
         yield locations.rows(number, pa.array([""]), pa.array([joined], pa.binary()))
 
@@ -162,8 +162,9 @@ def _blooms(records: FileRecords, locations: _FileLocations, files: pa.Table) ->
 
 
 def _joined(entries: Iterable[tuple[pa.Array, pa.Array]]) -> bytes:
-    """Return the bounds of partitions, packed; entries of the same partition are merged."""
-    return packed(joined_bounds(pa.concat_tables([unpacked(one) for _, part in entries for one in part.to_pylist()])))
+    """Return the bounds of partitions as bytes; entries of the same partition are merged."""
+    bounds = [table_from_bytes(one) for _, part in entries for one in part.to_pylist()]
+    return table_to_bytes(joined_bounds(pa.concat_tables(bounds)))
 
 
 def _done(stat: Stat | None, bounds: bytes | None) -> pa.RecordBatch:

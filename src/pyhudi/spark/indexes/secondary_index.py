@@ -14,6 +14,7 @@ from pyhudi.index.record_index_values import group_count
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_files import GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
+from pyhudi.metadata.indexes.group_changes import GroupChange, slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes
 from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
@@ -23,7 +24,6 @@ from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after, table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
-from pyhudi.spark.indexes.group_changes import GroupChange, slice_changes
 from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, write_changes
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView

@@ -18,16 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.arrow.group_runs import by_group
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
+from pyhudi.metadata.indexes.group_changes import GroupChange
 from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, entry_keys, entry_value
 from pyhudi.metadata.records.metadata_keys import secondary_group_of
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.task_placement import placement_keys
-from pyhudi.spark.indexes.group_changes import GroupChange
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.config import options
 from pyhudi.errors import FormatError, HudiError
 from pyhudi.format.base_file.base_file_footer import in_one_order

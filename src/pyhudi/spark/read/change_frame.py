@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
 from pyhudi.config.enums import CdcMode
 from pyhudi.read.changes.change_cases import ChangeCase
 from pyhudi.read.changes.change_plan import ChangePlan
@@ -33,16 +34,15 @@ def change_frame(spark: SparkSession, plan: ChangePlan) -> DataFrame:
     if not count:
         return spark.createDataFrame([], schema)
     # neighbours are of one commit: dealt out in turns they make pieces that are alike
-    pieces = tuple(_packed(plan.tasks.take(pa.array(range(i, plan.tasks.num_rows, count)))) for i in range(count))
+    numbers = (pa.array(range(first, plan.tasks.num_rows, count)) for first in range(count))
+    pieces = tuple(table_to_bytes(plan.tasks.take(some)) for some in numbers)
     reader = ChangeReader.of(plan)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                with pa.ipc.open_stream(pieces[number]) as stream:
-                    tasks = stream.read_all().to_pylist()
-                for task in tasks:
+                for task in table_from_bytes(pieces[number]).to_pylist():
                     yield from reader.read(task)
 
     return spark.range(0, count, 1, count).mapInArrow(run, schema)
@@ -55,10 +55,3 @@ def _is_small(plan: ChangePlan) -> bool:
         return False
     size = pc.sum(plan.tasks["logged_bytes"], skip_nulls=False).as_py()
     return size is not None and size <= _SMALL
-
-
-def _packed(tasks: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, tasks.schema) as stream:
-        stream.write_table(tasks)
-    return bytes(sink.getvalue())

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import LongType, StructField, StructType
 
+from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
 from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues
 from pyhudi.merge.file_group_reader import read_slice
@@ -183,17 +184,10 @@ def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Ar
                 reading = replace(task_context.reading, columns=task_context.order.roots)
                 found = task_context.order.sample(read_slice(reading, task_context.unit(number).slices[position]), most)
                 if found is not None:
-                    yield pa.RecordBatch.from_arrays([pa.array([_packed(found)], pa.binary())], names=["sample"])
+                    yield pa.RecordBatch.from_arrays([pa.array([table_to_bytes(found)], pa.binary())], names=["sample"])
 
     rows = spark.range(0, count, 1, count).mapInArrow(sample, "sample binary").collect()
-    parts = [pa.ipc.open_stream(bytes(row[0])).read_all() for row in rows]
+    parts = [table_from_bytes(bytes(row[0])) for row in rows]
     if not parts:
         return tuple(pa.array([], pa.null()) for _ in task_context.order.columns)
     return task_context.order.bounds(pa.concat_tables(parts))
-
-
-def _packed(found: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, found.schema) as stream:
-        stream.write_table(found)
-    return bytes(sink.getvalue())

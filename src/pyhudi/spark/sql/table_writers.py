@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.config import options
+from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.errors import QueryError, SqlSyntaxError, TableExistsError
-from pyhudi.spark.case_insensitive_options import with_options
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
 from pyhudi.spark.sql.commands.ddl import create_new, create_table, replace_table

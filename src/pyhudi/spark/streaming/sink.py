@@ -1,4 +1,4 @@
-"""The streaming sink: each micro-batch is one commit, which contains its number (`pyhudi.spark.streaming.checkpoint`).
+"""The streaming sink: each micro-batch is one commit, which contains its number (`pyhudi.streaming.checkpoint`).
 
 It is based on ``foreachBatch``: Spark repeats a batch that may not have completed. A batch that the
 table already contains is skipped, so each batch is committed once, wherever the process was killed.
@@ -18,10 +18,10 @@ from pyhudi.config.enums import TableType
 from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, NotAHudiTableError
 from pyhudi.spark.execution.cached_frames import CachedFrames
-from pyhudi.spark.streaming.checkpoint import SinkCheckpoint, check_continuity, last_checkpoint
 from pyhudi.spark.streaming.compactor import AsyncCompactor
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
+from pyhudi.streaming.checkpoint import SinkCheckpoint, check_continuity, last_checkpoint
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_operations import check_operation

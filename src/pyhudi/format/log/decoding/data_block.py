@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format.base_file import parquet

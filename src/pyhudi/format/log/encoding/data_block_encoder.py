@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow_arrays import contiguous
+from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file.parquet import ParquetFileWriter, ParquetOptions

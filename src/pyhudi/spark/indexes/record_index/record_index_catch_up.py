@@ -18,12 +18,12 @@ from pyhudi.index.record_index_groups import RecordGroups
 from pyhudi.merge.file_group_reader import SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
+from pyhudi.metadata.indexes.group_changes import slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
-from pyhudi.spark.indexes.group_changes import slice_changes
 from pyhudi.spark.indexes.record_index.record_index_keys import slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered, with_new_groups
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow.group_runs import by_group
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.merge.file_group_reader import FileSlice
@@ -16,7 +17,6 @@ from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches, slice_keys, task_count
 from pyhudi.table.pinned_table import PinnedTable

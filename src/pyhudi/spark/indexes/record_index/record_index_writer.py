@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from pyhudi.arrow.group_runs import by_group
 from pyhudi.index.record_index_groups import RecordGroups
 from pyhudi.index.record_index_values import encode_locations, locations_of
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
@@ -24,7 +25,6 @@ from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches
 from pyhudi.spark.spark_errors import task_errors

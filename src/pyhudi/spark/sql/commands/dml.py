@@ -16,7 +16,6 @@ from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.dml.assignments import column_of, has_same_names, stored_as
-from pyhudi.spark.dml.conflict_retries import with_retries
 from pyhudi.spark.dml.merge_builder import MergeBuilder
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetSnapshot
@@ -36,6 +35,7 @@ from pyhudi.sql.alias_rewriting import source_alias, unqualified, with_short_qua
 from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, PartitionSpec, Update
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.write_result import ChangeResult
 
 _Change = TypeVar("_Change", Update, Delete, Merge)

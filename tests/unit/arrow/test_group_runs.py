@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.spark.execution.group_runs import by_group
+from pyhudi.arrow.group_runs import by_group
 
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.integers(1, 8))

@@ -9,7 +9,7 @@ import pytest
 from pyhudi.errors import CheckpointError, QueryError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.query import Query
-from pyhudi.spark.streaming.offsets import StartOffset, batch_query
+from pyhudi.streaming.offsets import StartOffset, batch_query
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from tests.tables import HandMadeTable, at

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import CheckpointError
-from pyhudi.spark.streaming.checkpoint import CHECKPOINT_KEY, SinkCheckpoint, check_continuity, last_checkpoint
 from pyhudi.storage import open_storage
+from pyhudi.streaming.checkpoint import CHECKPOINT_KEY, SinkCheckpoint, check_continuity, last_checkpoint
 from tests.tables import HandMadeTable
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyhudi.spark.case_insensitive_options import with_options
+from pyhudi.config.case_insensitive_options import with_options
 
 pytest.importorskip("pyspark")
 
