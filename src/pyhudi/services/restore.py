@@ -29,13 +29,13 @@ from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import decode_commit
+from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.transaction.action_start import current_config, newest
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_factory import make_instant_generator
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 
 if TYPE_CHECKING:
@@ -166,8 +166,7 @@ class Restorer:
     ) -> None:
         self._client, self._opts, self._stats_reader, self._progress = client, opts, stats_reader, progress
         self._storage = client.storage
-        lock = make_lock_provider(client.storage, opts)
-        self._generator = InstantGenerator(client.storage, opts, client.config.timezone, lock=lock)
+        self._generator = make_instant_generator(client.storage, opts, client.config.timezone)
         self._phases = Phases()
 
     def plan(self, to: str) -> RestorePlan:
@@ -197,7 +196,7 @@ class Restorer:
                 assert entry is not None
                 if entry.state is State.REQUESTED:
                     entry = active.to_inflight(entry)
-                self._undo(active, RollbackExecutor(self._storage, without.version, self._generator), plan)
+                self._undo(active, self._rollbacks(without), plan)
             with self._phases("metadata"):
                 rebuild_metadata(self._client, self._opts, self._stats_reader, self._generator, config)
             with self._phases("commit"):
@@ -207,6 +206,9 @@ class Restorer:
         return ServiceResult(
             SERVICE, self._storage.uri(), (plan.instant,), counts, millis=self._phases.millis
         ).published(self._opts)
+
+    def _rollbacks(self, config: TableConfig) -> RollbackExecutor:
+        return RollbackExecutor(self._storage, config.version, self._generator, HeartbeatPolicy.of(self._opts))
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -225,21 +227,21 @@ class Restorer:
         """Check all preconditions, then add the plan to the timeline."""
         assert to is not None
         plan = plan_restore(PinnedTable(self._storage, config, active), to)
-        rollbacks = RollbackExecutor(self._storage, config.version, self._generator)
+        rollbacks = self._rollbacks(config)
         targets = [found for target in plan.targets if (found := active.timeline.find(*target)) is not None]
         if failed_writes_policy(self._opts) is not FailedWritesPolicy.EAGER:
             for target in targets:
                 if target.state is State.INFLIGHT:
                     refuse_while_alive(self._storage, target, self._opts)
         rollbacks.check(active, targets)
-        rollbacks.clean_up(active, [], self._opts)
+        rollbacks.clean_up(active, [])
         with self._generator.reserve(locked=True) as slot:
             instant = slot.take(newest(active))
             active.create_requested(Action.RESTORE, instant, plan.encode(config.version))
         return RestorePlan(plan.to, plan.targets, instant)
 
     def _undo(self, active: ActiveTimeline, rollbacks: RollbackExecutor, plan: RestorePlan) -> None:
-        rollbacks.clean_up(active, [], self._opts)  # Those started by an earlier attempt.
+        rollbacks.clean_up(active, [])  # Those started by an earlier attempt.
         for number, (requested, action) in enumerate(plan.targets):
             target = active.timeline.find(requested, action)
             # A pending write may be completed before its rollback can stop it; then it is rolled back, too.

@@ -15,12 +15,13 @@ from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config, refuse_pending_restore
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_factory import make_instant_generator
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 
@@ -58,15 +59,15 @@ def roll_back(
         LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, Phases()
-    generator = InstantGenerator(storage, opts, client.config.timezone, lock=make_lock_provider(storage, opts))
+    generator = make_instant_generator(storage, opts, client.config.timezone)
     with generator.lock:
         with phases("plan"):
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)
             refuse_pending_restore(active)
-            rollbacks = RollbackExecutor(storage, config.version, generator)
+            rollbacks = RollbackExecutor(storage, config.version, generator, HeartbeatPolicy.of(opts))
             rollbacks.check(active, [])
-            finished = rollbacks.clean_up(active, [], opts)  # Started by another process.
+            finished = rollbacks.clean_up(active, [])  # Started by another process.
             again = [i for i in finished if instant in active.completed_record(i)["commitsRollback"]]
             if again:
                 return _result(client, active, instant or "", again[0], phases)

@@ -21,9 +21,8 @@ from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import archive, can_archive
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config, newest, refuse_pending_restore
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_factory import make_instant_generator
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
@@ -77,8 +76,7 @@ def create_savepoint(
         LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, Phases()
-    lock = make_lock_provider(storage, opts)
-    with InstantGenerator(storage, opts, client.config.timezone, lock=lock).reserve() as slot, phases("create"):
+    with make_instant_generator(storage, opts, client.config.timezone).reserve() as slot, phases("create"):
         config = current_config(storage, client.config)
         active = ActiveTimeline.load(storage, config.layout)
         refuse_pending_restore(active)
@@ -119,8 +117,7 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
         LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, Phases()
-    lock = make_lock_provider(storage, opts)
-    with InstantGenerator(storage, opts, client.config.timezone, lock=lock).lock, phases("delete"):
+    with make_instant_generator(storage, opts, client.config.timezone).lock, phases("delete"):
         config = current_config(storage, client.config)
         active = ActiveTimeline.load(storage, config.layout)
         refuse_pending_restore(active)

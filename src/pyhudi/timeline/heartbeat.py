@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -39,10 +38,9 @@ class HeartbeatPolicy:
     tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Self:
+    def of(cls, opts: Options) -> Self:
         """Return the policy of ``hoodie.client.heartbeat.interval_in_ms`` and
         ``hoodie.client.heartbeat.tolerable.misses``."""
-        opts = Options.parse(given)
         return cls(opts.get_typed(options.HEARTBEAT_INTERVAL_MS), opts.get_typed(options.HEARTBEAT_TOLERABLE_MISSES))
 
     @property

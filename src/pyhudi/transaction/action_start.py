@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import TransactionError
@@ -12,6 +11,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
+    from pyhudi.config import Options
     from pyhudi.storage import Storage
 
 
@@ -30,9 +30,9 @@ def current_config(storage: Storage, seen: TableConfig) -> TableConfig:
     return config
 
 
-def new_heartbeat(storage: Storage, instant: str, options: Mapping[str, str]) -> heartbeat.Heartbeat:
+def new_heartbeat(storage: Storage, instant: str, opts: Options) -> heartbeat.Heartbeat:
     """Return the heartbeat of a writer according to its options, not started yet."""
-    policy = heartbeat.HeartbeatPolicy.of(options)
+    policy = heartbeat.HeartbeatPolicy.of(opts)
     return heartbeat.Heartbeat(
         storage, instant, interval_ms=policy.interval_ms, tolerable_misses=policy.tolerable_misses
     )

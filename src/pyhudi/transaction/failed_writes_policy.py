@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.config.options import FAILED_WRITES_POLICY
 from pyhudi.transaction.locks.lock_provider import has_several_writers
 
 
-def failed_writes_policy(options: Mapping[str, str]) -> FailedWritesPolicy:
+def failed_writes_policy(opts: Options) -> FailedWritesPolicy:
     """Return the policy for failed writes; with several writers the default is LAZY."""
-    opts = Options.parse(options)
     if not opts.is_set(FAILED_WRITES_POLICY) and has_several_writers(opts):
         return FailedWritesPolicy.LAZY
     return opts.get_typed(FAILED_WRITES_POLICY)

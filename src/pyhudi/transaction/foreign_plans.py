@@ -21,8 +21,6 @@ from pyhudi.timeline.write_gate import Claim
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyhudi.config import Options
     from pyhudi.storage import Storage
     from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -33,9 +31,9 @@ def newest_rollback(active: ActiveTimeline) -> str:
     return max((i.requested for i in active.timeline.of_actions(Action.ROLLBACK)), default="")
 
 
-def refuse_while_alive(storage: Storage, entry: Instant, options: Mapping[str, str]) -> None:
+def refuse_while_alive(storage: Storage, entry: Instant, opts: Options) -> None:
     """Raise BusyError if the heartbeat shows that an inflight instant is being executed."""
-    policy = heartbeat.HeartbeatPolicy.of(options)
+    policy = heartbeat.HeartbeatPolicy.of(opts)
     if not policy.is_dead(storage, entry.requested):
         raise BusyError(
             f"{entry} is being executed by another process with a current heartbeat; wait for it, or, if that "

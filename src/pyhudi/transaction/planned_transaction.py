@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConflictError
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
@@ -22,7 +23,6 @@ from pyhudi.metadata.writer.metadata_writer import without_disabled
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.timeline.write_gate import Claim, WriteGate
 from pyhudi.transaction.action_start import current_config, new_heartbeat, refuse_pending_restore
@@ -36,7 +36,6 @@ from pyhudi.transaction.conflicts.conflict_resolution import (
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile
 from pyhudi.transaction.foreign_plans import newest_rollback, refuse_foreign, refuse_while_alive
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_status import find_rollback
 from pyhudi.transaction.transaction import Transaction
@@ -88,29 +87,27 @@ class PlannedTransaction(Transaction):
             UnsupportedTableError: The table cannot be written, or a failed attempt cannot be rolled back by pyhudi.
             LockError: The lock of the table could not be acquired.
         """
-        storage = client.storage
-        lock = make_lock_provider(storage, options)
-        generator = InstantGenerator(storage, options, client.config.timezone, lock=lock)
-        policy = failed_writes_policy(options)
+        storage, opts = client.storage, Options.parse(options)
+        self = cls(storage, client.config, operation, opts)
+        self.stats_reader = stats_reader
+        policy = failed_writes_policy(opts)
         several = policy is not FailedWritesPolicy.EAGER
-        with generator.lock:  # Kept until the clock skew of the rollbacks' instant times has passed.
-            config = current_config(storage, client.config)
-            self = cls(storage, config, operation, options, lock, generator)
-            self.stats_reader = stats_reader
+        with self.lock:  # Kept until the clock skew of the rollbacks' instant times has passed.
+            config = self.config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, Layout.of(config.properties))
             refuse_pending_restore(active)
             # If only services run on the table, no other action removes failed log compactions.
-            failed = [i for i in self._rollbacks.failed_writes(active, policy, options) if _is_other_log(i, instant)]
+            failed = [i for i in self._rollbacks.failed_writes(active, policy) if _is_other_log(i, instant)]
             self._rollbacks.check(active, failed)
             entry = _pending(active, action, instant)
             if entry is None:
                 return None
             if several and entry.state is State.INFLIGHT:
-                refuse_while_alive(storage, entry, options)
+                refuse_while_alive(storage, entry, opts)
             if entry.state is State.INFLIGHT:
-                refuse_foreign(active, entry, self.typed_options, take_over=take_over)
-            self.config = without_disabled(storage, config, self.typed_options)
-            self._rollbacks.clean_up(active, failed, options)
+                refuse_foreign(active, entry, opts, take_over=take_over)
+            self.config = without_disabled(storage, config, opts)
+            self._rollbacks.clean_up(active, failed)
             entry = _pending(active, action, instant)
             if entry is not None and entry.state is State.INFLIGHT:
                 self._rollbacks.roll_back(active, entry)
@@ -121,7 +118,7 @@ class PlannedTransaction(Transaction):
             self._claim.take(newest_rollback(active))
             self.timeline = active.timeline
             if several:
-                self._heartbeat = new_heartbeat(storage, instant, options)
+                self._heartbeat = new_heartbeat(storage, instant, opts)
                 self._heartbeat.start()
             self._active, self._entry = active, entry
         return self

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from pyhudi.config import Options
 from pyhudi.errors import TransactionError
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ class SuspendedTransaction:
         storage: Storage of the table.
         config: Configuration of the table since the start of the write.
         operation: Operation type, such as ``BULK_INSERT``.
-        options: Options of the write.
+        opts: Options of the write.
         entry: The inflight instant.
         timeline: The timeline when the requested file was created; later completions may conflict.
         active: The same with its files.
@@ -36,7 +34,7 @@ class SuspendedTransaction:
     storage: Storage
     config: TableConfig
     operation: str
-    options: Mapping[str, str]
+    opts: Options
     entry: Instant
     timeline: Timeline
     active: ActiveTimeline
@@ -56,15 +54,13 @@ class ResumableTransaction(Transaction):
             raise TransactionError(f"{self._entry} cannot be suspended: it must be inflight, without a heartbeat")
         self._finished = True
         return SuspendedTransaction(
-            self.storage, self.config, self.operation, dict(self.options), self._entry, self.timeline, self._active
+            self.storage, self.config, self.operation, self.opts, self._entry, self.timeline, self._active
         )
 
     @classmethod
     def resume(cls, state: SuspendedTransaction) -> Self:
         """Resume a write. It may have been committed or rolled back since: then `abort` only cleans up, and `commit`
         fails."""
-        lock = make_lock_provider(state.storage, state.options)
-        generator = InstantGenerator(state.storage, state.options, state.config.timezone, lock=lock)
-        self = cls(state.storage, state.config, state.operation, state.options, lock, generator)
+        self = cls(state.storage, state.config, state.operation, state.opts)
         self._entry, self.timeline, self._active = state.entry, state.timeline, state.active
         return self

@@ -48,7 +48,6 @@ from pyhudi.transaction.conflicts.conflict_resolution import find_conflict
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.locks.lock_provider import LockProvider
 from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report_commit
 from pyhudi.transaction.post_commit.metadata_updates import (
     build_metadata_table,
@@ -87,19 +86,16 @@ class Transaction:
         storage: Storage,
         config: TableConfig,
         operation: str,
-        options: Mapping[str, str],
-        lock: LockProvider,
-        generator: InstantGenerator,
+        opts: Options,
     ) -> None:
         self.storage = storage
         self.config = config
         self.operation = operation
-        self.options = options
-        self.typed_options = Options.parse(options)
+        self.opts = opts
         self.stats_reader: FileStatsReader = LOCAL
-        self._lock = lock
-        self._generator = generator
-        self._rollbacks = RollbackExecutor(storage, config.version, generator)
+        self._lock = make_lock_provider(storage, opts)
+        self._generator = InstantGenerator(storage, opts, config.timezone, lock=self._lock)
+        self._rollbacks = RollbackExecutor(storage, config.version, self._generator, heartbeat.HeartbeatPolicy.of(opts))
         self._heartbeat: heartbeat.Heartbeat | None = None
         self._active: ActiveTimeline
         self._entry: Instant
@@ -131,13 +127,10 @@ class Transaction:
                 Nothing has been changed then.
             LockError: The lock of the table could not be acquired.
         """
-        storage = client.storage
-        lock = make_lock_provider(storage, options)
-        generator = InstantGenerator(storage, options, client.config.timezone, lock=lock)
-        self = cls(storage, client.config, operation, options, lock, generator)
+        self = cls(client.storage, client.config, operation, Options.parse(options))
         self.stats_reader = stats_reader
         try:
-            with generator.reserve() as slot:
+            with self._generator.reserve() as slot:
                 self._begin(slot, action, instant)
         except BaseException:
             self._stop_heartbeat()
@@ -146,24 +139,23 @@ class Transaction:
 
     def _begin(self, slot: Slot, action: str, instant: str | None) -> None:
         """Roll back failed writes, and create the requested instant. The lock is held."""
-        storage, options = self.storage, self.options
-        policy = failed_writes_policy(options)
+        storage, opts = self.storage, self.opts
+        policy = failed_writes_policy(opts)
         config = self.config = current_config(storage, self.config)
-        self._rollbacks = RollbackExecutor(storage, config.version, self._generator)
         active = ActiveTimeline.load(storage, Layout.of(config.properties))
         refuse_pending_restore(active)
-        failed = self._rollbacks.failed_writes(active, policy, options)
+        failed = self._rollbacks.failed_writes(active, policy)
         self._rollbacks.check(active, failed)
         # Before the first change of the timeline, because a metadata table must not survive the table that it
         # describes.
-        self.config = without_disabled(storage, config, self.typed_options)
-        self._rollbacks.clean_up(active, failed, options)
+        self.config = without_disabled(storage, config, opts)
+        self._rollbacks.clean_up(active, failed)
         if instant is not None:  # This instant may have been used before; those attempts are rolled back by now.
             active = active.reload()
         self.timeline, self._active = active.timeline, active
         requested = instant or slot.take(newest(active))
         if policy is not FailedWritesPolicy.EAGER:
-            self._heartbeat = new_heartbeat(storage, requested, options)
+            self._heartbeat = new_heartbeat(storage, requested, opts)
             self._heartbeat.start()
         content = requested_replace(config.version) if action == Action.REPLACE_COMMIT else b""
         self._entry = active.create_requested(action, requested, content)
@@ -279,11 +271,11 @@ class Transaction:
         warnings += self._finish()
         clock.append(time.perf_counter())
         run_metadata_services(
-            self.storage, self.typed_options, self.config, self._generator, self._metadata_job, self.stats_reader
+            self.storage, self.opts, self.config, self._generator, self._metadata_job, self.stats_reader
         )
         clock.append(time.perf_counter())
         millis = millis_by_phase(clock)
-        report_commit(self.storage, self.config, self._entry, metadata, millis, self.typed_options)
+        report_commit(self.storage, self.config, self._entry, metadata, millis, self.opts)
         return Committed(self._entry, tuple(warnings), millis)
 
     def _resolve_and_publish(self, request: CommitRequest) -> Conflicted | None:
@@ -303,7 +295,7 @@ class Transaction:
             metadata = recorded.metadata
             self.config = current_config(self.storage, self.config)
             content = metadata.encode(self.config.version, self.action)
-            metadata_context = metadata_write_context(self.storage, self.typed_options, active, slot, self.stats_reader)
+            metadata_context = metadata_write_context(self.storage, self.opts, active, slot, self.stats_reader)
             if request.exclusively is None:
                 index = request.index or IndexDelta()
                 self.config = apply_commit(metadata_context, self.config, self.instant, metadata, index)
@@ -335,14 +327,14 @@ class Transaction:
     def build_metadata_table(self, metadata: CommitMetadata) -> None:
         """Build the metadata table of the table that this committed write has created from another one. The caller
         holds the lock of the table."""
-        build_metadata_table(self.storage, self.typed_options, self._generator, metadata, self.stats_reader)
+        build_metadata_table(self.storage, self.opts, self._generator, metadata, self.stats_reader)
 
     def _reconcile_files(self, metadata: CommitMetadata) -> None:
         """Delete files left behind by retried tasks, before the lock is acquired, because there may be many."""
         reconcile(self.storage, self.instant, metadata)
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
-        allows = allows_updates(self.typed_options)
+        allows = allows_updates(self.opts)
         version = self.config.version
         return find_conflict(metadata, self.instant, self.timeline, active, version, allow_pending_clustering=allows)
 

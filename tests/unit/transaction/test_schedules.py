@@ -42,7 +42,7 @@ from pyhudi.transaction import planned_transaction, transaction
 from pyhudi.transaction.action_start import newest
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
-from pyhudi.transaction.locks import file_system_lock, storage_based_lock
+from pyhudi.transaction.locks import file_system_lock, lock_factory, storage_based_lock
 from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.handles.marked_file import MarkedFile
@@ -87,7 +87,7 @@ class _Serial:
 
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (transaction, planned_transaction, table_archival):
+    for module in (transaction, lock_factory):
         monkeypatch.setattr(module, "make_lock_provider", lambda storage, _: make_lock(storage.actor))
     for module in (file_group_state, file_listing, planned_transaction):
         monkeypatch.setattr(module, "ThreadPoolExecutor", _Serial)

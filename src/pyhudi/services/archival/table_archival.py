@@ -13,10 +13,9 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log import SmallFiles
 from pyhudi.timeline.archive.archiver import archive, can_archive, finish
 from pyhudi.timeline.instant import Action, Instant
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.transaction.action_start import current_config, refuse_pending_restore
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_factory import make_instant_generator
 from pyhudi.transaction.rollback import late_files
 
 if TYPE_CHECKING:
@@ -51,9 +50,8 @@ def archive_table(
     nothing = ServiceResult(SERVICE, client.storage.uri(), reason="there are not enough commits")
     if only_if_due and not is_archival_due(table, opts):
         return nothing
-    lock = make_lock_provider(client.storage, opts)
     storage = client.storage
-    with InstantGenerator(storage, opts, client.config.timezone, lock=lock).lock:
+    with make_instant_generator(storage, opts, client.config.timezone).lock:
         with phases("plan"):
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)

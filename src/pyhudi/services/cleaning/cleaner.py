@@ -36,11 +36,11 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.table_paths import PARTITION_METADATA
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config, newest, refuse_pending_restore
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_factory import make_instant_generator
 from pyhudi.transaction.post_commit.metadata_updates import (
     metadata_write_context,
     plan_metadata_services,
@@ -82,9 +82,7 @@ class Cleaner:
         self._client, self._opts, self._stats_reader = client, opts, stats_reader
         self._storage: Storage = client.storage
         self._progress = progress
-        self._generator = InstantGenerator(
-            client.storage, opts, client.config.timezone, lock=make_lock_provider(client.storage, opts)
-        )
+        self._generator = make_instant_generator(client.storage, opts, client.config.timezone)
         self._phases = Phases()
 
     def plan(self, *, only_if_due: bool = False) -> CleanPlan:
@@ -164,14 +162,16 @@ class Cleaner:
         policy = failed_writes_policy(self._opts)
         if policy is not FailedWritesPolicy.LAZY:
             return
-        rollbacks = RollbackExecutor(self._storage, table.config.version, self._generator)
-        if not rollbacks.failed_writes(table.active, policy, self._opts):
+        rollbacks = RollbackExecutor(
+            self._storage, table.config.version, self._generator, HeartbeatPolicy.of(self._opts)
+        )
+        if not rollbacks.failed_writes(table.active, policy):
             return
         with self._generator.lock:
             active = table.active.reload()
-            failed = rollbacks.failed_writes(active, policy, self._opts)
+            failed = rollbacks.failed_writes(active, policy)
             rollbacks.check(active, failed)
-            rollbacks.clean_up(active, failed, self._opts)
+            rollbacks.clean_up(active, failed)
 
     def _schedule(self, table: PinnedTable, plan: CleanPlan, *, only_if_due: bool) -> CleanPlan | None:
         """Add a plan to the timeline; return None if there is nothing to do any more."""

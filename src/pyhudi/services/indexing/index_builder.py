@@ -28,10 +28,9 @@ from pyhudi.services.indexing.index_requests import IndexRequest, build_options,
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.index_plan import pending_index_plans
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.action_start import current_config, newest, refuse_pending_restore
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_factory import make_instant_generator
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -86,8 +85,7 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
         TransactionError: A restore is pending.
     """
     storage = client.storage
-    lock = make_lock_provider(storage, opts)
-    with InstantGenerator(storage, opts, client.config.timezone, lock=lock).reserve() as slot:
+    with make_instant_generator(storage, opts, client.config.timezone).reserve() as slot:
         config = current_config(storage, client.config)
         data = ActiveTimeline.load(storage, Layout.of(config.properties))
         refuse_pending_restore(data)

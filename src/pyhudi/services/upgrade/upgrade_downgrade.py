@@ -44,13 +44,13 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table_paths import AUX_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import finish
+from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.layout_conversion import was_copied
 from pyhudi.transaction.action_start import newest
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_factory import make_instant_generator
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 
@@ -95,8 +95,7 @@ class UpgradeDowngrade:
     ) -> None:
         self._client, self._opts, self._runner, self._stats_reader = client, opts, runner, stats_reader
         self._storage, self._lossy = client.storage, lossy
-        lock = make_lock_provider(client.storage, opts)
-        self._generator = InstantGenerator(client.storage, opts, client.config.timezone, lock=lock)
+        self._generator = make_instant_generator(client.storage, opts, client.config.timezone)
         self._phases = Phases()
         self._instants = 0
         self._dropped: list[str] = []
@@ -155,18 +154,21 @@ class UpgradeDowngrade:
             _log.info("%s", result.line())
         return result
 
+    def _rollbacks(self, config: TableConfig) -> RollbackExecutor:
+        return RollbackExecutor(self._storage, config.version, self._generator, HeartbeatPolicy.of(self._opts))
+
     # --- preparation -----------------------------------------------------------------------------------------------
 
     def _check(self, config: TableConfig, active: ActiveTimeline, to: int) -> list[Instant]:
         """Check the preconditions. Return the failed writes that are to be rolled back."""
         check_lossless(self._storage, config, active, to, lossy=self._lossy)
         # Failed writes of version 5 are left to writers of version 6.
-        rollbacks = RollbackExecutor(self._storage, config.version, self._generator)
+        rollbacks = self._rollbacks(config)
         policy = failed_writes_policy(self._opts)
         if policy is FailedWritesPolicy.LAZY:
-            for instant in rollbacks.failed_writes(active, FailedWritesPolicy.EAGER, self._opts):
+            for instant in rollbacks.failed_writes(active, FailedWritesPolicy.EAGER):
                 refuse_while_alive(self._storage, instant, self._opts)
-        failed = rollbacks.failed_writes(active, policy, self._opts)
+        failed = rollbacks.failed_writes(active, policy)
         run = [Action.COMPACTION] if _is_compacted(config, to) else []
         run += [Action.CLEAN] if _is_cleaned(config, to) else []
         check_no_services(active, self._storage.uri(), [i.requested for i in failed], run)
@@ -178,10 +180,10 @@ class UpgradeDowngrade:
             config = self._finish_earlier(TableConfig.load(self._storage))
             active = ActiveTimeline.load(self._storage, config.layout)
             failed = self._check(config, active, to)
-            rollbacks = RollbackExecutor(self._storage, config.version, self._generator)
+            rollbacks = self._rollbacks(config)
             rollbacks.check(active, failed)
             if config.version >= 6:
-                rollbacks.clean_up(active, failed, self._opts)
+                rollbacks.clean_up(active, failed)
         if config.version < 6 or not _is_compacted(config, to):
             return
         client, opts = self._client.reload(), self._opts.merged(_COMPACTION_OPTIONS)

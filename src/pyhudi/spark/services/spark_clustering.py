@@ -87,7 +87,7 @@ class SparkClusteringRunner:
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
         """Update the record index with the new locations of all keys, and expression indexes with the values in the new
         files. Secondary indexes refer to record keys, which do not change. May run Spark jobs."""
-        spark, opts = self.spark, tx.typed_options
+        spark, opts = self.spark, tx.opts
         changes = KeyChanges(metadata.stats, looked_up=True)
         delta = index_delta(spark, client.storage, tx.config, opts, tx.instant, changes)
         if delta is not None:

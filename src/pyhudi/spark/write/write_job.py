@@ -185,7 +185,7 @@ class WriteJob:
         """Update the record index with a write (`pyhudi.spark.indexes.record_index.record_index_update.index_delta`);
         None without one."""
         spark = self.df.sparkSession
-        return index_delta(spark, self.storage, tx.config, tx.typed_options, tx.instant, changes)
+        return index_delta(spark, self.storage, tx.config, tx.opts, tx.instant, changes)
 
     def commit(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None = None) -> WriteResult:
         """Publish the write.

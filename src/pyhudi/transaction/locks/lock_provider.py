@@ -18,7 +18,6 @@ import random
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -45,9 +44,8 @@ class LockRetryPolicy:
     poll: float = 1.0
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> LockRetryPolicy:
+    def of(cls, opts: Options) -> LockRetryPolicy:
         """Create the policy from ``hoodie.write.lock.wait_time_ms`` and related options."""
-        opts = Options.parse(given)
         return cls(
             opts.get_typed(options.LOCK_WAIT_TIME_MS) / 1000,
             opts.get_typed(options.LOCK_CLIENT_NUM_RETRIES) + 1,

@@ -54,15 +54,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RollbackExecutor:
-    """Rollbacks on one table. The caller holds the lock of the table for every call."""
+    """Rollbacks on one table. The caller holds the lock of the table for every call.
+
+    ``heartbeats`` determines which writers are considered dead.
+    """
 
     storage: Storage
     version: int
     generator: InstantGenerator
+    heartbeats: heartbeat.HeartbeatPolicy
 
-    def failed_writes(
-        self, active: ActiveTimeline, policy: FailedWritesPolicy, options: Mapping[str, str]
-    ) -> list[Instant]:
+    def failed_writes(self, active: ActiveTimeline, policy: FailedWritesPolicy) -> list[Instant]:
         """Return pending writes that are considered failed, newest first. Of table services only started log
         compactions are included: plans of others remain, for the next process to execute."""
         if policy is FailedWritesPolicy.NEVER:
@@ -74,7 +76,7 @@ class RollbackExecutor:
             or (i.action == Action.LOG_COMPACTION and i.state is State.INFLIGHT)
         ]
         if policy is FailedWritesPolicy.LAZY:
-            writes = [i for i in writes if self._is_dead(i.requested, options)]
+            writes = [i for i in writes if self.heartbeats.is_dead(self.storage, i.requested)]
         return sorted(writes, reverse=True)
 
     def check(self, active: ActiveTimeline, failed: list[Instant]) -> None:
@@ -86,7 +88,7 @@ class RollbackExecutor:
             if plan is not None:
                 self._refuse_log_blocks(plan, pending)
 
-    def clean_up(self, active: ActiveTimeline, failed: list[Instant], options: Mapping[str, str]) -> list[Instant]:
+    def clean_up(self, active: ActiveTimeline, failed: list[Instant]) -> list[Instant]:
         """Complete unfinished rollbacks, then roll back ``failed``. Return the completed rollbacks."""
         self._withdraw_late(active)
         done: list[Instant | None] = []
@@ -101,7 +103,7 @@ class RollbackExecutor:
             current = active.timeline.find(target.requested, target.action)
             if current is not None and not current.is_completed:
                 done.append(self.roll_back(active, current))
-        self._delete_stale_files(active, options)
+        self._delete_stale_files(active)
         return [rollback for rollback in done if rollback is not None]
 
     def roll_back(self, active: ActiveTimeline, target: Instant, *, whole: bool = False) -> Instant | None:
@@ -271,7 +273,7 @@ class RollbackExecutor:
                 "next write does)"
             )
 
-    def _delete_stale_files(self, active: ActiveTimeline, options: Mapping[str, str]) -> None:
+    def _delete_stale_files(self, active: ActiveTimeline) -> None:
         """Remove markers, gates and expired heartbeats of killed writers whose instants are not pending."""
         marked = sorted(marked_instants(self.storage))
         gated = gated_instants(self.storage)
@@ -287,11 +289,8 @@ class RollbackExecutor:
                 Markers(self.storage, instant).delete()
         for path in beats:
             instant = file_name_of(path)
-            if instant not in pending and self._is_dead(instant, options):
+            if instant not in pending and self.heartbeats.is_dead(self.storage, instant):
                 self.storage.delete(path)
-
-    def _is_dead(self, instant: str, options: Mapping[str, str]) -> bool:
-        return heartbeat.HeartbeatPolicy.of(options).is_dead(self.storage, instant)
 
 
 def _complete(active: ActiveTimeline, rollback: Instant, content: bytes, completion: str | None) -> Instant:

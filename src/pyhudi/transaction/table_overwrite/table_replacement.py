@@ -120,7 +120,7 @@ def _complete_in_new_layout(config: TableConfig, tx: Transaction, done: Instant,
     entry = active.to_inflight(entry)
     completion = None
     if config.layout.version >= 2:
-        with InstantGenerator(tx.storage, tx.options, config.timezone, lock=tx.lock).reserve(locked=True) as slot:
+        with InstantGenerator(tx.storage, tx.opts, config.timezone, lock=tx.lock).reserve(locked=True) as slot:
             completion = slot.take(done.requested)
     return active.complete(entry, metadata.encode(config.version, Action.REPLACE_COMMIT), completion)
 

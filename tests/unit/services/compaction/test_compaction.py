@@ -38,6 +38,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import IOType, Markers
@@ -419,7 +420,7 @@ def test_an_attempt_here_that_another_program_took_up_is_that_program_s(mor: Mor
     generator = InstantGenerator(mor.client.storage, mor.options)
     entry = next(iter(active.timeline.pending().of_actions(Action.COMPACTION)))
     with generator.lock:
-        RollbackExecutor(mor.client.storage, mor.version, generator).roll_back(active, entry)
+        RollbackExecutor(mor.client.storage, mor.version, generator, HeartbeatPolicy()).roll_back(active, entry)
     active = mor.client.active_timeline()
     active.to_inflight(next(iter(active.timeline.pending().of_actions(Action.COMPACTION))))
     with pytest.raises(BusyError, match="another program"):
@@ -504,7 +505,7 @@ def test_a_rollback_is_given_up_when_the_compaction_was_faster(mor: MorTable) ->
     entry = next(iter(late.timeline.pending().of_actions(Action.COMPACTION)))
     generator = InstantGenerator(slow.storage, mor.options)
     with generator.lock:
-        assert RollbackExecutor(slow.storage, mor.version, generator).roll_back(late, entry) is None
+        assert RollbackExecutor(slow.storage, mor.version, generator, HeartbeatPolicy()).roll_back(late, entry) is None
     assert mor.client.active_timeline().timeline.is_completed(tx.instant)
     assert mor.rows() == before
 

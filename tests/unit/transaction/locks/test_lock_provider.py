@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from pyhudi.config import Options
 from pyhudi.errors import AlreadyExistsError, InvalidOptionError, LockError, PreconditionFailedError, StorageError
 from pyhudi.storage import FolderLock, InProcessLock, LocalStorage, Storage, open_storage
 from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
@@ -450,9 +451,9 @@ def test_several_writers_of_an_object_store_have_a_lock_in_common(
 
 
 def test_patience_from_options() -> None:
-    assert LockRetryPolicy.of({}) == LockRetryPolicy(60.0, 51, 5.0, 1.0)
+    assert LockRetryPolicy.of(Options.parse({})) == LockRetryPolicy(60.0, 51, 5.0, 1.0)
     given = {"hoodie.write.lock.wait_time_ms": "100", "hoodie.write.lock.client.num_retries": "0"}
-    assert LockRetryPolicy.of(given) == LockRetryPolicy(0.1, 1, 5.0, 1.0)
+    assert LockRetryPolicy.of(Options.parse(given)) == LockRetryPolicy(0.1, 1, 5.0, 1.0)
 
 
 # -- many processes ----------------------------------------------------------------------------------------------------
