@@ -6,6 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.spark.session_settings import session_setting
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -23,6 +24,10 @@ def test_times_are_expressions_and_parameters(spark):
     assert rows(spark, f"{query} '{first[:4]}' || '{first[4:]}' AS x WHERE x.n IN ('a', 'b')") == [("a",)]
     assert rows(spark, f"{query} current_timestamp() + INTERVAL 1 DAY") == [("b",)]
     assert rows(spark, f"{query} :time WHERE id = :id", args={"time": first, "id": 1}) == [("a",)]
+    for zone in ("America/New_York", "Asia/Tokyo"):
+        with session_setting(spark, "spark.sql.session.timeZone", zone):
+            assert rows(spark, f"{query} current_timestamp()") == [("b",)]
+            assert rows(spark, f"{query} current_timestamp() - INTERVAL 1 HOUR") == []
     with pytest.raises(QueryError, match="name it"):
         spark.sql(f"{query} ?", args=[first])
     merge = "MERGE INTO t USING t TIMESTAMP AS OF '{}' {} ON {}.id = t.id WHEN MATCHED THEN UPDATE SET n = {}"

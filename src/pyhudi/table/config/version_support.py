@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.table.config.key_generator_type import KeyGenType
@@ -9,6 +12,7 @@ from pyhudi.table.config.typed_properties import TableProperties
 
 READABLE_VERSIONS = (5, 6, 8, 9)
 WRITABLE_VERSIONS = (6, 8, 9)
+_LOST_TYPES = {"vector", "blob", "variant"}
 
 
 def check_readable(config: TableProperties) -> None:
@@ -35,6 +39,23 @@ def check_writable(config: TableProperties) -> None:
         raise UnsupportedTableError(
             f"table {config.name!r} uses the Java key generator {config.keygen_class}, which pyhudi cannot run"
         )
+    types = _lost_types(json.loads(config.create_schema)) if config.create_schema else set()
+    if types:
+        raise UnsupportedTableError(
+            f"table {config.name!r} has columns of the types {', '.join(sorted(types))} of Apache Hudi 1.2, which "
+            "pyhudi would store as plain bytes and structs; write the table with Apache Hudi"
+        )
+
+
+def _lost_types(schema: Any) -> set[str]:
+    """Return the logical types in an Avro schema that files written by pyhudi would not have."""
+    if isinstance(schema, list):
+        return set().union(*map(_lost_types, schema))
+    if not isinstance(schema, dict):
+        return set()
+    kind = schema.get("logicalType")
+    own = {kind} & _LOST_TYPES if isinstance(kind, str) else set()
+    return own.union(*(_lost_types(schema[key]) for key in ("type", "fields", "items", "values") if key in schema))
 
 
 def _check_version(config: TableProperties) -> None:

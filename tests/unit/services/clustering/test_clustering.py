@@ -12,9 +12,13 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, ConflictError, HudiError, InstantNotFoundError, TransactionError
 from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.arrow_avro import to_avro
-from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_plan
+from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_pending, run_plan
 from pyhudi.services.clustering.clustering_schedule import pending_plans
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 from pyhudi.transaction.transaction import Transaction
 from tests.golden.expected import unpack
@@ -30,6 +34,19 @@ ALLOWING = {
 """Writes to file groups of a pending plan are allowed."""
 FOLDED = {**FAST, "hoodie.clustering.plan.strategy.sort.columns": "V"}
 """The same column; the case of its name does not count."""
+
+
+class _FailsAfterIndexing(ThreadClusteringRunner):
+    """A runner that ends when it has written a log file of the record index."""
+
+    def check(self, config: Any, job: Any) -> None:
+        pass
+
+    def index_delta(self, client: Any, tx: Any, *_: Any) -> Any:
+        file_id = MetadataTable.open_now(client.storage, tx.config).groups("record_index")["file_id"][0].as_py()
+        files = GroupFiles(client.storage, "record_index", tx.instant, tx.config.version)
+        files.write_log(GroupSlice(file_id), RecordChanges(deletes=pa.array(["k1"])), token="0-9-27")
+        raise RuntimeError("lost")
 
 
 def _filled(root: Path, version: int = 9, **more: Any) -> MorTable:
@@ -303,3 +320,13 @@ def test_tables_without_meta_columns(version: int, order: str, tmp_path: Path):
     assert (result.num_replaced, result.num_files, result.num_rows) == (2, 1, 2)
     after = HudiTable.for_path(str(table.root)).scan().to_arrow()
     assert after.sort_by("id") == before.sort_by("id")
+
+
+def test_index_entries_of_a_failed_attempt_are_deleted(tmp_path: Path):
+    root = unpack("v9_mor_meta_all", tmp_path).path
+    plan = HudiTable.for_path(str(root), FAST).services.schedule_clustering()
+    client = TableMetaClient.open(str(root))
+    with pytest.raises(RuntimeError, match="lost"):
+        run_pending(client, Options.parse(FAST), _FailsAfterIndexing(), instant=plan.instant)
+    # the next attempt has the same instant, which would make them valid
+    assert not list((root / ".hoodie/metadata/record_index").glob(f"*{plan.instant}*"))

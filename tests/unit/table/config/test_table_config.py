@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pickle
 import zipfile
 
@@ -253,6 +254,24 @@ class TestRefusals:
         table.check_readable()
         with pytest.raises(UnsupportedTableError, match=r"com\.me\.Keys"):
             table.check_writable()
+
+    def test_columns_whose_types_would_be_lost_are_read_only(self) -> None:
+        vector = {"type": "fixed", "name": "vector_float_3", "size": 12, "logicalType": "vector", "dimension": 3}
+        items = {"type": "array", "items": ["null", vector]}
+        for kind in (
+            vector,
+            ["null", vector],
+            items,
+            {"type": "record", "name": "r", "logicalType": "blob", "fields": []},
+        ):
+            schema = {"type": "record", "name": "t", "fields": [{"name": "v", "type": kind}]}
+            table = config(table__create__schema=json.dumps(schema))
+            table.check_readable()
+            with pytest.raises(
+                UnsupportedTableError, match=r"the types (vector|blob) .*write the table with Apache Hudi"
+            ):
+                table.check_writable()
+        config(table__create__schema='{"type": "record", "name": "t", "fields": []}').check_writable()
 
     @pytest.mark.parametrize(
         ("properties", "match"),

@@ -27,6 +27,8 @@ from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import Reference, find_references, replaced
 
 _VIEWS, _ID = "_pyhudi_views", "_pyhudi_id"
+_WITH_OFFSET = "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"
+"""Spark's pattern of a moment with its offset from UTC, which time travel takes in any zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +249,9 @@ def _time_travel(spark: SparkSession, reference: Reference, args: Any) -> dict[s
         return {options.AS_OF_INSTANT.key: value}
     if args and "?" in value:
         raise QueryError(f"the time {value} of a time travel query has a parameter by position; name it, as :time")
-    found = fetched(spark, f"SELECT CAST({value} AS STRING)", args)[0][0]
+    kind, found = fetched(spark, f"SELECT typeof({value}), CAST({value} AS STRING)", args)[0]
+    if kind == "timestamp" and found is not None:  # a moment, whose text is in the zone of the session
+        found = fetched(spark, f"SELECT date_format({value}, '{_WITH_OFFSET}')", args)[0][0]
     if found is None:
         raise QueryError(f"the time {value} of a time travel query is null")
     return {options.AS_OF_INSTANT.key: found}
