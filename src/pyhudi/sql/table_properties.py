@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyhudi.config import options
 from pyhudi.config.enums import TableType
+from pyhudi.config.option_registry import canonical
 from pyhudi.errors import InvalidOptionError
 
 _TYPES = {
@@ -23,8 +24,8 @@ _SPELLED = {
     "recordmergemode": options.MERGE_MODE.key,
     "recordmergestrategyid": options.MERGE_STRATEGY_ID.key,
 }
-_COLUMNS = (options.RECORDKEY_FIELD.key, options.PRECOMBINE_FIELD.key)
-"""Options whose values are names of columns."""
+_COLUMNS = (options.RECORDKEY_FIELD.key, options.PRECOMBINE_FIELD.key, options.PARTITIONPATH_FIELD.key)
+"""Options whose values are names of columns, those of partitions with kinds: ``ts:timestamp``."""
 _TYPE = "type"
 _OURS = ("hoodie.", "pyhudi.")
 MARK = "pyhudi.catalog."
@@ -47,7 +48,7 @@ def table_options(properties: Mapping[str, str]) -> dict[str, str]:
             opts[options.TABLE_TYPE.key] = str(kind)
         elif key.lower() in _SPELLED:
             opts[_SPELLED[key.lower()]] = ",".join(part.strip() for part in value.split(","))
-        elif key.startswith(_OURS) and not key.startswith(MARK):
+        elif key.lower().startswith(_OURS) and not key.startswith(MARK):
             opts[key] = value
     return opts
 
@@ -60,11 +61,16 @@ def with_columns(properties: Mapping[str, str], own: Callable[[str], str]) -> di
         own: Gives the name of a column.
     """
     return {
-        key: ",".join(own(part.strip()) for part in value.split(",") if part.strip())
-        if _SPELLED.get(key.lower(), key) in _COLUMNS
+        key: ",".join(_with_column(part.strip(), own) for part in value.split(",") if part.strip())
+        if canonical(_SPELLED.get(key.lower(), key)) in _COLUMNS
         else value
         for key, value in properties.items()
     }
+
+
+def _with_column(part: str, own: Callable[[str], str]) -> str:
+    column, mark, kind = part.partition(":")
+    return own(column) + mark + kind
 
 
 def shown_properties(properties: Mapping[str, str], table_type: TableType, location: str) -> dict[str, str]:

@@ -93,3 +93,14 @@ def test_columns_of_properties_are_those_of_the_table(spark):
     config = HudiTable.for_path(table.location).config
     assert (config.record_keys, config.ordering_fields) == (("id", "s.x"), ("ts",))
     assert [field.name for field in config.partition_fields] == ["day"]
+    aliases = {
+        "hoodie.table.recordkey.fields": "ID",
+        "Hoodie.Table.Precombine.Field": "TS",
+        "hoodie.datasource.write.partitionpath.field": "DAY",
+    }
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in aliases.items())
+    spark.sql(declared.replace("TABLE t ", "TABLE u ") + f"TBLPROPERTIES ({properties})")
+    config = HudiTable.for_path(find_table(spark, ("u",)).location).config
+    assert (config.record_keys, config.ordering_fields) == (("id",), ("ts",))
+    assert [field.name for field in config.partition_fields] == ["day"]
+    spark.sql("DROP TABLE u")

@@ -81,6 +81,8 @@ def test_statements_that_only_read_hudi_tables(spark, tmp_path):
     spark.sql("CREATE TABLE plain (id INT, n STRING) USING parquet")
     spark.sql(f"INSERT OVERWRITE DIRECTORY '{tmp_path}/out' USING parquet SELECT * FROM t WHERE id = 1")
     assert spark.read.parquet(f"{tmp_path}/out").select("id", "n").collect() == [(1, "a")]
+    spark.sql(f"INSERT OVERWRITE DIRECTORY '{tmp_path}/out' USING parquet (SELECT id + 1 AS id, n FROM t)")
+    assert spark.read.parquet(f"{tmp_path}/out").select("id", "n").collect() == [(2, "a")]
     assert "Insert" in spark.sql("EXPLAIN INSERT INTO plain SELECT id, n FROM t").first()[0]
     spark.sql("FROM t INSERT INTO plain SELECT id, n INSERT INTO plain SELECT id + 1, n")
     assert rows(spark, "SELECT id FROM plain") == [(1,), (2,)]

@@ -9,7 +9,7 @@ pytest.importorskip("sqlglot")
 from pyhudi.config.enums import TableType
 from pyhudi.errors import InvalidOptionError
 from pyhudi.sql.alias_rewriting import source_alias, unqualified, with_short_qualifiers
-from pyhudi.sql.table_properties import MARK, registered_properties, shown_properties, table_options
+from pyhudi.sql.table_properties import MARK, registered_properties, shown_properties, table_options, with_columns
 
 
 def test_properties_become_options():
@@ -29,6 +29,28 @@ def test_properties_become_options():
     }
     with pytest.raises(InvalidOptionError, match="cow, mor"):
         table_options({"type": "row"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "own"),
+    [
+        ("primaryKey", "ID, b", "id,b"),
+        ("hoodie.datasource.write.recordkey.field", "ID", "id"),
+        ("hoodie.table.recordkey.fields", "ID", "id"),
+        ("Hoodie.Datasource.Write.RecordKey.Field", "ID", "id"),
+        ("hoodie.table.precombine.field", "TS", "ts"),
+        ("hoodie.table.ordering.fields", "TS,N", "ts,n"),
+        ("hoodie.datasource.write.partitionpath.field", "TS:timestamp, C:simple", "ts:timestamp,c:simple"),
+        ("hoodie.table.partition.fields", "C", "c"),
+        ("hoodie.table.name", "T", "T"),
+    ],
+)
+def test_columns_of_properties_are_spelled_as_the_tables(key, value, own):
+    assert with_columns({key: value}, str.lower) == {key: own}
+
+
+def test_keys_of_options_may_have_another_case():
+    assert table_options({"Hoodie.Keep.Max.Commits": "7"}) == {"Hoodie.Keep.Max.Commits": "7"}
 
 
 def test_properties_are_shown():

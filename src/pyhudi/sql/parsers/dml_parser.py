@@ -6,6 +6,8 @@ from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, MergeClause, SelectStatement, Statement, Update
 from pyhudi.sql.token_cursor import Cursor
 
+_QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
+
 
 def parse_insert(cursor: Cursor) -> Statement | None:
     """Parse INSERT; None if it does not insert into a table."""
@@ -16,9 +18,7 @@ def parse_insert(cursor: Cursor) -> Statement | None:
         return None
     table = cursor.take("TABLE")
     if overwrite and not table and (cursor.sees("DIRECTORY") or cursor.sees("LOCAL", "DIRECTORY")):
-        cursor.until("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
-        if cursor.take("MAP", "KEYS"):  # of the row format
-            cursor.until("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
+        _skip_directory(cursor)
         head = cursor.slice(start, cursor.at)
         return None if cursor.done else SelectStatement(cursor.rest(), head)
     name = cursor.name()
@@ -37,6 +37,17 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     if not query:
         cursor.fail("a query or VALUES")
     return Insert(name, query, head, overwrite, partition, columns, by_name, if_not_exists)
+
+
+def _skip_directory(cursor: Cursor) -> None:
+    """Consume the description of a directory, up to the query, which may be in parentheses."""
+    while not cursor.done:
+        cursor.until("(", *_QUERY_STARTS)
+        if cursor.take("MAP", "KEYS"):  # of the row format
+            continue
+        if not cursor.sees("(") or (cursor.word(-1) != "OPTIONS" and cursor.word(1) in ("(", *_QUERY_STARTS)):
+            return
+        cursor.parenthesized()
 
 
 def _names(cursor: Cursor) -> list[str]:

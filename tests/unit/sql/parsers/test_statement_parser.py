@@ -294,3 +294,19 @@ def test_a_statement_costs_little():
 def test_the_row_format_of_a_directory_is_no_query():
     head = "INSERT OVERWRITE LOCAL DIRECTORY '/x' ROW FORMAT DELIMITED MAP KEYS TERMINATED BY ':' "
     assert parse(f"{head}SELECT * FROM h") == SelectStatement("SELECT * FROM h", head.rstrip())
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "INSERT OVERWRITE DIRECTORY '/x' USING parquet",
+        "INSERT OVERWRITE DIRECTORY USING parquet OPTIONS (path '/x', select 'y')",
+        "INSERT OVERWRITE DIRECTORY USING parquet OPTIONS ('path' '/x')",
+        "INSERT OVERWRITE LOCAL DIRECTORY '/x' ROW FORMAT DELIMITED MAP KEYS TERMINATED BY ':'",
+    ],
+)
+@pytest.mark.parametrize(
+    "query", ["(SELECT * FROM h)", "((SELECT * FROM h) UNION ALL (SELECT * FROM g))", "(WITH c AS (SELECT 1) FROM c)"]
+)
+def test_a_query_in_parentheses_after_a_directory(head, query):
+    assert parse(f"{head} {query}") == SelectStatement(query, head)
