@@ -62,7 +62,7 @@ class HandMadeTable:
             **self.properties,
         }
         if self.version >= 8:
-            properties["hoodie.table.keygenerator.type"] = _keygen(self.partition_fields)
+            properties.setdefault("hoodie.table.keygenerator.type", _keygen(self.partition_fields))
             properties.setdefault("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING")
         else:
             properties["hoodie.table.keygenerator.class"] = "org.apache.hudi.keygen.ComplexKeyGenerator"

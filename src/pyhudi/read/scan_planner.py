@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import InvalidText, PartitionValues
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
 from pyhudi.merge.key_rows import KeyRows
 from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS
 from pyhudi.read.execute.merged_reader import slice_context
@@ -29,12 +28,10 @@ from pyhudi.read.pruning.partition_pruning import PathValue, path_values, prune_
 from pyhudi.read.pruning.statistics_conditions import Conditions
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.read.schema.table_columns import TableSchema, project, table_schema
+from pyhudi.read.schema.table_columns import TableSchema, path_columns, project, query_columns, table_schema
 from pyhudi.read.slice_selection import Prune, Selection, select_slices
 from pyhudi.read.table_files import TableFiles
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.schema.table_types import as_nullable
-from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory
 from pyhudi.timeline.instant import Action
@@ -104,16 +101,13 @@ class _PlanningContext:
 
     def columns(self, table: PinnedTable, found: TableSchema | None) -> pa.Schema:
         """Return all columns; that of a timestamp generator is a text if it is taken from paths."""
-        schema = as_nullable(found.schema) if found is not None else pa.schema([])
-        if table.config.keygen is KeyGenType.TIMESTAMP and self.path_columns(table, schema):
-            return as_formatted(table.config, schema)
-        return schema
+        if found is None:
+            return pa.schema([])
+        return query_columns(table, found.schema, partitions_from_path=self.query.partitions_from_path)
 
     def path_columns(self, table: PinnedTable, schema: pa.Schema) -> tuple[str, ...]:
         """Return the columns whose values must come from paths."""
-        if not table.config.drop_partition_columns and not self.query.partitions_from_path:
-            return ()
-        return tuple(f.name for f in partition_fields(table.config) if f.name in schema.names)
+        return path_columns(table, schema, partitions_from_path=self.query.partitions_from_path)
 
     def uses_path_values(self, path_columns: tuple[str, ...]) -> bool:
         """Return True if partition columns have the values of paths if these determine them; otherwise files may have

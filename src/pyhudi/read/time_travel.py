@@ -65,14 +65,10 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
     """Return the earliest requested time whose snapshot is certainly complete, if ``as_of`` is before it; otherwise
     None.
 
-    The bound is the latest one of all cleans in the active timeline, as a change of the policy or a clean of some
-    partitions may record an earlier one than a clean before. A clean by commits records it; a clean by file versions
-    does not, so its deleted files are used. A savepointed instant is complete regardless of cleaning, up to the next
-    write, which may be archived.
+    A savepointed instant is complete regardless of cleaning, up to the next write, which may be archived.
     """
     timeline = active.timeline
-    # what a clean deletes, no snapshot from its own time on needs
-    cleans = [i for i in timeline if i.action == Action.CLEAN and i.is_completed and i.requested > as_of]
+    cleans = _cleans_after(active, as_of)
     if not cleans:
         return None
     last_write = timeline.writes().completed().up_to(as_of).last
@@ -82,6 +78,29 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
         and not _archived_after(active, last_write.requested, as_of)
     ):
         return None
+    return _cleaned_before(active, cleans, as_of)
+
+
+def retained_by_cleaning(active: ActiveTimeline, as_of: str) -> str | None:
+    """Return what :func:`retained_from` does, without regard to savepoints.
+
+    From that time on, the files before each write are retained, too: a cleaner keeps the version that is current when
+    the earliest commit to retain begins.
+    """
+    return _cleaned_before(active, _cleans_after(active, as_of), as_of)
+
+
+def _cleans_after(active: ActiveTimeline, as_of: str) -> list[Instant]:
+    """Return the completed cleans after a time. What a clean deletes, no snapshot from its own time on needs."""
+    return [i for i in active.timeline if i.action == Action.CLEAN and i.is_completed and i.requested > as_of]
+
+
+def _cleaned_before(active: ActiveTimeline, cleans: list[Instant], as_of: str) -> str | None:
+    """Return the latest bound of some cleans that is after ``as_of``; None if there is none.
+
+    A change of the policy or a clean of some partitions may record an earlier bound than a clean before. A clean by
+    commits records it; a clean by file versions does not, so its deleted files are used.
+    """
     # the newest clean mostly has the latest bound
     for clean in reversed(cleans):
         kept = _retained_by(active, clean, as_of)

@@ -223,6 +223,32 @@ def test_commits_are_read_once(spark, tmp_path, version):
     assert latest.run(hoodie__datasource__streaming__startOffset="latest") == new
 
 
+@pytest.mark.parametrize("dropped", [True, seldom(False)])
+def test_partition_columns_of_formatted_times_come_from_paths(spark, tmp_path, dropped):
+    """As in batch queries they are texts then, though the commits' columns are numbers."""
+    path = str(tmp_path / "t")
+    times = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "ts",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+        "hoodie.datasource.write.drop.partition.columns": str(dropped).lower(),
+    }
+    frame = spark.createDataFrame([("a", 1700000000000)], SCHEMA)
+    frame.write.format("hudi").options(**times).mode("append").save(path)
+    reader = spark.readStream.format("hudi")
+    if not dropped:
+        reader = reader.option("hoodie.datasource.read.extract.partition.values.from.path", "true")
+    stream = reader.load(path).select("id", "ts")
+    found: list[Any] = []
+    writer = stream.writeStream.foreachBatch(lambda df, _: found.extend(map(tuple, df.collect())))
+    writer = writer.option("checkpointLocation", str(tmp_path / "out")).trigger(availableNow=True)
+    assert writer.start().awaitTermination(60)
+    assert found == [("a", "2023/11/14")]
+
+
 def test_tables_by_name(spark, tmp_path):
     pytest.importorskip("sqlglot")
     table = HandMadeTable(tmp_path / "t")

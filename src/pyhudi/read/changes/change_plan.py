@@ -14,17 +14,15 @@ from pyhudi.config import Options
 from pyhudi.config.enums import CdcMode
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import BASE, CDC, LOG
-from pyhudi.keygen.partition_path_values import partition_fields
 from pyhudi.read.changes.change_cases import CHANGED_FILES, ChangeCase, changed_files
+from pyhudi.read.changes.retained_images import removed_before
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.incremental_query import completed_compactions, data_writes
 from pyhudi.read.pruning.partition_pruning import by_partition, path_values, values_from_path
 from pyhudi.read.query import Query
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import path_columns, query_columns, table_schema
 from pyhudi.read.table_files import TableFiles
-from pyhudi.read.time_travel import retained_from
 from pyhudi.schema.meta_columns import is_meta_column
-from pyhudi.schema.table_types import as_nullable
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
@@ -90,10 +88,8 @@ def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) 
     commits = [changed_files(write.requested, write.read()) for write in writes]
     tasks = pa.concat_tables([_within(files, query) for files in commits]) if commits else None
     schema = table_schema(table, None)
-    columns = pa.schema([]) if schema is None else as_nullable(schema.schema)
-    hidden = tuple(
-        f.name for f in partition_fields(config) if config.drop_partition_columns and f.name in columns.names
-    )
+    columns = pa.schema([]) if schema is None else query_columns(table, schema.schema, partitions_from_path=False)
+    hidden = path_columns(table, columns, partitions_from_path=False)
     context = slice_context(
         table,
         columns,
@@ -162,12 +158,12 @@ def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: 
         if not mine.num_rows:
             continue
         needs_before, needs_after = _needs(plan, mine)
-        if pc.any(needs_before).as_py() and (kept := retained_from(table.active, write.requested)) is not None:
-            raise _gone(write.requested, f"the cleaner has removed files from before {kept}")
         earlier, now = _just_before(write.time), write.time
         key = "completed_by" if plan.by_completion else "as_of"
         before = _slices(view, mine, needs_before, {key: earlier})
         after = _slices(view, mine, needs_after, {key: now})
+        if kept := removed_before(table, write, _read_before(mine, needs_before, before, after), plan.by_completion):
+            raise _gone(write.requested, f"the cleaner has removed files from before {kept}")
         after = pc.if_else(contiguous(pc.is_valid(mine["written"])), _written(mine), after)
         parts.append(
             mine.append_column("before", before)
@@ -185,6 +181,12 @@ def _needs(plan: ChangePlan, tasks: pa.Table) -> tuple[pa.Array, pa.Array]:
         pc.is_in(tasks["case"], value_set=pa.array([str(case) for case in before])),
         pc.equal(tasks["case"], ChangeCase.LOG_FILE),
     )
+
+
+def _read_before(tasks: pa.Table, needed: pa.Array, before: pa.Array, after: pa.Array) -> pa.Table:
+    """Return which files a commit has appended to, and the slices of it that are read (`removed_before`)."""
+    appended = contiguous(pc.equal(tasks["case"], ChangeCase.LOG_FILE))
+    return pa.table({"appended": appended, "before": before, "after": after}).filter(needed)
 
 
 def _slices(view: FileSystemView | None, tasks: pa.Table, wanted: pa.Array, cut: dict[str, str]) -> pa.Array:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.schema.meta_fields import OPERATION
 from pyhudi.schema.table_types import as_nullable
+from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.schema_history import LATEST_SCHEMA
 from pyhudi.timeline.latest_schema import newest_columns
 
@@ -44,6 +46,29 @@ def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | 
         return TableSchema(schema, has_history=bool(metadata.extra.get(LATEST_SCHEMA)), recorded=metadata.schema_json)
     text = table.config.create_schema
     return TableSchema(_complete(table, from_avro(text))) if text else None
+
+
+def path_columns(table: PinnedTable, schema: pa.Schema, *, partitions_from_path: bool) -> tuple[str, ...]:
+    """Return the columns whose values must come from paths, because files do not hold them or the query asks for it."""
+    if not table.config.drop_partition_columns and not partitions_from_path:
+        return ()
+    return tuple(f.name for f in partition_fields(table.config) if f.name in schema.names)
+
+
+def query_columns(table: PinnedTable, schema: pa.Schema, *, partitions_from_path: bool) -> pa.Schema:
+    """Return the columns of a query, all nullable; that of a timestamp generator is a text if it is taken from paths.
+
+    Args:
+        table: The table.
+        schema: Its columns (`table_schema`).
+        partitions_from_path: Whether the query takes partition columns from paths that files hold, too.
+    """
+    schema = as_nullable(schema)
+    if table.config.keygen is KeyGenType.TIMESTAMP and path_columns(
+        table, schema, partitions_from_path=partitions_from_path
+    ):
+        return as_formatted(table.config, schema)
+    return schema
 
 
 def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tuple[pa.Schema, pa.Schema]:

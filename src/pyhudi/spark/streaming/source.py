@@ -27,8 +27,7 @@ from pyhudi.read.query import FIRST_BY_COMPLETION, Query
 from pyhudi.read.query_instants import range_instant
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
-from pyhudi.read.schema.table_columns import table_schema
-from pyhudi.schema.table_types import as_nullable
+from pyhudi.read.schema.table_columns import query_columns, table_schema
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.read.load_table import session_settings
@@ -77,7 +76,8 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
             "the first write"
         )
     changes = _wants_changes(settings)
-    schema = CHANGES_SCHEMA if changes else as_nullable(current.schema)
+    from_path = settings.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH)
+    schema = CHANGES_SCHEMA if changes else query_columns(table, current.schema, partitions_from_path=from_path)
     most = settings.get_typed(options.STREAMING_MAX_INSTANTS)
     start = _start(table, settings, limited=most is not None)
     layout = table.active.layout
@@ -208,7 +208,7 @@ class _RowPlanner(_Planner):
 
     def plan(self, table: PinnedTable, query: Query) -> Iterator[_Piece]:
         """Plan the rows as of the last commit of the query."""
-        columns = set(as_nullable(found.schema).names) if (found := table_schema(table)) is not None else set()
+        columns = set(found.schema.names) if (found := table_schema(table)) is not None else set()
         gone = [name for name in self.schema.names if name not in columns]
         if gone:
             raise QueryError(

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
+from pyhudi.errors import QueryError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.changes.change_plan import plan_changes
+from pyhudi.read.changes.change_plan import ChangePlan, plan_changes
 from pyhudi.read.changes.change_reader import ChangeReader
 from pyhudi.read.query import Query
 from pyhudi.schema.arrow_avro import to_avro
@@ -58,7 +59,10 @@ def changed(root: Path, mode: str, schema: pa.Schema = SCHEMA, **more: str) -> N
 
 
 def changes(table: PinnedTable) -> list[dict[str, Any]]:
-    plan = plan_changes(table, Query.from_options(Options.parse(CHANGES), table.config))
+    return rows_of(plan_changes(table, Query.from_options(Options.parse(CHANGES), table.config)))
+
+
+def rows_of(plan: ChangePlan) -> list[dict[str, Any]]:
     reader = ChangeReader.of(plan)
     return [row for task in plan.tasks.to_pylist() for batch in reader.read(task) for row in batch.to_pylist()]
 
@@ -84,6 +88,81 @@ def test_images_have_partition_columns_that_files_lack(tmp_path: Path, mode: str
     (change,) = [row for row in found if row["op"] == "u"]
     for side, v in (("before", 1), ("after", 2)):
         assert json.loads(change[side]) == {"id": "1", "v": v, "p": "a"}
+
+
+def test_images_have_the_paths_text_in_place_of_a_time_that_files_lack(tmp_path: Path) -> None:
+    """As queries of rows: the path does not tell the number."""
+    properties = {
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.cdc.enabled": "true",
+        "hoodie.table.keygenerator.type": "TIMESTAMP",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+        "hoodie.datasource.write.drop.partition.columns": "true",
+    }
+    stored = pa.schema([("id", pa.string()), ("v", pa.int64())])
+    told = stored.append(pa.field("ts", pa.int64()))
+    table = HandMadeTable(tmp_path / "t", schema=stored, partition_fields="ts", properties=properties)
+    day = ("2023/11/14", "f1")
+    table.write(10, {day: [{"id": "1", "v": 1}]}, action=Action.DELTA_COMMIT, recorded=told)
+    table.log(20, {day: [{"id": "1", "v": 2}]}, base=10)
+    table.write(30, {("2023/11/15", "f2"): []}, action=Action.DELTA_COMMIT, recorded=told)
+    plan = plan_changes(PinnedTable.of(table.client()), Query(begin=at(10), end=at(20), by_completion=True))
+    (change,) = rows_of(plan)
+    for side, v in (("before", 1), ("after", 2)):
+        assert json.loads(change[side]) == {"id": "1", "v": v, "ts": "2023/11/14"}
+
+
+CLEANED = {**FAST, "hoodie.clean.commits.retained": "1", "hoodie.time.generator.max_expected_clock_skew_ms": "0"}
+
+
+def replaced_and_cleaned(root: Path, version: int, saved: int) -> PinnedTable:
+    """A table whose commit at 20 replaces a file group, with a savepoint; later commits are all that a clean keeps."""
+    properties = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.table.cdc.enabled": "true"}
+    table = HandMadeTable(root, version, properties=properties)
+    table.write(10, {("a", "f1"): rows(1)}, action=Action.DELTA_COMMIT)
+    table.write(20, {}, action=Action.REPLACE_COMMIT, operation="DELETE_PARTITION", replaced=[("a", "f1")])
+    services = HudiTable.for_path(str(root), CLEANED).services
+    services.savepoint(at(saved))
+    for n in (30, 40, 50):
+        table.write(n, {("b", "f2"): [{"id": "2", "v": n, "p": "b"}]}, action=Action.DELTA_COMMIT)
+    services.clean()
+    return PinnedTable.of(TableMetaClient.open(str(root)))
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_savepoint_does_not_have_what_its_commit_has_replaced(tmp_path: Path, version: int) -> None:
+    table = replaced_and_cleaned(tmp_path / "t", version, saved=20)
+    assert not list((tmp_path / "t" / "a").glob("*.parquet"))
+    with pytest.raises(QueryError, match=f"{at(20)} are no longer available"):
+        plan_changes(table, Query(begin=at(10), end=at(20), by_completion=version >= 8))
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_savepoint_of_a_commit_keeps_what_the_next_one_has_replaced(tmp_path: Path, version: int) -> None:
+    table = replaced_and_cleaned(tmp_path / "t", version, saved=10)
+    plan = plan_changes(table, Query(begin=at(10), end=at(20), by_completion=version >= 8))
+    found = rows_of(plan)
+    assert [(row["op"], json.loads(row["before"])["v"]) for row in found] == [("d", 1)]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_savepoint_has_the_files_to_which_its_commit_has_appended(tmp_path: Path, version: int) -> None:
+    properties = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.table.cdc.enabled": "true"}
+    table = HandMadeTable(tmp_path / "t", version, properties=properties)
+    table.write(10, {("a", "f1"): rows(1)}, action=Action.DELTA_COMMIT)
+    table.log(20, {("a", "f1"): rows(2)}, base=10)
+    services = HudiTable.for_path(str(table.root), CLEANED).services
+    services.savepoint(at(20))
+    for n in (30, 40, 50):
+        table.write(n, {("a", "f1"): rows(n)}, operation="COMPACT")
+    services.clean()
+    pinned = PinnedTable.of(TableMetaClient.open(str(table.root)))
+    plan = plan_changes(pinned, Query(begin=at(10), end=at(20), by_completion=version >= 8))
+    found = rows_of(plan)
+    assert [(row["op"], json.loads(row["before"])["v"], json.loads(row["after"])["v"]) for row in found] == [
+        ("u", 1, 2)
+    ]
 
 
 def test_a_compaction_that_completes_later_and_is_cleaned(tmp_path: Path) -> None:
