@@ -68,7 +68,6 @@ _ONE_VERSION = {
     options.CLEAN_FILE_VERSIONS_RETAINED.key: "1",
     options.CLEAN_INCREMENTAL.key: "false",
 }
-_WITHOUT_METADATA_TABLE = {options.METADATA_ENABLE.key: "false"}
 _log = logging.getLogger("pyhudi.services")
 
 
@@ -187,14 +186,12 @@ class UpgradeDowngrade:
         if config.version < 6 or not _is_compacted(config, to):
             return
         client, opts = self._client.reload(), self._opts.merged(_COMPACTION_OPTIONS)
-        if not config.metadata_partitions_kept:  # Apache Hudi builds no metadata table here, either
-            opts = opts.merged(_WITHOUT_METADATA_TABLE)
         run_pending(client, opts, self._runner)
         plan = schedule(client, opts, to_run=True)
         if plan.instant is not None:
             run_pending(client, opts, self._runner, instant=plan.instant)
         if _is_cleaned(config, to):
-            Cleaner(client.reload(), opts.merged(_ONE_VERSION), self._stats_reader, None).run()
+            Cleaner(client.reload(), self._opts.merged(_ONE_VERSION), self._stats_reader, None).run()
 
     def _is_prepared(self, config: TableConfig, active: ActiveTimeline, to: int) -> bool:
         if config.version < 6:
