@@ -165,20 +165,37 @@ class StorageBasedLockProvider(LockProvider):
         """Put the lease over a version. Return True if it is stored.
 
         A put may report either error although it took effect (a repeated request, or a lost response), so the object is
-        read again.
+        read again. An earlier put of this owner that was not answered may have taken effect meanwhile: its version is
+        replaced.
         """
         lease = Lease(expired, self._clock() + (0 if expired else self._validity_ms), self._owner)
         try:
-            self._version = self._storage.replace(LOCK_PATH, lease.encode(), version)
-        except StorageError as error:
+            self._version = self._replace(lease, version)
+        except PreconditionFailedError:
             current = self._read()
-            if current is None or current[0] != lease:
-                if isinstance(error, PreconditionFailedError):
-                    return False
-                raise
-            self._version = current[1]
+            if current is None or current[0].owner != self._owner or current[0].expired:
+                return False
+            try:
+                self._version = self._replace(lease, current[1])
+            except PreconditionFailedError:
+                return False
         self._lease = lease
         return True
+
+    def _replace(self, lease: Lease, version: str | None) -> str:
+        """Put a lease over a version. Return the version of the object, which has the lease.
+
+        Raises:
+            PreconditionFailedError: The object has another version and another lease.
+            StorageError: It is not known whether the put took effect.
+        """
+        try:
+            return self._storage.replace(LOCK_PATH, lease.encode(), version)
+        except StorageError:
+            current = self._read()
+            if current is None or current[0] != lease:
+                raise
+            return current[1]
 
     def _keep(self) -> None:
         while not self._ended.wait(self._renew_s):

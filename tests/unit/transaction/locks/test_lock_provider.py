@@ -10,7 +10,14 @@ from uuid import uuid4
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import AlreadyExistsError, InvalidOptionError, LockError, PreconditionFailedError, StorageError
+from pyhudi.errors import (
+    AlreadyExistsError,
+    InvalidOptionError,
+    LockError,
+    PreconditionFailedError,
+    StorageError,
+    UnansweredError,
+)
 from pyhudi.storage import FolderLock, InProcessLock, LocalStorage, Storage, open_storage
 from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
@@ -337,6 +344,32 @@ def test_answers_that_are_lost(storage: Storage, error: type[StorageError]) -> N
     assert one.renew()
     one.release()
     assert lease(storage)["expired"] is True
+
+
+@pytest.mark.parametrize("last", ["renew", "release"])
+def test_a_renewal_that_takes_effect_late(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """It is stored after the object has been read again, and has still the same owner."""
+    slow = open_storage(tmp_path)
+    lock = StorageBasedLockProvider(slow, validity_s=300, renew_s=200)
+    assert lock.try_acquire()
+    late: list[tuple[str, bytes, str | None]] = []
+
+    def unanswered(path: str, data: bytes, version: str | None) -> str:
+        late.append((path, data, version))
+        raise UnansweredError("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(slow, "replace", unanswered)
+        with pytest.raises(UnansweredError):
+            lock.renew()
+    storage.replace(*late[0])
+    if last == "renew":
+        assert lock.renew()
+        lock.ensure_held()
+    lock.release()
+    assert StorageBasedLockProvider(storage, validity_s=300, renew_s=200).try_acquire()
 
 
 def test_requests_that_fail(storage: Storage) -> None:
