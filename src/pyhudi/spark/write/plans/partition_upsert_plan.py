@@ -40,6 +40,10 @@ from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, T
 from pyhudi.write.write_operations import type_name
 
 _MOST_BYTES = 1 << 30
+_OTHER_ROWS = (
+    "the input gave other rows when it was read again, after an executor was lost: write a DataFrame that gives the "
+    "same rows each time, such as one that was stored first. New is a row of the partition "
+)
 """Most bytes of one partition's base files."""
 _SHORT, _BALANCED = 2.0, 1.5
 """Seconds of a task that do not matter, and how many times its share of all work the longest task may take."""
@@ -203,7 +207,10 @@ def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
         one = shares.to_pylist()[0]
         return rows.select(*own, F.lit(one[FILE_ID]).alias(FILE_ID), *nowhere, F.lit(one[TASK]).alias(TASK))
     known = F.broadcast(small_frame(rows.sparkSession, shares))
-    return rows.join(known, PARTITION_PATH).select(*own, FILE_ID, *nowhere, TASK)
+    # cached rows that an executor has lost are computed again, and an input may give other rows then
+    changed = F.concat(F.lit(_OTHER_ROWS), F.col(PARTITION_PATH))
+    task = F.coalesce(F.col(TASK), F.raise_error(changed).cast("int")).alias(TASK)
+    return rows.join(known, PARTITION_PATH, "left").select(*own, FILE_ID, *nowhere, task)
 
 
 def _by_type(config: TableConfig, slices: pa.Table) -> bool:
