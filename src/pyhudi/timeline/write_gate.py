@@ -62,7 +62,8 @@ class WriteGate:
         if not self._storage.exists(self._path):
             raise TransactionError(
                 f"the write {self._instant} was committed or rolled back while this task was still running; its "
-                "output is discarded"
+                "output is discarded. Several writers at a time require hoodie.write.concurrency.mode="
+                "OPTIMISTIC_CONCURRENCY_CONTROL"
             )
 
 

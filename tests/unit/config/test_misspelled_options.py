@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.config.misspelled_options import refuse_misspelt
+from pyhudi.config.misspelled_options import refuse_misspelt, refuse_other_formats
 from pyhudi.errors import ConfigError
+from pyhudi.spark.read.load_table import load_table
 
 RECORDKEY = "hoodie.datasource.write.recordkey.field"
 
@@ -52,3 +53,24 @@ def test_before_a_table_is_made(tmp_path) -> None:
     with pytest.raises(ConfigError, match="recordkey"):
         HudiTable.create(str(tmp_path / "t"), {"hoodie.table.name": "t", f"{RECORDKEY}s": "id"})
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "cure"),
+    [
+        ("versionAsOf", 0, "as.of.instant"),
+        ("timestampAsOf", "2020-01-01", "as.of.instant"),
+        ("replaceWhere", "p = 'y'", "insert_overwrite"),
+        ("partitionOverwriteMode", "dynamic", "insert_overwrite"),
+    ],
+)
+def test_options_of_other_formats_that_choose_rows(key: str, value: object, cure: str) -> None:
+    for check in (refuse_misspelt, refuse_other_formats):
+        with pytest.raises(ConfigError, match=f"{key}={value} is no option of Hudi tables.*{cure}"):
+            check({key: value})
+    refuse_other_formats({"partitionOverwriteMode": "static", "mergeSchema": "true"})
+
+
+def test_options_of_other_formats_in_queries(tmp_path) -> None:
+    with pytest.raises(ConfigError, match=r"as\.of\.instant"):
+        load_table(None, str(tmp_path), {"versionAsOf": "0"})

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options
+from pyhudi.config.misspelled_options import refuse_other_formats
 from pyhudi.read.query import Query
 from pyhudi.read.table_location import locate_table
 from pyhudi.spark.read.dataframe_reader import read
@@ -39,8 +40,10 @@ def load_table(
     Raises:
         NotAHudiTableError: There is no table at the path.
         QueryError: The query is not supported.
+        ConfigError: An option of another table format chooses the rows.
         InvalidOptionError: An option is invalid.
     """
+    refuse_other_formats(options or {})
     settings = Options.parse({**session_settings(spark, path), **(options or {})})
     place = locate_table(path, settings)
     client = TableMetaClient.open(place.root, settings)
