@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import TransactionError
-from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names
+from pyhudi.format.file_names import BASE, LOG, file_name_of, parse_names
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import join_path
+from pyhudi.table.clean_plan import paths_of
 from pyhudi.table.clean_policy import files_of, slices_with_files
 from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -52,10 +53,10 @@ def check_not_cleaned(table: PinnedTable, instant: Instant, what: str) -> None:
         return pa.concat_tables([files, back]), partition_paths
 
     view = FileSystemView.load(table, partitions=pc.unique(gone["partition"]).to_pylist(), lister=lister)
-    names = file_names_of(gone["path"])
+    paths = gone["path"].combine_chunks()
     slices = slices_at(view, instant)
-    needed = files_of(slices.filter(pa.array(slices_with_files(slices, names))))["name"]
-    lost = needed.filter(pc.is_in(needed, value_set=names)).to_pylist()
+    needed = paths_of(files_of(slices.filter(pa.array(slices_with_files(slices, paths)))))
+    lost = needed.filter(pc.is_in(needed, value_set=paths)).to_pylist()
     if lost:
         raise TransactionError(
             f"{what}: cleaning has deleted {len(lost)} files of the snapshot of {instant.requested}, such as "

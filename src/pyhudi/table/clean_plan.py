@@ -24,6 +24,13 @@ ORPHANS = "pyhudi.clean.orphans"
 """Key of the extra metadata: the files belong to no write of the timeline."""
 
 
+def paths_of(files: pa.Table) -> pa.StringArray:
+    """Return the paths of files (`EXPIRED_SCHEMA`), relative to the table's root."""
+    partitions, names = (files[name].combine_chunks() for name in ("partition", "name"))
+    joined = pc.binary_join_element_wise(partitions, names, "/")
+    return pc.if_else(pc.equal(partitions, ""), names, joined)
+
+
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
     """The files that a clean deletes.
@@ -73,9 +80,7 @@ class CleanPlan:
 
     def paths(self) -> pa.Array:
         """Return the paths of the files, relative to the table's root."""
-        partitions, names = (self.files[name].combine_chunks() for name in ("partition", "name"))
-        joined = pc.binary_join_element_wise(partitions, names, "/")
-        return pc.if_else(pc.equal(partitions, ""), names, joined)
+        return paths_of(self.files)
 
     def names_by_partition(self) -> dict[str, list[str]]:
         """Return the names of the files of each partition."""

@@ -158,13 +158,16 @@ def needed_by_plans(slices: pa.Table, needed: pa.Table) -> tuple[NDArray[np.bool
     return numpy_mask(pc.fill_null(mine, False)), numpy_mask(pc.is_valid(at))
 
 
-def slices_with_files(slices: pa.Table, names: pa.Array) -> NDArray[np.bool_]:
-    """Return a mask of the slices (`SLICE_SCHEMA`) with a base or log file of one of these ``names``."""
-    if not len(names) or not slices.num_rows:
+def slices_with_files(slices: pa.Table, paths: pa.Array) -> NDArray[np.bool_]:
+    """Return a mask of the slices (`SLICE_SCHEMA`) with a base or log file at one of these ``paths``.
+
+    Names do not suffice: files of the bucket index may have the same name in several partitions.
+    """
+    if not len(paths) or not slices.num_rows:
         return np.zeros(slices.num_rows, dtype=bool)
-    base = numpy_mask(pc.is_in(file_names_of(pc.fill_null(slices["base_path"], "")), value_set=names))
+    base = numpy_mask(pc.is_in(pc.fill_null(slices["base_path"], ""), value_set=paths))
     logs = slices["log_paths"].combine_chunks()
-    saved = numpy_mask(pc.is_in(file_names_of(logs.flatten()), value_set=names))
+    saved = numpy_mask(pc.is_in(logs.flatten(), value_set=paths))
     base[np.unique(pc.list_parent_indices(logs).to_numpy()[saved])] = True
     return base
 
@@ -207,10 +210,10 @@ def expired_files(
         retention: The policy.
         earliest: Earliest instant to retain; ignored by a policy that counts versions.
         needed: Slices that pending plans need (`NEEDED_SCHEMA`).
-        saved: Names of the files of savepoints.
+        saved: Paths of the files of savepoints.
         pending: Instants of pending compactions.
     """
-    names = pa.array([], pa.string()) if saved is None else saved
+    kept_paths = pa.array([], pa.string()) if saved is None else saved
     plans = NEEDED_SCHEMA.empty_table() if needed is None else needed
     kept, planned = needed_by_plans(slices, plans)
     if retention.by_versions:
@@ -218,7 +221,7 @@ def expired_files(
         expired = expired_by_version(slices, retention.versions, kept, planned)
     else:
         expired = expired_by_instant(slices, earliest or "")
-    gone = slices.filter(pa.array(expired & ~kept & ~slices_with_files(slices, names)))
-    hidden = replaced.filter(pa.array(~needed_by_plans(replaced, plans)[0] & ~slices_with_files(replaced, names)))
+    gone = slices.filter(pa.array(expired & ~kept & ~slices_with_files(slices, kept_paths)))
+    hidden = replaced.filter(pa.array(~needed_by_plans(replaced, plans)[0] & ~slices_with_files(replaced, kept_paths)))
     both = pa.concat_tables([SLICE_SCHEMA.empty_table(), gone, hidden]).combine_chunks()
     return files_of(both).sort_by("partition")

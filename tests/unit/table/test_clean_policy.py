@@ -40,9 +40,13 @@ def slice_row(partition: str, group: str, n: int, logs: int = 0, *, base: bool =
     }
 
 
-def names(row: dict[str, object]) -> list[str]:
+def paths(row: dict[str, object]) -> list[str]:
     base = [row["base_path"]] if row["base_path"] else []
-    return [str(path).rpartition("/")[2] for path in [*base, *row["log_paths"]]]  # type: ignore[misc]
+    return [str(path) for path in [*base, *row["log_paths"]]]  # type: ignore[misc]
+
+
+def names(row: dict[str, object]) -> list[str]:
+    return [path.rpartition("/")[2] for path in paths(row)]
 
 
 @st.composite
@@ -109,7 +113,7 @@ def test_what_goes_is_what_the_model_says(
         retention,
         at(earliest),
         needed=pa.Table.from_pylist(plans, schema=NEEDED_SCHEMA),
-        saved=pa.array(sorted(saved), pa.string()),
+        saved=pa.array([p for row in rows for p in paths(row) if p.rpartition("/")[2] in saved], pa.string()),
         pending=sorted(pending),
     )
     base_instants = {key: at(n) for key, n in needed.items()}

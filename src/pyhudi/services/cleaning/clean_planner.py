@@ -15,6 +15,7 @@ from pyhudi.errors import InvalidOptionError
 from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
 from pyhudi.read.table_files import TableFiles
 from pyhudi.services.compaction.compaction_schedule import pending_plans
+from pyhudi.storage import join_path
 from pyhudi.table.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
 from pyhudi.table.clean_policy import NEEDED_SCHEMA, Retention, earliest_instant_to_retain, expired_files
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -165,7 +166,7 @@ def after_last_clean(plan: CleanPlan, active: ActiveTimeline, opts: Options) -> 
 
 
 def read_savepoints(active: ActiveTimeline) -> dict[str, pa.Array]:
-    """Return the names of the files of each savepoint, by its instant.
+    """Return the paths of the files of each savepoint, by its instant.
 
     Raises:
         CorruptInstantError: A savepoint cannot be parsed.
@@ -173,8 +174,9 @@ def read_savepoints(active: ActiveTimeline) -> dict[str, pa.Array]:
     files = {}
     for instant in active.timeline.completed().of_actions(Action.SAVEPOINT):
         record = active.completed_record(instant)
-        names = [name for part in record["partitionMetadata"].values() for name in part["savepointDataFile"]]
-        files[instant.requested] = pa.array(names, pa.string())
+        parts = record["partitionMetadata"].items()
+        paths = [join_path(partition, name) for partition, part in parts for name in part["savepointDataFile"]]
+        files[instant.requested] = pa.array(paths, pa.string())
     return files
 
 

@@ -29,7 +29,7 @@ from pyhudi.services.cleaning.clean_planner import (
     read_savepoints,
 )
 from pyhudi.services.service_result import Phases, ServiceResult
-from pyhudi.table.clean_plan import CleanPlan, clean_metadata
+from pyhudi.table.clean_plan import CleanPlan, clean_metadata, paths_of
 from pyhudi.table.clean_policy import files_of, slices_with_files
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -195,14 +195,14 @@ class Cleaner:
         """Refuse a pending plan, possibly of another program, with files that are still needed."""
         if not len(plan):
             return
-        names = plan.files["name"].combine_chunks()
+        paths = plan.paths()
         view = FileSystemView.load(table, partitions=sorted(plan.names_by_partition()))
         latest = view.latest_slices()
-        wanted = files_of(latest.filter(pa.array(slices_with_files(latest, names))))["name"]
+        wanted = paths_of(files_of(latest.filter(pa.array(slices_with_files(latest, paths)))))
         if plan.orphans:  # Readers may consider them part of the table, which is the reason to delete them.
             wanted = wanted.slice(0, 0)
-        saved = [names.filter(pc.is_in(names, value_set=kept)) for kept in read_savepoints(table.active).values()]
-        needed = wanted.filter(pc.is_in(wanted, value_set=names)).to_pylist() + [
+        saved = [paths.filter(pc.is_in(paths, value_set=kept)) for kept in read_savepoints(table.active).values()]
+        needed = wanted.filter(pc.is_in(wanted, value_set=paths)).to_pylist() + [
             n for s in saved for n in s.to_pylist()
         ]
         if needed:

@@ -85,10 +85,8 @@ def find_orphan_files(table: PinnedTable, partitions: Sequence[str] | None = Non
     unnamed = pc.and_(pc.is_in(files["instant"], value_set=recorded), pc.invert(logs))
     lost = pc.and_(pc.or_(forgotten, unnamed), pc.invert(pc.or_(named, pc.and_(logs, kept))))
     orphans = files.filter(lost)
-    names = file_names_of(orphans["path"])
     for saved in read_savepoints(active).values():
-        keep = pc.invert(pc.is_in(names, value_set=saved))
-        orphans, names = orphans.filter(keep), names.filter(keep)
+        orphans = orphans.filter(pc.invert(pc.is_in(orphans["path"], value_set=saved)))
     orphans = orphans.append_column("is_deleted", pa.repeat(pa.scalar(False), orphans.num_rows))
     return orphans.select(ORPHAN_SCHEMA.names).cast(ORPHAN_SCHEMA).sort_by("path")
 

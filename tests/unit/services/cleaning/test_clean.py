@@ -13,7 +13,7 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.cleaning.clean_planner import pending_cleans
-from pyhudi.services.cleaning.cleaner import clean
+from pyhudi.services.cleaning.cleaner import Cleaner, clean
 from pyhudi.services.inline_services import after_commit, run_async_services
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
@@ -316,3 +316,33 @@ def test_after_a_death_the_next_clean_goes_on(tmp_path: Path, version: int) -> N
         assert files == {f"a/f_0-0-0_{at(n)}.parquet" for n in (3, 4)}
         assert dead.scan(columns=["v"]).to_arrow()["v"].to_pylist() == [4]
         assert not ActiveTimeline.load(storage, table.active.layout).timeline.pending()
+
+
+def test_files_of_the_same_name_in_several_partitions(tmp_path: Path) -> None:
+    """The bucket index opens the same bucket of several partitions under one name."""
+    mor = MorTable(tmp_path / "table")
+    zero, one = (f"0000000{n}-aaaa-4000-8000-000000000001-0" for n in range(2))
+
+    def load(groups: list[tuple[str, str]]) -> str:
+        tx = mor.begin("BULK_INSERT")
+        stats = [mor._base(tx, p, f, [row(f"{p}{f[7]}", p, 1, tx.instant)]) for p, f in groups]
+        mor.commit(tx, "BULK_INSERT", stats)
+        return tx.instant
+
+    load([(p, f) for f in (zero, one) for p in "ab"])
+    instants = [load([("a", zero), ("b", one)]) for _ in range(4)]
+    opts = Options.parse({**FAST, "hoodie.clean.commits.retained": "1"})
+    killed = Cleaner(mor.client, opts, LOCAL)
+
+    def die(_: object) -> None:
+        raise KeyboardInterrupt
+
+    killed._delete = die  # type: ignore[method-assign, assignment]
+    with pytest.raises(KeyboardInterrupt):
+        killed.run()
+    assert Cleaner(mor.client, opts, LOCAL).run().counts["files"] == 6
+    rows = mor.rows()
+    mor.table.services.rollback(instants[-1])
+    assert mor.rows().keys() == rows.keys()
+    mor.table.services.restore(instants[-2])
+    assert mor.rows().keys() == rows.keys()
