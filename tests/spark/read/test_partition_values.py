@@ -138,6 +138,7 @@ def test_columns_that_cannot_be_are_refused_before_there_is_a_table(spark: Spark
     bad = {
         "'w' has no type.*cast it": rows.selectExpr("*", "null as w"),
         "'w.x' has no type.*cast it": rows.selectExpr("*", "named_struct('x', null) as w"),
+        "there are two columns 'v'": rows.selectExpr("*", "1 as v"),
         "'v' and 'V' differ only in case": rows.selectExpr("*", "1 as V"),
         "'w.x' and 'w.X' differ only in case": rows.selectExpr("*", "named_struct('x', 1, 'X', 2) as w"),
     }

@@ -45,7 +45,10 @@ def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if where is None:
         raise QueryError("load() requires the path of the table")
     if not isinstance(where, str):
-        raise QueryError(f"load() takes exactly one path, the base path of the table; got {where!r}")
+        raise QueryError(
+            f"load() takes exactly one path, the base path of the table; got {where!r}. Choose partitions by where(), "
+            "and combine tables by unionByName()"
+        )
     return where, {k: v for k, v in state.options.items() if k != "path"}
 
 

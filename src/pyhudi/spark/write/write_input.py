@@ -166,12 +166,16 @@ def _check_types(schema: pa.Schema) -> None:
 
 
 def _check_names(schema: pa.Schema) -> None:
-    """Reject columns whose names differ only in case: Spark does not distinguish them, and cannot read the files."""
+    """Reject columns of one name, also if it differs in case: Spark does not distinguish them, and cannot read the
+    files."""
     seen: dict[str, str] = {}
     for path, _ in _leaves(pa.struct(list(schema)), inner=True):
-        if path.lower() in seen:
+        other = seen.get(path.lower())
+        if other == path:
+            raise SchemaMismatchError(f"there are two columns {path!r}; rename or drop one of them")
+        if other is not None:
             raise SchemaMismatchError(
-                f"the column names {seen[path.lower()]!r} and {path!r} differ only in case; rename one of the columns"
+                f"the column names {other!r} and {path!r} differ only in case; rename one of the columns"
             )
         seen[path.lower()] = path
 
