@@ -362,6 +362,7 @@ def test_a_renewal_that_takes_effect_late(
 
     with monkeypatch.context() as patch:
         patch.setattr(slow, "replace", unanswered)
+        time.sleep(0.005)  # a lease of the same millisecond would be the stored one
         with pytest.raises(UnansweredError):
             lock.renew()
     storage.replace(*late[0])
