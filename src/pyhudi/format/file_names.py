@@ -164,6 +164,13 @@ def file_names_of(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pc.replace_substring_regex(flat, "(?s)^.*/", "")
 
 
+def file_paths(folders: pa.Array | pa.ChunkedArray, names: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return the paths of files by their folders, which are empty for files without one, and their names."""
+    paths = pc.binary_join_element_wise(folders, names, "/")
+    at_root = pc.equal(folders, "")
+    return pc.if_else(at_root, names, paths) if pc.any(at_root).as_py() else paths
+
+
 def file_name_of(path: str) -> str:
     """Return what follows the last slash of a path."""
     return path.rpartition("/")[2]

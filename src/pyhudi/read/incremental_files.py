@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
-from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
+from pyhudi.format.file_names import BASE, LOG, file_names_of, file_paths, parse_names
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
@@ -56,7 +56,7 @@ def _named(stats: pa.Table, time: str) -> pa.Table:
         of = pc.list_parent_indices(several["logFiles"])
         folders = several["partitionPath"].take(of)
         names = pc.list_flatten(several["logFiles"])
-        paths = pc.if_else(pc.equal(folders, ""), names, pc.binary_join_element_wise(folders, names, "/"))
+        paths = file_paths(folders, names)
         more = pa.Table.from_arrays([folders, several["fileId"].take(of), paths], names=table.column_names)
         table = pa.concat_tables([table, more])
     return table.append_column("order", pa.array([time] * table.num_rows, pa.string()))

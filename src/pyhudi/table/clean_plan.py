@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.file_names import file_name_of
+from pyhudi.format.file_names import file_name_of, file_paths
 from pyhudi.storage import join_path
 from pyhudi.table.clean_policy import EXPIRED_SCHEMA
 from pyhudi.timeline.action_metadata import decode_record, encode_record
@@ -26,9 +26,7 @@ ORPHANS = "pyhudi.clean.orphans"
 
 def paths_of(files: pa.Table) -> pa.StringArray:
     """Return the paths of files (`EXPIRED_SCHEMA`), relative to the table's root."""
-    partitions, names = (files[name].combine_chunks() for name in ("partition", "name"))
-    joined = pc.binary_join_element_wise(partitions, names, "/")
-    return pc.if_else(pc.equal(partitions, ""), names, joined)
+    return file_paths(files["partition"].combine_chunks(), files["name"].combine_chunks())
 
 
 @dataclass(frozen=True, slots=True)

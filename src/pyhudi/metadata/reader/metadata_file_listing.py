@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import MetadataTableError
-from pyhudi.format.file_names import parse_names
+from pyhudi.format.file_names import file_paths, parse_names
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.file_lists import FileLists, listed_files
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
@@ -69,9 +69,6 @@ def _files(lists: FileLists, kinds: Sequence[str]) -> pa.Table:
     names = lists.names
     parsed = parse_names(names)
     parts = [parsed[name] for name in ("kind", "file_id", "token", "instant", "log_version")]
-    path = pc.binary_join_element_wise(partition, names, "/")
-    if pc.any(pc.equal(partition, "")).as_py():
-        path = pc.if_else(pc.equal(partition, ""), names, path)
-    table = pa.Table.from_arrays([partition, path, lists.sizes, *parts], schema=FILE_SCHEMA)
+    table = pa.Table.from_arrays([partition, file_paths(partition, names), lists.sizes, *parts], schema=FILE_SCHEMA)
     known = pc.is_in(table["kind"], value_set=pa.array(kinds))
     return table if pc.all(known).as_py() else table.filter(known)
