@@ -26,6 +26,7 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.timeline.operation_types import ALTER_SCHEMA
 from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.locks.writer_turns import writer_turn
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_operations import action_of
 
@@ -67,29 +68,30 @@ def alter_schema(client: TableMetaClient, given: Options, change: SchemaChange) 
         ConflictError: Conflicts with other writers, repeatedly.
     """
     outcome: Conflicted | None = None
-    for _ in range(_ATTEMPTS):
-        client = client.reload()
-        opts = client.config.validate_against(given)
-        client.config.check_readable()
-        client.config.check_writable()
-        active = client.active_timeline()
-        planned_on, before, history = _state(client, active)
-        after = change(before)
-        if after.fields == before.fields:
-            return SchemaUpdateResult()
-        _check_kept_columns(client.config, opts, before, after)
-        _check_indexes(client, before, after)
-        _refuse_pending_clustering(active)
-        action = action_of(Operation.UPSERT, client.config.table_type)
-        with Transaction.begin(client, action, ALTER_SCHEMA, opts) as tx:
-            tx.to_inflight(CommitMetadata(ALTER_SCHEMA))
-            version = with_version(after, int(tx.instant))
-            schema = to_avro(add_meta_columns(version.to_arrow()), client.config.name)
-            metadata = CommitMetadata(ALTER_SCHEMA, extra={"schema": schema, LATEST_SCHEMA: version.to_json()})
-            found = tx.commit(metadata, planned_on=planned_on, altered=history.with_version(version))
-        if not isinstance(found, Conflicted):
-            return SchemaUpdateResult(found.instant.requested, found.warnings)
-        outcome = found
+    with writer_turn(client.storage, given):
+        for _ in range(_ATTEMPTS):
+            client = client.reload()
+            opts = client.config.validate_against(given)
+            client.config.check_readable()
+            client.config.check_writable()
+            active = client.active_timeline()
+            planned_on, before, history = _state(client, active)
+            after = change(before)
+            if after.fields == before.fields:
+                return SchemaUpdateResult()
+            _check_kept_columns(client.config, opts, before, after)
+            _check_indexes(client, before, after)
+            _refuse_pending_clustering(active)
+            action = action_of(Operation.UPSERT, client.config.table_type)
+            with Transaction.begin(client, action, ALTER_SCHEMA, opts) as tx:
+                tx.to_inflight(CommitMetadata(ALTER_SCHEMA))
+                version = with_version(after, int(tx.instant))
+                schema = to_avro(add_meta_columns(version.to_arrow()), client.config.name)
+                metadata = CommitMetadata(ALTER_SCHEMA, extra={"schema": schema, LATEST_SCHEMA: version.to_json()})
+                found = tx.commit(metadata, planned_on=planned_on, altered=history.with_version(version))
+            if not isinstance(found, Conflicted):
+                return SchemaUpdateResult(found.instant.requested, found.warnings)
+            outcome = found
     assert outcome is not None
     raise outcome.error()
 

@@ -36,6 +36,7 @@ from pyhudi.transaction.action_start import current_config, newest
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_instant_generator
+from pyhudi.transaction.locks.writer_turns import writer_turn
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class Restorer:
             BusyError: A write is running.
             LockError: The lock of the table could not be acquired.
         """
-        with self._generator.lock:
+        with writer_turn(self._storage, self._opts), self._generator.lock:
             with self._phases("plan"):
                 config = current_config(self._storage, self._client.config)
                 active = ActiveTimeline.load(self._storage, config.layout)

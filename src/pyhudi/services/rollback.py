@@ -22,6 +22,7 @@ from pyhudi.transaction.action_start import current_config, refuse_pending_resto
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_instant_generator
+from pyhudi.transaction.locks.writer_turns import writer_turn
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 
@@ -60,7 +61,7 @@ def roll_back(
     """
     storage, phases = client.storage, Phases()
     generator = make_instant_generator(storage, opts, client.config.timezone)
-    with generator.lock:
+    with writer_turn(storage, opts), generator.lock:
         with phases("plan"):
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)

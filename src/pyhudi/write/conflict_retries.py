@@ -1,4 +1,4 @@
-"""Tries of a statement that other writers are in the way of."""
+"""Attempts at a write or statement that has conflicts with other writers."""
 
 from __future__ import annotations
 
@@ -7,30 +7,44 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ConflictError
-from pyhudi.write.write_result import ChangeResult
+from pyhudi.storage import Storage
+from pyhudi.transaction.locks.writer_turns import writer_turn
+from pyhudi.write.write_result import ChangeResult, WriteResult
+
+_Result = TypeVar("_Result", WriteResult, ChangeResult)
 
 _log = logging.getLogger(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 
 
-def with_retries(opts: Options, attempt: Callable[[], ChangeResult]) -> ChangeResult:
-    """Run a statement, anew on the newest snapshot each time that another writer was faster, at most as often as
-    ``hoodie.write.num.retries.on.conflict.failures`` says.
+def with_retries(storage: Storage, opts: Options, attempt: Callable[[], _Result]) -> _Result:
+    """Run a write or statement, in the turn of this thread (`writer_turn`), anew on the latest snapshot after each
+    conflict with another writer, at most as often as ``hoodie.write.num.retries.on.conflict.failures`` says.
+
+    Args:
+        storage: Storage of the table.
+        opts: Options of the write.
+        attempt: Opens the table and writes.
+
+    Returns:
+        The result of the attempt without a conflict, with the number of retries.
 
     Raises:
-        ConflictError: others were faster each time; nothing of the statement is left.
+        ConflictError: Other writers were faster each time; nothing of the write is left.
     """
     most = opts.get_typed(options.NUM_RETRIES_ON_CONFLICT)
     for tried in range(most + 1):
         try:
-            return replace(attempt(), retries=tried)
+            with writer_turn(storage, opts):
+                return replace(attempt(), retries=tried)
         except ConflictError as conflict:
             if tried == most:
                 raise
-            _log.info("trying again (%d of %d): %s", tried + 1, most, conflict)
-            # writers that collided do not come back at the same moment
+            _log.warning("retrying a write (%d of %d) after a conflict: %s", tried + 1, most, conflict)
+            # Writers that had a conflict must not return at the same moment.
             time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**tried)))
     raise AssertionError("unreachable")

@@ -26,6 +26,7 @@ class WriteResult(WrittenFiles):
         replaced: File groups that the write replaced (REPLACED_SCHEMA).
         warnings: Failures after the commit, which remains valid.
         millis: Milliseconds by phase: ``write``, ``commit``, ``metadata_services``.
+        retries: Number of retries after conflicts.
     """
 
     uri: str
@@ -37,6 +38,7 @@ class WriteResult(WrittenFiles):
     replaced: pa.Table = field(default_factory=REPLACED_SCHEMA.empty_table)
     warnings: tuple[str, ...] = ()
     millis: Mapping[str, int] = field(default_factory=dict)
+    retries: int = 0
 
     @property
     def num_inserts(self) -> int:

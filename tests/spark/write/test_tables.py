@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,6 +15,8 @@ from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.transaction.transaction import Transaction
 from tests.cases import seldom
 from tests.spark.model import frame, options, rows_of
 
@@ -318,3 +321,40 @@ def test_commit_metadata(spark: SparkSession, tmp_path: Path) -> None:
         assert row["fileSizeInBytes"] == (Path(path) / row["path"]).stat().st_size
         assert row["prevCommit"] < row["path"].rsplit("_", 1)[1]
         assert row["runtimeStats"]["totalUpsertTime"] >= 0
+
+
+# --- writers of one process ------------------------------------------------------------------------------------------
+
+
+def test_threads_that_create_and_upsert_one_table_take_turns(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+
+    def upsert(number: int) -> bool:
+        rows = [("a", "p", number, "one"), (f"own{number}", "p", 1, "one")]
+        return write(frame(spark, rows), path, options("upsert")).created_table
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sorted(pool.map(upsert, range(3))) == [False, False, True]
+    assert [row[0] for row in rows_of(path)] == ["a", "own0", "own1", "own2"]
+    assert [commit["operation"] for commit in commits(path)] == ["UPSERT"] * 3
+
+
+def test_a_dataframe_is_written_again_after_a_conflict(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "table")
+    write(frame(spark, ROWS), path, options("insert"))
+    several = options("upsert", hoodie__write__concurrency__mode="optimistic_concurrency_control")
+    original, others = Transaction.to_inflight, [("a", "p", 2, "other")]
+
+    def overtaken(self: Transaction, metadata: CommitMetadata | None = None) -> None:
+        if others:
+            write(frame(spark, [others.pop()]), path, several)
+        original(self, metadata)
+
+    monkeypatch.setattr(Transaction, "to_inflight", overtaken)
+    result = write(
+        frame(spark, [("a", "p", 3, "mine")]), path, {**several, "hoodie.write.num.retries.on.conflict.failures": "1"}
+    )
+    assert (result.retries, result.num_updates) == (1, 1)
+    assert [row for row in rows_of(path) if row[0] == "a"] == [("a", "p", 3, "mine")]

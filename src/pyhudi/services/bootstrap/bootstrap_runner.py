@@ -14,6 +14,7 @@ from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan, remaining
 from pyhudi.services.bootstrap.metadata_bootstrap import Runner, bootstrap_metadata
 from pyhudi.table.config.new_table_properties import bootstrap_properties
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.transaction.locks.writer_turns import writer_turn
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
 from pyhudi.write.write_result import WriteResult
 
@@ -45,6 +46,11 @@ def run_bootstrap(
         TableExistsError: The table has been written to.
         UnsupportedTableError: A full-record bootstrap is required, but not supported.
     """
+    with writer_turn(plan.storage, plan.opts):
+        return _run(plan, run, full, stats_reader)
+
+
+def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_reader: FileStatsReader) -> WriteResult:
     try:
         client = TableMetaClient.open(plan.storage, plan.opts)
     except NotAHudiTableError:

@@ -51,6 +51,7 @@ from pyhudi.transaction.action_start import newest
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_instant_generator
+from pyhudi.transaction.locks.writer_turns import writer_turn
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 
@@ -140,13 +141,14 @@ class UpgradeDowngrade:
         config = self._client.config
         start = config.version
         check_target(config, to, downgrade=downgrade)
-        if start == to:
-            with self._generator.lock:
-                self._finish_earlier(TableConfig.load(self._storage))
-        if start < 6 <= to:
-            self._migrate_one_version(6)
-        if to != start and (start >= 6 or to > 6):
-            self._migrate_one_version(to)
+        with writer_turn(self._storage, self._opts):
+            if start == to:
+                with self._generator.lock:
+                    self._finish_earlier(TableConfig.load(self._storage))
+            if start < 6 <= to:
+                self._migrate_one_version(6)
+            if to != start and (start >= 6 or to > 6):
+                self._migrate_one_version(to)
         millis, dropped = self._phases.millis, tuple(self._dropped)
         result = UpgradeResult(start, to, self._storage.uri(), self._instants, dropped, millis)
         if result:

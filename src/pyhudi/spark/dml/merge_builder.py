@@ -19,6 +19,7 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.sql.statements import ClauseKind
+from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.write_result import ChangeResult
 
@@ -134,7 +135,11 @@ class MergeBuilder:
         if not self.clauses:
             raise QueryError("a MERGE needs at least one clause: when_matched_…, when_not_matched_…")
         spark = self.source.sparkSession
-        return with_retries(self.opts, lambda: self.execute_pinned(TargetSnapshot.pin(spark, self.path, self.opts)))
+        return with_retries(
+            open_storage(self.path, self.opts),
+            self.opts,
+            lambda: self.execute_pinned(TargetSnapshot.pin(spark, self.path, self.opts)),
+        )
 
     def execute_pinned(self, pinned: TargetSnapshot) -> ChangeResult:
         """Run the MERGE once, on its table at one snapshot: any change since then is a conflict.

@@ -23,6 +23,7 @@ from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.write_job import RowChanges
+from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.location_columns import DELETE
 from pyhudi.write.write_result import ChangeResult
@@ -46,7 +47,9 @@ def update(
         ConflictError: Another writer changed the rows that were read, each time that it was tried.
     """
     return with_retries(
-        given, lambda: update_pinned(spark, TargetSnapshot.pin(spark, path, given), assigned, where, alias)
+        open_storage(path, given),
+        given,
+        lambda: update_pinned(spark, TargetSnapshot.pin(spark, path, given), assigned, where, alias),
     )
 
 
@@ -127,7 +130,11 @@ def delete(spark: SparkSession, path: str, where: Condition, given: Options, ali
     Raises:
         ConflictError: Another writer changed the rows that were read, each time that it was tried.
     """
-    return with_retries(given, lambda: delete_pinned(spark, TargetSnapshot.pin(spark, path, given), where, alias))
+    return with_retries(
+        open_storage(path, given),
+        given,
+        lambda: delete_pinned(spark, TargetSnapshot.pin(spark, path, given), where, alias),
+    )
 
 
 def delete_pinned(

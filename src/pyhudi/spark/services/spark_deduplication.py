@@ -47,6 +47,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
+from pyhudi.transaction.locks.writer_turns import writer_turn
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.location_columns import FILE_ID
 from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -167,16 +168,17 @@ def deduplicate(
         return found
     if not found.num_keys:
         return found
-    refuse_planned(table, found.groups, opts)
-    begun = Transaction.begin(client, Action.REPLACE_COMMIT, OPERATION, opts, SparkFileStatsReader(spark))
-    with begun as tx:
-        tx.to_inflight(CommitMetadata(OPERATION))
-        # commits before this point are part of the input, later ones are checked for conflicts
-        table = PinnedTable(client.storage, tx.config, tx.active)
-        found = find_duplicates(spark, table, opts, partition, kind)
-        if not found.num_keys:
-            return found  # another writer has removed the duplicates: the write is rolled back
-        outcome = _replace(spark, client, tx, table, opts, found)
+    with writer_turn(client.storage, opts):
+        refuse_planned(table, found.groups, opts)
+        begun = Transaction.begin(client, Action.REPLACE_COMMIT, OPERATION, opts, SparkFileStatsReader(spark))
+        with begun as tx:
+            tx.to_inflight(CommitMetadata(OPERATION))
+            # commits before this point are part of the input, later ones are checked for conflicts
+            table = PinnedTable(client.storage, tx.config, tx.active)
+            found = find_duplicates(spark, table, opts, partition, kind)
+            if not found.num_keys:
+                return found  # another writer has removed the duplicates: the write is rolled back
+            outcome = _replace(spark, client, tx, table, opts, found)
     if isinstance(outcome, Conflicted):
         raise outcome.error()
     return replace(found, instant=outcome.instant.requested)

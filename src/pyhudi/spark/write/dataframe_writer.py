@@ -61,6 +61,8 @@ from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
+from pyhudi.transaction.locks.writer_turns import writer_turn
+from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.planning.existing_files import check_not_bucketed, sample_keys
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_checks import check_partial, check_table_exists, check_writable, warn_of_old_partitions
@@ -117,7 +119,8 @@ def write(
         TableExistsError: There is a table, and ``mode`` is errorifexists.
         ConfigError: Options contradict each other or the table.
         UnsupportedTableError: The table or the operation cannot be written.
-        ConflictError: Another writer changed the same file groups first; this write has been rolled back.
+        ConflictError: Another writer changed the same file groups first, more often than the write is retried
+            (`hoodie.write.num.retries.on.conflict.failures`); this write has been rolled back.
     """
     check_workers(df.sparkSession)
     refuse_misspelt(given or {})
@@ -126,6 +129,21 @@ def write(
     check_unsupported_options(opts)
     chosen = parse_mode(mode)
     storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
+    return with_retries(
+        storage, opts, lambda: _write_once(df, storage, opts, chosen, extra=extra or {}, partitions=tuple(partitions))
+    )
+
+
+def _write_once(
+    df: DataFrame,
+    storage: Storage,
+    opts: Options,
+    chosen: str,
+    *,
+    extra: Mapping[str, str],
+    partitions: tuple[str, ...],
+) -> WriteResult:
+    """Write a DataFrame to the table as it is now; ``chosen`` is the save mode."""
     client = _open(storage, opts)
     keyed = bool(opts.get_typed(options.RECORDKEY_FIELD) if client is None else client.config.record_keys)
     keyed |= client is not None and identifies_records(df.columns)
@@ -143,7 +161,7 @@ def write(
         return write_bootstrap(df, storage, opts)
     replaces = chosen == OVERWRITE and operation is not Operation.INSERT_OVERWRITE_TABLE
     if replaces and operation in (Operation.DELETE, Operation.DELETE_PARTITION):
-        raise ConfigError(f"{operation.value} goes with the save mode 'append' only, not with {mode!r}")
+        raise ConfigError(f"{operation.value} goes with the save mode 'append' only, not with {chosen!r}")
     if client is None:
         check_table_exists(storage.uri(), operation)
         refuse_nested_table(storage.root, opts)
@@ -151,10 +169,16 @@ def write(
         client = _upgraded(df, client, opts, operation)
     fresh = client is None or replaces
     job = _prepare(df, storage, None if fresh else client, opts, operation)
-    job = replace(job, extra=extra or {}, partitions=tuple(partitions))
+    job = replace(job, extra=extra, partitions=partitions)
     if client is not None and replaces:
         return _with_record_index(job, overwrite_table(client, job))
-    return _run_with_services(job)
+    try:
+        return _run_with_services(job)
+    except TableExistsError:
+        if client is not None or chosen == ERROR:
+            raise
+        # Another process has created the table since it was looked for, and nothing was written.
+        return _write_once(df, storage, opts, chosen, extra=extra, partitions=partitions)
 
 
 def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: Operation) -> TableMetaClient:
@@ -214,22 +238,24 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
     """
     opts = client.config.validate_against(Options.parse(given))
     ttl = PartitionTtl.of(opts)
-    pinned = PinnedTable.of(client)
-    found = ttl.expired(pinned)
-    if not found:
-        return TtlResult(reason=f"no partition has expired: {ttl}")
-    columns = table_schema(pinned)
-    assert columns is not None  # there are files
-    nothing = spark.createDataFrame([], spark_schema(columns.schema))
-    own = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(found)})
-    job = _prepare(nothing, client.storage, client, own, Operation.DELETE_PARTITION)
+    with writer_turn(client.storage, opts):
+        client = client.reload()
+        pinned = PinnedTable.of(client)
+        found = ttl.expired(pinned)
+        if not found:
+            return TtlResult(reason=f"no partition has expired: {ttl}")
+        columns = table_schema(pinned)
+        assert columns is not None  # there are files
+        nothing = spark.createDataFrame([], spark_schema(columns.schema))
+        own = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(found)})
+        job = _prepare(nothing, client.storage, client, own, Operation.DELETE_PARTITION)
 
-    def choose(table: PinnedTable, view: FileSystemView) -> Sequence[str]:
-        found[:] = ttl.expired_in(table, view)
-        return found
+        def choose(table: PinnedTable, view: FileSystemView) -> Sequence[str]:
+            found[:] = ttl.expired_in(table, view)
+            return found
 
-    result = delete_chosen_partitions(job, choose)
-    return TtlResult(tuple(found), result.instant)
+        result = delete_chosen_partitions(job, choose)
+        return TtlResult(tuple(found), result.instant)
 
 
 def write_changes(
@@ -257,7 +283,7 @@ def write_changes(
         ConflictError: another writer changed what was read; nothing of the write is left.
     """
     opts = Options.parse(given)
-    check_unsupported_options(opts, retried=True)
+    check_unsupported_options(opts)
     own = [name for name in df.columns if name not in CHANGE_COLUMNS]
     job = _prepare(df.select(*(quoted([name]) for name in own)), client.storage, client, opts, operation, changes)
     job = replace(job, reads=reads, key_constraint=key_constraint)

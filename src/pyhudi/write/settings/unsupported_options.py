@@ -60,10 +60,6 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
         f"partitioners are Java classes, which pyhudi cannot run; see {options.BULKINSERT_SORT_MODE.key} and "
         f"{options.BULKINSERT_SORT_COLUMNS.key}",
     ),
-    options.NUM_RETRIES_ON_CONFLICT.key: (
-        ("0",),
-        "a write with a conflict raises ConflictError; run it again",
-    ),
     options.CONFLICT_RESOLUTION_STRATEGY.key: (
         (options.CONFLICT_RESOLUTION_STRATEGY.default.lower(),),
         "writes of the same file group conflict, as with the default strategy",
@@ -76,14 +72,13 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def check_unsupported_options(opts: Options, *, retried: bool = False) -> None:
+def check_unsupported_options(opts: Options) -> None:
     """Check the options of a write for unsupported ones.
 
     Warns OptionWithoutEffectWarning for ignored options.
 
     Args:
         opts: The options.
-        retried: The write is tried again after a conflict, so that options for this have an effect.
 
     Raises:
         ConfigError: An option cannot be ignored. The message has an alternative.
@@ -93,8 +88,6 @@ def check_unsupported_options(opts: Options, *, retried: bool = False) -> None:
     for key, why in _found(opts, _REFUSED):
         raise ConfigError(f"{key}={opts[key]}: {why}")
     for key, why in _found(opts, _WITHOUT_EFFECT):
-        if retried and key == options.NUM_RETRIES_ON_CONFLICT.key:
-            continue
         warn(f"{key}={opts[key]} has no effect: {why}", OptionWithoutEffectWarning)
 
 

@@ -33,6 +33,7 @@ from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import key_spec, write
 from pyhudi.sql.alias_rewriting import source_alias, unqualified, with_short_qualifiers
 from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, PartitionSpec, Update
+from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.conflict_retries import with_retries
@@ -245,7 +246,7 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
             return update_pinned(spark, pinned, assigned, where, alias, reads_whole_table=whole)
         return update_pinned(spark, pinned, plain, condition, reads_whole_table=whole)
 
-    with_retries(opts, attempt)
+    with_retries(open_storage(table.location, opts), opts, attempt)
 
 
 def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> None:
@@ -263,7 +264,7 @@ def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> N
             return delete_pinned(spark, pinned, where, alias, reads_whole_table=whole)
         return delete_pinned(spark, pinned, condition, reads_whole_table=whole)
 
-    with_retries(opts, attempt)
+    with_retries(open_storage(table.location, opts), opts, attempt)
 
 
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
@@ -298,7 +299,7 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
             builder = builder.with_clause(clause)
         return builder.execute_pinned(pinned)
 
-    with_retries(opts, attempt)
+    with_retries(open_storage(table.location, opts), opts, attempt)
 
 
 def _with_short_qualifiers(spark: SparkSession, table: CatalogTable, statement: _Change) -> _Change:
