@@ -103,8 +103,8 @@ class HudiTable(TableWrites):
             TableExistsError: there is one already, or the path lies in another table.
             ConfigError: options are missing or contradict each other.
         """
-        settings = Options.parse(options)
         refuse_misspelt(options)
+        settings = Options.parse(options)
         refuse_nested_table(_path(path), settings)
         TableMetaClient.create(_path(path), TableConfig.for_new_table(settings), settings)
         return cls(_path(path), settings)

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (  # type: ignore[import-not-found,unused-ign
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
+from pyhudi.config.misspelled_options import refuse_misspelt_query
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.read.execute.local_reader import slice_readers
 from pyhudi.read.filters.row_filter import RowFilter
@@ -134,6 +135,7 @@ def _planned(source: Mapping[str, str], rows: RowFilter | None) -> tuple[PinnedT
     path = given.pop("path", None)
     if path is None:
         raise QueryError("format('hudi') requires the path of a table: .load(path)")
+    refuse_misspelt_query(given)
     settings = Options.parse(given)
     place = locate_table(path, settings)
     table = PinnedTable.of(TableMetaClient.open(place.root, settings))

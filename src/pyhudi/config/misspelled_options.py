@@ -6,11 +6,13 @@ Other unknown options only raise a warning.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from pyhudi.config import options
+from pyhudi.config import Options, options
+from pyhudi.config.enums import QueryType
 from pyhudi.config.option_registry import canonical, is_declared, is_known, spellings, suggest
-from pyhudi.errors import ConfigError
+from pyhudi.config.short_names import SHORT_NAMES, option_of_short_name, suggest_short_name
+from pyhudi.errors import ConfigError, QueryError
 
 _DECIDING = frozenset(
     option.key
@@ -26,7 +28,20 @@ _DECIDING = frozenset(
     )
 )
 """Options that change the created table or the treatment of its rows if they are ignored."""
+_CHOOSING = frozenset(
+    option.key
+    for option in (
+        options.QUERY_TYPE,
+        options.AS_OF_INSTANT,
+        options.BEGIN_INSTANTTIME,
+        options.END_INSTANTTIME,
+        options.INCREMENTAL_FORMAT,
+    )
+)
+"""Options of queries that choose the rows."""
 _ALIKE = 0.9
+_WORDS = frozenset({"operation"})
+"""Last parts of keys that are no options of anything else."""
 _TIME_TRAVEL = f"the option of Hudi tables is {options.AS_OF_INSTANT.key!r}, with an instant or a time"
 _PARTITIONS = f"to replace the partitions of the rows, append with {options.OPERATION.key}=insert_overwrite"
 _OF_OTHER_FORMATS = {
@@ -41,7 +56,8 @@ _OF_OTHER_FORMATS = {
 
 
 def refuse_misspelt(given: Mapping[str, object]) -> None:
-    """Raise an error for unknown keys that resemble an option of `_DECIDING`, and as `refuse_other_formats`.
+    """Raise an error for unknown keys that resemble an option of `_DECIDING`, for short names of SQL, and as
+    `refuse_other_formats`.
 
     Args:
         given: Options as the user passed them.
@@ -53,11 +69,48 @@ def refuse_misspelt(given: Mapping[str, object]) -> None:
     for key in given:
         if not isinstance(key, str) or is_declared(key):
             continue
-        suggestion = suggest(key) if not is_known(key) else _foreign(key)
-        if suggestion is not None and canonical(suggestion) in _DECIDING:
+        option = option_of_short_name(key)
+        if option is not None:
+            raise ConfigError(
+                f"unknown option {key!r}; did you mean {option!r}? {key!r} is a table property of SQL (TBLPROPERTIES), "
+                "for tables by name only"
+            )
+        suggestion = _resembled(key, _DECIDING)
+        if suggestion is not None:
             raise ConfigError(
                 f"unknown option {key!r}; did you mean {suggestion!r}? If it were ignored, the write would do "
                 "something else than intended: correct the key or remove it"
+            )
+
+
+def refuse_misspelt_query(given: Mapping[str, object], session: Mapping[str, object] | None = None) -> None:
+    """Raise an error for options of a query that would be ignored, so that it would return other rows than intended.
+
+    Args:
+        given: Options as the user passed them to the query.
+        session: Options of the session, which may set the query type.
+
+    Raises:
+        ConfigError: A key resembles an option that chooses rows, or is one of another table format.
+        QueryError: A range is given, but the query type is not incremental.
+    """
+    refuse_other_formats(given)
+    for key in given:
+        suggestion = None if is_declared(key) else _resembled(key, _CHOOSING)
+        if suggestion is not None:
+            raise ConfigError(
+                f"unknown option {key!r}; did you mean {suggestion!r}? If it were ignored, the query would return "
+                "other rows: correct the key or remove it"
+            )
+    opts = Options.parse(given)
+    if Options.parse(session or {}).merged(opts).get_typed(options.QUERY_TYPE) is QueryType.INCREMENTAL:
+        return
+    for option in (options.BEGIN_INSTANTTIME, options.END_INSTANTTIME):
+        if opts.is_set(option):
+            raise QueryError(
+                f"{opts.spelling(option)}={opts.text(option)} is the bound of an incremental query, but "
+                f"{options.QUERY_TYPE.key} is not 'incremental': set it, or for the snapshot of an instant use "
+                f"{options.AS_OF_INSTANT.key}"
             )
 
 
@@ -80,9 +133,20 @@ def refuse_other_formats(given: Mapping[str, object]) -> None:
             raise ConfigError(f"{key}={value} is no option of Hudi tables, and would have no effect: {cure}")
 
 
-def _foreign(key: str) -> str | None:
-    """Return the option of `_DECIDING` that a key without Apache Hudi's prefix resembles."""
-    known = [spelling for deciding in sorted(_DECIDING) for spelling in spellings(deciding)]
-    tail = next((name for name in known if name == f"hoodie.{key}"), None)
-    close = difflib.get_close_matches(key.lower(), known, n=1, cutoff=_ALIKE)
+def _resembled(key: str, wanted: Collection[str]) -> str | None:
+    """Return the option of those wanted that an undeclared key resembles more than any other option."""
+    suggestion = suggest(key) if not is_known(key) else _foreign(key, wanted)
+    return suggestion if suggestion is not None and canonical(suggestion) in wanted else None
+
+
+def _foreign(key: str, wanted: Collection[str]) -> str | None:
+    """Return the option of those wanted that a key without Apache Hudi's prefix resembles."""
+    short = suggest_short_name(key)
+    if short is not None and SHORT_NAMES[short] in wanted:
+        return SHORT_NAMES[short]
+    known = [spelling for deciding in sorted(wanted) for spelling in spellings(deciding)]
+    folded = key.lower()
+    tails = [name for name in known if name.endswith(f".{folded}") and ("." in key or folded in _WORDS)]
+    tail = min(tails, key=len, default=None)
+    close = difflib.get_close_matches(folded, known, n=1, cutoff=_ALIKE)
     return tail or (close[0] if close else None)

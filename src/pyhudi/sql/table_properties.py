@@ -6,23 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyhudi.config import options
 from pyhudi.config.enums import TableType
+from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.config.option_registry import canonical
-from pyhudi.errors import InvalidOptionError
+from pyhudi.config.short_names import option_of_short_name, suggest_short_name
+from pyhudi.errors import ConfigError, InvalidOptionError
 
 _TYPES = {
     "cow": TableType.COPY_ON_WRITE,
     "mor": TableType.MERGE_ON_READ,
     "copy_on_write": TableType.COPY_ON_WRITE,
     "merge_on_read": TableType.MERGE_ON_READ,
-}
-_SPELLED = {
-    "primarykey": options.RECORDKEY_FIELD.key,
-    "precombinefield": options.PRECOMBINE_FIELD.key,
-    "orderingfields": options.PRECOMBINE_FIELD.key,
-    "payloadclass": options.PAYLOAD_CLASS.key,
-    "mergemode": options.MERGE_MODE.key,
-    "recordmergemode": options.MERGE_MODE.key,
-    "recordmergestrategyid": options.MERGE_STRATEGY_ID.key,
 }
 _COLUMNS = (options.RECORDKEY_FIELD.key, options.PRECOMBINE_FIELD.key, options.PARTITIONPATH_FIELD.key)
 """Options whose values are names of columns, those of partitions with kinds: ``ts:timestamp``."""
@@ -46,11 +39,31 @@ def table_options(properties: Mapping[str, str]) -> dict[str, str]:
             if kind is None:
                 raise InvalidOptionError("type", value, "cow, mor")
             opts[options.TABLE_TYPE.key] = str(kind)
-        elif key.lower() in _SPELLED:
-            opts[_SPELLED[key.lower()]] = ",".join(part.strip() for part in value.split(","))
+        elif (option := option_of_short_name(key)) is not None:
+            opts[option] = ",".join(part.strip() for part in value.split(","))
         elif key.lower().startswith(_OURS) and not key.startswith(MARK):
             opts[key] = value
     return opts
+
+
+def refuse_misspelt_properties(properties: Mapping[str, str]) -> None:
+    """Raise an error for properties that resemble one which decides what a table is or how it is written.
+
+    Other properties may have any name: the catalog keeps them.
+
+    Args:
+        properties: Those of a statement.
+
+    Raises:
+        ConfigError: There is such a property.
+    """
+    for key in properties:
+        if key.lower().startswith(_OURS):
+            continue
+        meant = suggest_short_name(key)
+        if meant is not None:
+            raise ConfigError(f"unknown table property {key!r}; did you mean {meant!r}?")
+    refuse_misspelt({key: value for key, value in properties.items() if option_of_short_name(key) is None})
 
 
 def with_columns(properties: Mapping[str, str], own: Callable[[str], str]) -> dict[str, str]:
@@ -62,7 +75,7 @@ def with_columns(properties: Mapping[str, str], own: Callable[[str], str]) -> di
     """
     return {
         key: ",".join(_with_column(part.strip(), own) for part in value.split(",") if part.strip())
-        if canonical(_SPELLED.get(key.lower(), key)) in _COLUMNS
+        if canonical(option_of_short_name(key) or key) in _COLUMNS
         else value
         for key, value in properties.items()
     }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.config.misspelled_options import refuse_misspelt, refuse_other_formats
-from pyhudi.errors import ConfigError
+from pyhudi.config.misspelled_options import refuse_misspelt, refuse_misspelt_query, refuse_other_formats
+from pyhudi.errors import ConfigError, QueryError
 from pyhudi.spark.read.load_table import load_table
 
 RECORDKEY = "hoodie.datasource.write.recordkey.field"
+BEGIN = "hoodie.datasource.read.begin.instanttime"
+QUERY_TYPE = "hoodie.datasource.query.type"
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,17 @@ RECORDKEY = "hoodie.datasource.write.recordkey.field"
         ("hoodie.datasource.write.precombine.fields", "hoodie.datasource.write.precombine.field"),
         ("hoodie.datasource.write.opertion", "hoodie.datasource.write.operation"),
         ("hoodie.table.nmae", "hoodie.table.name"),
+        ("primaryKey", RECORDKEY),
+        ("primarykey", RECORDKEY),
+        ("primaryKeys", RECORDKEY),
+        ("primary_key", RECORDKEY),
+        ("recordKey", RECORDKEY),
+        ("recordkey.field", RECORDKEY),
+        ("preCombineField", "hoodie.datasource.write.precombine.field"),
+        ("preCombineFields", "hoodie.datasource.write.precombine.field"),
+        ("type", "hoodie.datasource.write.table.type"),
+        ("table.type", "hoodie.datasource.write.table.type"),
+        ("operation", "hoodie.datasource.write.operation"),
     ],
 )
 def test_refused(key: str, meant: str) -> None:
@@ -43,6 +56,10 @@ def test_refused(key: str, meant: str) -> None:
         "path",
         "_my_key",
         "mergeSchema",
+        "comment",
+        "field",
+        "name",
+        "types",
     ],
 )
 def test_left_to_the_warning_or_to_others(key: str) -> None:
@@ -74,3 +91,31 @@ def test_options_of_other_formats_that_choose_rows(key: str, value: object, cure
 def test_options_of_other_formats_in_queries(tmp_path) -> None:
     with pytest.raises(ConfigError, match=r"as\.of\.instant"):
         load_table(None, str(tmp_path), {"versionAsOf": "0"})
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("as.of.instnt", "as.of.instant"),
+        ("asOfInstant", "as.of.instant"),
+        ("hoodie.datasource.read.begin.instantime", BEGIN),
+        ("begin.instanttime", BEGIN),
+        ("query.type", QUERY_TYPE),
+        ("hoodie.datasource.query.typ", QUERY_TYPE),
+    ],
+)
+def test_misspelt_options_that_choose_rows(key: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key}.*did you mean '{meant}'"):
+        refuse_misspelt_query({key: "incremental"})
+
+
+def test_a_range_without_an_incremental_query() -> None:
+    for key in (BEGIN, "hoodie.datasource.read.end.instanttime", BEGIN.upper()):
+        with pytest.raises(QueryError, match=f"{key}=0 .*{QUERY_TYPE} is not 'incremental'.*as.of.instant"):
+            refuse_misspelt_query({key: "0"})
+        refuse_misspelt_query({key: "0", QUERY_TYPE: "incremental"})
+        refuse_misspelt_query({key: "0"}, {QUERY_TYPE: "incremental"})
+        refuse_misspelt_query({}, {key: "0"})
+    with pytest.raises(QueryError, match="is not 'incremental'"):
+        refuse_misspelt_query({BEGIN: "0", QUERY_TYPE: "snapshot"}, {QUERY_TYPE: "incremental"})
+    refuse_misspelt_query({"mergeSchema": "true", "as.of.instant": "2024-01-01", "hoodie.metadata.enable": "false"})

@@ -7,9 +7,16 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyhudi.config.enums import TableType
-from pyhudi.errors import InvalidOptionError
+from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.sql.alias_rewriting import source_alias, unqualified, with_short_qualifiers
-from pyhudi.sql.table_properties import MARK, registered_properties, shown_properties, table_options, with_columns
+from pyhudi.sql.table_properties import (
+    MARK,
+    refuse_misspelt_properties,
+    registered_properties,
+    shown_properties,
+    table_options,
+    with_columns,
+)
 
 
 def test_properties_become_options():
@@ -51,6 +58,28 @@ def test_columns_of_properties_are_spelled_as_the_tables(key, value, own):
 
 def test_keys_of_options_may_have_another_case():
     assert table_options({"Hoodie.Keep.Max.Commits": "7"}) == {"Hoodie.Keep.Max.Commits": "7"}
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("primaryKeys", "primaryKey"),
+        ("primary_key", "primaryKey"),
+        ("recordKey", "primaryKey"),
+        ("precombinfield", "preCombineField"),
+        ("preCombine", "preCombineField"),
+        ("tableType", "type"),
+        ("hoodie.datasource.write.recordkey.fields", "hoodie.datasource.write.recordkey.field"),
+    ],
+)
+def test_misspelt_properties_are_refused(key, meant):
+    with pytest.raises(ConfigError, match=f"{key}.*did you mean '{meant}'"):
+        refuse_misspelt_properties({"primaryKey": "id", key: "x"})
+
+
+def test_other_properties_may_have_any_name():
+    names = ("PRIMARYKEY", "precombinefield", "TYPE", "comment", "owner", "key", "types", "delta.minReaderVersion")
+    refuse_misspelt_properties(dict.fromkeys(names, "x"))
 
 
 def test_properties_are_shown():

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from pyhudi.config.misspelled_options import refuse_misspelt_query
 from pyhudi.errors import QueryError
 from pyhudi.spark import activate_sql
 from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
@@ -25,7 +26,9 @@ def load(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
     if request is None:
         return original(target, *args, **kwargs)
     spark, (path, options) = session_of(target), request
-    return load_table(spark, path, session_options(spark) | options)
+    session = session_options(spark)
+    refuse_misspelt_query(options, session)
+    return load_table(spark, path, session | options)
 
 
 def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, str]] | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
+from pyhudi.config.short_names import option_of_short_name
 from pyhudi.errors import ConfigError, QueryError, SetupError
 from pyhudi.spark.activate_sql import can_parse
 from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state, refuse_layout
@@ -128,7 +129,9 @@ def _start_sink(original: Method, target: Any, path: str, properties: Mapping[st
     state = call_state(target)
     spark = _session_of_writer(state)
     _check_checkpoints(spark, state)
-    options = {**(properties or {}), **_sink_options(state)}
+    options = _sink_options(state)
+    if properties is not None:
+        options = {**properties, **_without_short_names(options)}
     if state.partition_by:
         options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
     options = {**session_settings(spark, path), **options}
@@ -146,6 +149,11 @@ def _check_checkpoints(spark: SparkSession, state: CallState) -> None:
 
 def _sink_options(state: CallState) -> dict[str, str]:
     return {k: v for k, v in state.options.items() if k.lower() not in ("path", "checkpointlocation")}
+
+
+def _without_short_names(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options without the properties of a table by name, which the table has when it is created."""
+    return {key: value for key, value in given.items() if option_of_short_name(key) is None}
 
 
 def _session_of_writer(state: CallState) -> SparkSession:
@@ -181,7 +189,7 @@ def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
     given.apply(target)
     _check_checkpoints(spark, state)
     check_output_mode(state.output_mode)
-    check_sink_options(_sink_options(state))  # before a table is created
+    check_sink_options(_without_short_names(_sink_options(state)))  # before a table is created
     if found is not None:
         return found
     path = {"path": state.options["path"]} if "path" in state.options else {}

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyhudi.config import options
 from pyhudi.config.case_insensitive_options import with_options
+from pyhudi.config.misspelled_options import refuse_misspelt_query
 from pyhudi.errors import QueryError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
@@ -17,6 +18,7 @@ from pyhudi.spark.sql.commands.ddl import create_new, create_table, replace_tabl
 from pyhudi.spark.sql.commands.dml import insert_rows
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, table_frame
+from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, OVERWRITE, parse_mode
 from pyhudi.sql.parsers.create_parser import PROVIDERS
@@ -48,7 +50,10 @@ def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None =
         return None
     if given:
         table = find_table(spark, name)
-        return None if table is None else table_frame(spark, table, given).alias(name[-1])
+        if table is None:
+            return None
+        refuse_misspelt_query(given, {**table.options, **session_options(spark)})
+        return table_frame(spark, table, given).alias(name[-1])
     prepared = rewrite_query(spark, f"SELECT * FROM {quoted(name)}")
     return spark_sql(spark, prepared.text) if prepared.reads_hudi_tables else None
 

@@ -51,7 +51,12 @@ from pyhudi.sql.statements import (
     SetProperties,
     Truncate,
 )
-from pyhudi.sql.table_properties import registered_properties, table_options, with_columns
+from pyhudi.sql.table_properties import (
+    refuse_misspelt_properties,
+    registered_properties,
+    table_options,
+    with_columns,
+)
 from pyhudi.storage import Storage, open_sibling, open_storage
 from pyhudi.table.config.properties_file import PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
@@ -235,6 +240,7 @@ def _checked(spark: SparkSession, table: CatalogTable, statement: CreateTable, s
     Raises:
         SchemaMismatchError: The statement, or the session, names columns that the table does not have.
     """
+    refuse_misspelt_properties(statement.properties)
     table, statement = _with_own_columns(spark, table, statement, schema)
     given = _creation_options(spark, table, statement)
     schema = _partitions_last(schema, statement.partitioned_by)
@@ -333,6 +339,7 @@ def _register_existing(
     """
     handle = TableHandle.of(spark, table)
     config = handle.config
+    refuse_misspelt_properties(statement.properties)
     schema = spark_schema(handle.schema)
     if schema.fields:
         table, statement = _with_own_columns(spark, table, statement, schema)
@@ -368,6 +375,7 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
     Raises:
         TableConfigConflictError: the table itself says otherwise.
     """
+    refuse_misspelt_properties(statement.put)
     given = Options.parse(table_options(statement.put))
     TableHandle.of(spark, table).config.validate_against(given)
     set_properties(spark, table, statement.put, statement.remove)
