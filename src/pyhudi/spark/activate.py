@@ -107,6 +107,9 @@ def _wrap_names() -> None:
         wrap(cls, "uncacheTable", activate_sql.uncache_table)
         wrap(cls, "isCached", activate_sql.is_cached)
         wrap(cls, "clearCache", activate_sql.clear_cache)
+        wrap(cls, "listTables", activate_sql.list_tables)
+        wrap(cls, "getTable", activate_sql.get_table)
+        wrap(cls, "listColumns", activate_sql.list_columns)
     for cls in classes(_READERS):
         wrap(cls, "table", read_methods.table)
     for cls in classes(_STREAM_READERS):

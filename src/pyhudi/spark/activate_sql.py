@@ -119,6 +119,33 @@ def clear_cache(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: 
     return original(catalog, *args, **kwargs)
 
 
+def list_tables(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.catalog.listTables``."""
+    from pyhudi.spark.sql.catalog_listing import listed_tables
+
+    return listed_tables(catalog._sparkSession, original(catalog, *args, **kwargs))
+
+
+def get_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.catalog.getTable``."""
+    from pyhudi.spark.sql.catalog_listing import shown_table
+
+    return shown_table(catalog._sparkSession, original(catalog, *args, **kwargs))
+
+
+def list_columns(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.catalog.listColumns``."""
+    from pyhudi.spark.sql.catalog_listing import listed_columns
+    from pyhudi.spark.sql.table_writers import parse_name
+
+    columns = original(catalog, *args, **kwargs)
+    given = dict(zip(("tableName", "dbName"), args, strict=False)) | kwargs
+    database, name = given.get("dbName"), parse_name(given["tableName"])
+    if name is None:
+        return columns
+    return listed_columns(catalog._sparkSession, name if database is None else (database, *name), columns)
+
+
 def _table_of_catalog(catalog: Any, name: str) -> tuple[Any, Any]:
     """Return the session of a catalog, and its Hudi table of a name; None for anything else."""
     from pyhudi.spark.sql.table_writers import table_of_name

@@ -106,7 +106,7 @@ def test_the_life_of_a_table(spark, kind):
     assert not HudiTable.exists(table._path)
 
 
-def test_what_is_shown(spark):
+def test_what_is_shown(spark, tmp_path):
     spark.sql(RIDES.format("mor") + " COMMENT 'of people'")
     assert [tuple(r) for r in spark.sql("DESCRIBE rides").collect()][5:8] == [
         ("id", "int", None),
@@ -124,7 +124,14 @@ def test_what_is_shown(spark):
     made = spark.sql("SHOW CREATE TABLE rides").first()[0]
     assert "USING hudi" in made
     assert "PARTITIONED BY (city)" in made
-    assert [c.name for c in spark.catalog.listColumns("rides")][-1] == "city"
+    columns = {c.name: c.isPartition for c in spark.catalog.listColumns("rides")}
+    assert list(columns)[-1] == "city"
+    assert [name for name, is_partition in columns.items() if is_partition] == ["city"]
+    spark.sql(f"CREATE TABLE other (id INT) USING hudi LOCATION '{tmp_path}/other'")
+    spark.sql("CREATE VIEW plain AS SELECT 1 AS id")
+    expected = {"rides": "MANAGED", "other": "EXTERNAL", "plain": "VIEW"}
+    assert {t.name: t.tableType for t in spark.catalog.listTables() if not t.isTemporary} == expected
+    assert {name: spark.catalog.getTable(f"shop.{name}").tableType for name in expected} == expected
     assert dict(rows_of(spark, "CALL show_table_properties('rides', limit => 100)"))["hoodie.table.name"] == "rides"
     one = "CALL show_table_properties(table => 'rides', limit => 100, filter => \"key = 'hoodie.table.name'\")"
     assert rows_of(spark, one) == [("hoodie.table.name", "rides")]
@@ -193,7 +200,10 @@ def test_names_everywhere_and_always_the_newest_rows(spark, tmp_path):
     frame.writeTo("b").using("hudi").tableProperty("primaryKey", "id").partitionedBy("city").create()
     with pytest.raises(TableExistsError):
         frame.writeTo("b").create()
-    frame.selectExpr("9 id", "city", "fare").writeTo("b").createOrReplace()
+    frame.selectExpr("9 id", "city", "fare").writeTo("b").tableProperty("type", "mor").createOrReplace()
+    replaced = HudiTable.for_path(find_table(spark, ("b",)).location).config
+    assert (replaced.record_keys, replaced.partition_fields, str(replaced.table_type)) == ((), (), "MERGE_ON_READ")
+    assert find_table(spark, ("b",)).properties == {"type": "mor"}
     assert rows(spark, "SELECT a.id, b.id FROM shop.a JOIN b ON a.id = b.id - 8") == [(1, 9)]
     spark.sql("INSERT INTO plain SELECT id, fare FROM b")
     assert spark.table("plain").count() == 2

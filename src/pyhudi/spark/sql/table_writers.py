@@ -66,6 +66,7 @@ def save_as_table(
     mode: str,
     partition_by: tuple[str, ...] = (),
     given: Mapping[str, str] | None = None,
+    redefine: bool = False,
 ) -> bool:
     """Save rows as a table, if it is one of Hudi's.
 
@@ -76,6 +77,8 @@ def save_as_table(
         mode: Spark's save mode.
         partition_by: Partition columns of a new table.
         given: Options; ``path`` makes the table external.
+        redefine: A table that is overwritten gets the properties and partition columns that are given, and no others;
+            otherwise it keeps those that are not given.
 
     Returns:
         Whether it is one of Hudi's.
@@ -93,7 +96,11 @@ def save_as_table(
         if chosen == APPEND:
             insert_rows(spark, _with(table, given), rows, by_name=True)
         elif chosen == OVERWRITE:
-            replace_table(spark, table, rows, _statement(spark, table.name, partition_by, given, table))
+            kept = None if redefine else table
+            statement = _statement(spark, table.name, partition_by, given, kept)
+            if statement.location is None and not table.managed:
+                statement = replace(statement, location=table.location)
+            replace_table(spark, table, rows, statement)
         return True
     if spark.catalog.tableExists(quoted(name)):
         raise TableExistsError(f"{quoted(name)} is a table or view that is none of Hudi's; drop it first")
@@ -226,11 +233,11 @@ class TableWriter:
     def replace(self) -> None:
         """Put a new table of the rows in place of the one that is there."""
         self._existing()
-        self._save("overwrite")
+        self._save(OVERWRITE)
 
     def createOrReplace(self) -> None:  # noqa: N802
         """Make the table, or put a new one in its place."""
-        self._save("overwrite")
+        self._save(OVERWRITE)
 
     def append(self) -> None:
         """Insert the rows, columns by name."""
@@ -260,4 +267,12 @@ class TableWriter:
         return found
 
     def _save(self, mode: str) -> None:
-        save_as_table(self.rows, self.text, is_hudi=True, mode=mode, partition_by=self.partitions, given=self.given)
+        save_as_table(
+            self.rows,
+            self.text,
+            is_hudi=True,
+            mode=mode,
+            partition_by=self.partitions,
+            given=self.given,
+            redefine=True,
+        )

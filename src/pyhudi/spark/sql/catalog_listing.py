@@ -1,0 +1,66 @@
+"""Hudi tables as ``spark.catalog`` lists them: as managed or external tables with their partition columns, although the
+catalog keeps them as views (ADR 18)."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.catalog import Column, Table
+
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.sql.catalog import LOCATION, MANAGED, find_table
+from pyhudi.spark.sql.passthrough_statements import fetched
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.sql.statements import Name
+
+_MANAGED_TYPE, _EXTERNAL_TYPE = "MANAGED", "EXTERNAL"
+_IS_HUDI = re.compile(rf"\b{re.escape(LOCATION)}=")
+_IS_MANAGED = re.compile(rf"\b{re.escape(MANAGED)}=true\b")
+
+
+def listed_tables(spark: SparkSession, tables: list[Table]) -> list[Table]:
+    """Return tables of one database, as Spark lists them, with the types of Hudi tables.
+
+    One more statement is run, if there are views at all.
+    """
+    database = next((table.namespace[-1] for table in tables if table.namespace and _is_kept_view(table)), None)
+    if database is None:
+        return tables
+    try:
+        rows = fetched(spark, f"SHOW TABLE EXTENDED IN {quoted([database])} LIKE '*'")
+    except AnalysisException:  # one of the tables cannot be shown
+        return tables
+    types = {name: _type(information) for _, name, _, information in rows if _IS_HUDI.search(information)}
+    return [
+        table._replace(tableType=types[table.name]) if _is_kept_view(table) and table.name in types else table
+        for table in tables
+    ]
+
+
+def _type(information: str) -> str:
+    return _MANAGED_TYPE if _IS_MANAGED.search(information) else _EXTERNAL_TYPE
+
+
+def _is_kept_view(table: Table) -> bool:
+    return table.tableType == "VIEW" and not table.isTemporary
+
+
+def shown_table(spark: SparkSession, table: Table) -> Table:
+    """Return a table, as Spark shows it, with its type if it is a Hudi table."""
+    if not _is_kept_view(table) or not table.namespace:
+        return table
+    found = find_table(spark, (table.namespace[-1], table.name))
+    if found is None:
+        return table
+    return table._replace(tableType=_MANAGED_TYPE if found.managed else _EXTERNAL_TYPE)
+
+
+def listed_columns(spark: SparkSession, name: Name, columns: list[Column]) -> list[Column]:
+    """Return the columns of a table, as Spark lists them, with the partition columns of a Hudi table marked."""
+    found = find_table(spark, name)
+    if found is None:
+        return columns
+    partitions = {field.name for field in TableHandle.of(spark, found).config.partition_fields}
+    return [column._replace(isPartition=column.isPartition or column.name in partitions) for column in columns]
