@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,21 +27,33 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Scan:
     """Query on a table, lazy and immutable. Every ``to_…`` call plans the query and reads the table as it is then.
 
     Created by :meth:`pyhudi.HudiTable.scan`.
     """
 
-    now: Callable[[], PinnedTable] = field(repr=False)
-    settings: Options = field(repr=False)
+    now: Callable[[], PinnedTable]
+    settings: Options
     row_filter: RowFilter | None = None
     columns: tuple[str, ...] | None = None
     as_of: QueryTime | None = None
     begin: QueryTime | None = None
     end: QueryTime | None = None
     read_optimized: bool = False
+
+    def __repr__(self) -> str:
+        if self.begin is not None:
+            rows = f"changes after {self.begin}" + (f" until {self.end}" if self.end is not None else "")
+        else:
+            rows = "latest snapshot" if self.as_of is None else f"snapshot as of {self.as_of}"
+        parts = [rows + (", base files only" if self.read_optimized else "")]
+        if self.row_filter is not None:
+            parts.append(f"filter={self.row_filter}")
+        if self.columns is not None:
+            parts.append(f"columns={list(self.columns)}")
+        return f"Scan({', '.join(parts)}; not read yet: to_arrow(), to_spark(), to_pandas() … read it)"
 
     def select(self, *columns: str) -> Scan:
         """Return the same scan with only these columns.

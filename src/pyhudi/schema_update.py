@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -34,7 +33,7 @@ class SchemaUpdate:
         """Initialize; called by `HudiTable.alter_schema`."""
         self._path = path
         self._options = options
-        self._changes: list[Callable[[InternalSchema], InternalSchema]] = []
+        self._changes: list[partial[InternalSchema]] = []
 
     def add_column(
         self,
@@ -114,7 +113,11 @@ class SchemaUpdate:
         """Return the columns after the changes, including meta columns. Raises the errors of `commit` about changes."""
         return self._apply(current_schema(TableMetaClient.open(self._path, self._options))).to_arrow()
 
-    def _then(self, change: Callable[[InternalSchema], InternalSchema]) -> Self:
+    def __repr__(self) -> str:
+        changes = ", ".join(f"{one.func.__name__}({one.keywords['path']!r})" for one in self._changes)
+        return f"SchemaUpdate({self._path!r}: {changes or 'no changes'}; not committed)"
+
+    def _then(self, change: partial[InternalSchema]) -> Self:
         self._changes.append(change)
         return self
 

@@ -170,12 +170,25 @@ class TableWrites(ABC):
             A MERGE without clauses.
 
         Raises:
-            ConfigError: ``source`` is not a Spark DataFrame.
+            ConfigError: ``source`` is not a Spark DataFrame, or ``on`` is a name or a list of names.
         """
         from pyhudi.spark.dml.merge_builder import MergeBuilder
 
+        if hasattr(type(on), "sparkSession"):
+            raise ConfigError("merge(source, on) takes the source first and the condition second")
         self._check_frame("merge", source)
+        self._check_merge_condition(source, on)
         return MergeBuilder(self._path, self._options.merged(options or {}), self._alias or "target", source, on)
+
+    def _check_merge_condition(self, source: DataFrame, on: object) -> None:
+        names = [on] if isinstance(on, str) and on in source.columns else on
+        if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
+            target = self._alias or "target"
+            condition = " AND ".join(f"{target}.{name} = source.{name}" for name in names)
+            raise ConfigError(
+                f"merge() takes a condition, not names of columns ({', '.join(names)}): merge(df.alias('source'), "
+                f"{condition!r})"
+            )
 
     def update(
         self,
@@ -197,7 +210,7 @@ class TableWrites(ABC):
             The result, with the number of updated rows.
 
         Raises:
-            ConfigError: A column of the record key is assigned.
+            ConfigError: A column of the record key is assigned, or ``set`` is no mapping.
             SchemaMismatchError: A column does not exist, or a value does not match its type.
             SetupError: ``spark`` is None, and there is no active session.
             ConflictError: Another writer changed the rows concurrently, more often than the write is retried.
@@ -205,6 +218,13 @@ class TableWrites(ABC):
         from pyhudi.spark.dml.update import update
         from pyhudi.spark.session import active_session
 
+        if not isinstance(set, Mapping):
+            swapped = isinstance(where, Mapping)
+            raise ConfigError(
+                f"update() takes the new values by column first, not {set!r}"
+                + (", and the condition second" if swapped else "")
+                + ": update({'fare': 'fare + 1'}, 'id = 1')"
+            )
         opts = self._options.merged(options or {})
         return update(spark or active_session(), self._path, set, where, opts, self._alias)
 

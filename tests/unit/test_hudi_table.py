@@ -147,7 +147,44 @@ def test_scans_that_cannot_be(table, arguments, error, message):
 
 
 def test_a_scan_is_shown(table):
-    assert repr(table.scan(columns=["v"])).startswith("Scan(row_filter=None, columns=('v',), as_of=None")
+    assert repr(table.scan()).startswith("Scan(latest snapshot; not read yet: to_arrow()")
+    shown = repr(table.scan(filter="v > 1", columns=["v"], as_of="2024-01-01", read_optimized=True))
+    assert shown.startswith(
+        "Scan(snapshot as of 2024-01-01, base files only, filter=v > 1, columns=['v']; not read yet"
+    )
+    assert repr(table.scan(begin="earliest", end="2024-01-01")).startswith(
+        "Scan(changes after earliest until 2024-01-01;"
+    )
+
+
+def test_what_services_return_is_shown(table):
+    changes = table.alter_schema().add_column("x", "int").rename_column("v", "w")
+    assert repr(changes) == f"SchemaUpdate({table._path!r}: add_column('x'), rename_column('v'); not committed)"
+    assert repr(table.services.savepoint(comment="before")).startswith(f"ServiceResult(savepoint {at(20)}: 2 files, ")
+    assert repr(table.services.savepoint()) == (
+        f"ServiceResult(savepoint: nothing done (there is already a savepoint at {at(20)}))"
+    )
+    assert "before" in repr(table.services.savepoints())
+    assert repr(table.services.upgrade(9)) == "UpgradeResult(nothing done: the table has version 9)"
+    assert repr(table.services.upgrade(9, dry_run=True)) == "UpgradePlan(9 to 9: nothing to do)"
+
+
+def test_arguments_in_the_order_of_other_libraries(table):
+    class Frame:
+        """What is looked at of a DataFrame."""
+
+        sparkSession = None  # noqa: N815
+        columns = ("id", "v")
+
+    with pytest.raises(ConfigError, match=r"new values by column first, not 'id = 1', and the condition second"):
+        table.update("id = 1", {"v": "3"})
+    with pytest.raises(ConfigError, match=r"new values by column first, not 'v = 3': update\({"):
+        table.update("v = 3")
+    with pytest.raises(ConfigError, match="source first and the condition second"):
+        table.merge("target.id = s.id", Frame())
+    for names in ("id", ["id"], ("id",)):
+        with pytest.raises(ConfigError, match=r"not names of columns \(id\).*'target.id = source.id'"):
+            table.merge(Frame(), names)
 
 
 def test_what_is_written_is_a_dataframe_of_spark(table):

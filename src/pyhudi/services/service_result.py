@@ -44,6 +44,15 @@ class ServiceResult:
     def __bool__(self) -> bool:
         return bool(self.instants)
 
+    def __repr__(self) -> str:
+        done = [f"{count:,} {name}" for name, count in self.counts.items() if count]
+        if self.num_bytes:
+            done.append(f"{self.num_bytes:,} bytes")
+        what = ", ".join(done) or "done" if self else "nothing done"
+        instants = f" {', '.join(self.instants)}" if self.instants else ""
+        why = f" ({self.reason})" if self.reason else ""
+        return f"{type(self).__name__}({self.service}{instants}: {what}{why})"
+
     def line(self) -> str:
         """Return the result as one line of ``key=value``."""
         return self.report("").line()

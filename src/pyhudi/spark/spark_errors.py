@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyhudi.keygen.key_spec import KeySpec
 
+_log = logging.getLogger(__name__)
 _REFUSED = re.compile(r"\b(?:Spark)?(?:DateTime|Arithmetic|NumberFormat|Upgrade)Exception\b")
 _REASON = re.compile(r"\[[A-Z_.0-9]+\][^\n]*")
 _RAISED = re.compile(r"^pyhudi\.errors\.(?P<name>\w+): (?P<text>.*?)(?:\n\s*at |\n\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -52,7 +54,8 @@ def task_errors() -> Iterator[None]:
             raise
         if isfunction(kind.__init__):
             kind = kind.__bases__[0]  # the arguments of the exception are lost; the message is complete
-        raise kind(match["text"].strip()) from error
+        _log.debug("a task failed", exc_info=error)
+        raise kind(match["text"].strip()) from None  # stack traces of the virtual machine would hide the message
 
 
 @contextmanager

@@ -236,6 +236,7 @@ class AlterColumns:
 class DropPartitions:
     name: Name
     partitions: tuple[PartitionSpec, ...]
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Literal, overload
 
 from pyhudi.metrics.progress import Progress
+from pyhudi.read.result_table import ResultTable
 from pyhudi.services.restore import RestorePlan, Restorer
 from pyhudi.services.rollback import roll_back
 from pyhudi.services.savepoint import create_savepoint, delete_savepoint, list_savepoints
 from pyhudi.services.service_result import ServiceResult
 from pyhudi.table_services.service_base import Given, ServiceBase, file_stats_reader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class RecoveryServices(ServiceBase):
@@ -74,10 +72,10 @@ class RecoveryServices(ServiceBase):
         client, opts = self._open(options)
         return delete_savepoint(client, opts, instant)
 
-    def savepoints(self) -> pa.Table:
+    def savepoints(self) -> ResultTable:
         """Return the savepoints (`pyhudi.services.savepoint.SAVEPOINT_SCHEMA`), oldest first."""
         client, _ = self._open(None)
-        return list_savepoints(client)
+        return ResultTable(list_savepoints(client))
 
     @overload
     def restore(

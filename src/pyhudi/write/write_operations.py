@@ -66,16 +66,24 @@ def match_partitions(wanted: str, partitions: Sequence[str]) -> list[str]:
 
     Paths without ``*`` are kept, whether they exist or not. Sorted, without duplicates.
     """
-    matched: set[str] = set()
-    for entry in (part.strip() for part in wanted.split(",")):
-        if not entry:
-            continue
-        if "*" not in entry:
-            matched.add(entry.strip("/"))
-            continue
-        pattern = re.compile(".*".join(re.escape(piece) for piece in entry.split("*")), re.DOTALL)
-        matched.update(p for p in partitions if pattern.fullmatch(p))
-    return sorted(matched)
+    return sorted({path for entry in _entries(wanted) for path in _matched(entry, partitions)})
+
+
+def unmatched_partitions(wanted: str, partitions: Sequence[str]) -> list[str]:
+    """Return the entries of such a list that no partition matches."""
+    known = set(partitions)
+    return [entry for entry in _entries(wanted) if known.isdisjoint(_matched(entry, partitions))]
+
+
+def _entries(wanted: str) -> list[str]:
+    return [entry for entry in (part.strip() for part in wanted.split(",")) if entry]
+
+
+def _matched(entry: str, partitions: Sequence[str]) -> list[str]:
+    if "*" not in entry:
+        return [entry.strip("/")]
+    pattern = re.compile(".*".join(re.escape(piece) for piece in entry.split("*")), re.DOTALL)
+    return [path for path in partitions if pattern.fullmatch(path)]
 
 
 def replaced_groups(slices: pa.Table, partitions: Iterable[str] | None) -> pa.Table:

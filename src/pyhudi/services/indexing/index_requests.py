@@ -65,7 +65,10 @@ class IndexRequest:
         """
         kind = (using or (name if name in BUILT_IN else SECONDARY)).lower()
         if kind not in _KINDS:
-            raise ConfigError(f"unknown index type {using!r}; there are {', '.join(_KINDS)}")
+            raise ConfigError(
+                f"unknown index type {using!r}: a column has an index of type {SECONDARY}, the default; an expression "
+                f"one of {' or '.join(KINDS)} with {EXPR}=function; and a table has {', '.join(BUILT_IN)} once"
+            )
         if name is not None and using is None and name not in BUILT_IN and not columns and not index_options:
             raise ConfigError(
                 f"{name!r} is not an index of a whole table ({', '.join(BUILT_IN)}); for an index on a column "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class UpgradePlan:
     """Plan of an upgrade or a downgrade of a table.
 
@@ -33,6 +33,10 @@ class UpgradePlan:
     def __bool__(self) -> bool:
         return self.version != self.to
 
+    def __repr__(self) -> str:
+        steps = "".join(f"\n  {step}" for step in self.steps())
+        return f"UpgradePlan({self.version} to {self.to}: {steps or 'nothing to do'})"
+
     def steps(self) -> list[str]:
         """Return a description of each step."""
         if not self:
@@ -51,7 +55,7 @@ class UpgradePlan:
         return steps
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class UpgradeResult:
     """Result of an upgrade or a downgrade. ``millis``: milliseconds by phase."""
 
@@ -64,6 +68,12 @@ class UpgradeResult:
 
     def __bool__(self) -> bool:
         return self.version != self.to
+
+    def __repr__(self) -> str:
+        if not self:
+            return f"UpgradeResult(nothing done: the table has version {self.to})"
+        dropped = f", dropped indexes {', '.join(self.dropped_indexes)}" if self.dropped_indexes else ""
+        return f"UpgradeResult({self.version} to {self.to}: {self.instants:,} timeline files{dropped})"
 
     def line(self) -> str:
         """Return the result as one line of ``key=value``."""

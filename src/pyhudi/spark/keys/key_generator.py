@@ -6,6 +6,7 @@ if the result depends on it.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from pyhudi.spark.keys.timestamp_key_text import time_text
 from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
 
 # delimiters of an error message within the text of Spark's exception
+_log = logging.getLogger(__name__)
 _START, _END = "<<pyhudi-key-error: ", " :pyhudi-key-error>>"
 _ROW_BITS = 33  # monotonically_increasing_id: partition in the upper bits, row in the lower
 
@@ -142,10 +144,18 @@ def key_errors(df: DataFrame | None = None, spec: KeySpec | None = None) -> Iter
         message = _key_message(error)
         if message is None:
             raise
-        if df is not None and spec is not None:
+        _log.debug("a task failed", exc_info=error)
+        raise _key_error(message, df, spec) from None  # the trace of the virtual machine would hide the message
+
+
+def _key_error(message: str, df: DataFrame | None, spec: KeySpec | None) -> RecordKeyError:
+    if df is not None and spec is not None:
+        try:
             with key_errors():  # other values of these rows may fail, too
                 check_keys(df, spec)
-        raise RecordKeyError(f"{message}; nothing was committed") from error
+        except RecordKeyError as counted:
+            return counted
+    return RecordKeyError(f"{message}; nothing was committed")
 
 
 def _key_message(error: BaseException) -> str | None:

@@ -20,7 +20,7 @@ from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, table_frame
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
-from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, OVERWRITE, parse_mode
+from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode
 from pyhudi.sql.parsers.create_parser import PROVIDERS
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.token_cursor import Cursor
@@ -82,11 +82,21 @@ def save_as_table(
 
     Returns:
         Whether it is one of Hudi's.
+
+    Raises:
+        TableExistsError: There is such a table, and the mode is error, or the format another one.
     """
     spark, name = rows.sparkSession, parse_name(text)
-    if is_hudi is False or name is None:
+    if name is None:
         return False
     table = find_table(spark, name)
+    if is_hudi is False:
+        if table is not None and parse_mode(mode) != IGNORE:
+            raise TableExistsError(
+                f"{table.sql} is a Hudi table, and cannot be written in another format; leave the format out, or say "
+                "format('hudi')"
+            )
+        return False
     if table is None and not is_hudi:
         return False
     chosen = parse_mode(mode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyhudi.config import options
+from pyhudi.errors import warn
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.key_generator import with_keys
@@ -14,8 +15,11 @@ from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
-from pyhudi.write.write_operations import match_partitions, replaced_groups, type_name
+from pyhudi.write.write_operations import match_partitions, replaced_groups, type_name, unmatched_partitions
 from pyhudi.write.write_result import WriteResult
+
+_SHOWN = 5
+"""Partitions that the warning about missing ones shows."""
 
 
 def delete_partitions(job: WriteJob) -> WriteResult:
@@ -28,7 +32,24 @@ def delete_partitions(job: WriteJob) -> WriteResult:
     """
     wanted = None if job.partitions else job.opts.text(options.PARTITIONS_TO_DELETE)
     exact = [] if wanted else job.partitions or _partitions_of(job)
-    return delete_chosen_partitions(job, lambda _, view: match_partitions(wanted, view.partitions) if wanted else exact)
+
+    def choose(_: PinnedTable, view: FileSystemView) -> Sequence[str]:
+        known = view.partitions
+        missing = unmatched_partitions(wanted, known) if wanted else sorted(set(exact) - set(known))
+        if missing:
+            warn(_not_there(job, missing, known))
+        return match_partitions(wanted, known) if wanted else exact
+
+    return delete_chosen_partitions(job, choose)
+
+
+def _not_there(job: WriteJob, missing: Sequence[str], known: Sequence[str]) -> str:
+    some = ", ".join(repr(path) for path in sorted(known)[:_SHOWN])
+    more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
+    return (
+        f"delete_partition: the table at {job.storage.uri()!r} has no partition {', '.join(map(repr, missing))}; it "
+        f"has {some or 'none'}{more}"
+    )
 
 
 def delete_chosen_partitions(

@@ -63,14 +63,14 @@ def _keys(cursor: Cursor) -> tuple[str, ...]:
 
 def _drop_partitions(cursor: Cursor, name: Name) -> DropPartitions:
     cursor.expect("DROP")
-    cursor.take("IF", "EXISTS")
+    if_exists = cursor.take("IF", "EXISTS")
     specs = []
     while cursor.take("PARTITION"):
         specs.append(parse_partition(cursor))
         cursor.take(",")
     cursor.take("PURGE")
     cursor.finish()
-    return DropPartitions(name, tuple(specs))
+    return DropPartitions(name, tuple(specs), if_exists)
 
 
 def parse_truncate(cursor: Cursor) -> Truncate:

@@ -126,7 +126,7 @@ STATEMENTS = {
     "alter table t add columns (a int, b struct<x:int>)": AddColumns(("t",), "a int, b struct<x:int>"),
     "alter table t add column a int": AddColumns(("t",), "a int"),
     "alter table t drop if exists partition (a='1', b=2), partition (a='3')": DropPartitions(
-        ("t",), ({"a": "'1'", "b": "2"}, {"a": "'3'"})
+        ("t",), ({"a": "'1'", "b": "2"}, {"a": "'3'"}), if_exists=True
     ),
     "alter table t add columns (a int first, s.b struct<x:int, y:array<int>> comment 'c' after x)": AlterColumns(
         ("t",),

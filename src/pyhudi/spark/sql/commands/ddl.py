@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from pyhudi.config import Options, options
-from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError, TableExistsError, UnsupportedTableError
+from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError, TableExistsError, UnsupportedTableError, warn
 from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import is_meta_column
@@ -440,9 +440,13 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
 
 
 def drop_partitions(spark: SparkSession, table: CatalogTable, statement: DropPartitions) -> None:
-    """Run ALTER TABLE … DROP PARTITION."""
-    paths = sorted({path for spec in statement.partitions for path in matching_partitions(spark, table, spec)})
-    _delete_partitions(spark, table, paths)
+    """Run ALTER TABLE … DROP PARTITION. Warns of partitions that do not exist, unless the statement has IF EXISTS."""
+    found = [(spec, matching_partitions(spark, table, spec)) for spec in statement.partitions]
+    for spec, paths in found:
+        if not paths and not statement.if_exists:
+            values = ", ".join(f"{name} = {value}" for name, value in spec.items())
+            warn(f"DROP PARTITION: {table.sql} has no partition with {values}")
+    _delete_partitions(spark, table, sorted({path for _, paths in found for path in paths}))
 
 
 def _delete_partitions(spark: SparkSession, table: CatalogTable, paths: list[str]) -> None:

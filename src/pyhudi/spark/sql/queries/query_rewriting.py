@@ -12,7 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import options
-from pyhudi.errors import QueryError
+from pyhudi.errors import InvalidOptionError, QueryError
+from pyhudi.read.query_instants import query_instant
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find
@@ -27,6 +28,8 @@ from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import Reference, find_references, replaced
 
 _VIEWS, _ID = "_pyhudi_views", "_pyhudi_id"
+_NEWEST = 3
+"""Instants that an error shows."""
 _WITH_OFFSET = "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"
 """Spark's pattern of a moment with its offset from UTC, which time travel takes in any zone."""
 
@@ -133,7 +136,8 @@ def rewrite_query(
         found = find(spark, name)
         if isinstance(found, CatalogTable):
             reference = replace(reference, qualified=_qualifiers(reference, found))
-            given = tuple(sorted({**_read_options(spark, found), **_time_travel(spark, reference, args)}.items()))
+            moment = _time_travel(spark, found, reference, args)
+            given = tuple(sorted({**_read_options(spark, found), **moment}.items()))
             source = ViewSource(found.location, given, reference.predicate if prunes else None)
             # a name for each place in a query, not for each condition: there would be ever more of them
             place = f" {prunes} {number}" if source.predicate is not None else ""
@@ -239,10 +243,12 @@ def _known_view(spark: SparkSession, name: Name) -> dict[str, Source] | None:
     return None
 
 
-def _time_travel(spark: SparkSession, reference: Reference, args: Any) -> dict[str, str]:
+def _time_travel(spark: SparkSession, table: CatalogTable, reference: Reference, args: Any) -> dict[str, str]:
     value = reference.as_of if reference.as_of is not None else reference.version
     if value is None:
         return {}
+    if reference.version is not None and (value.isdigit() or value[:1] in "'\""):
+        _check_version(spark, table, value.strip("'\""))
     if value[:1] in "'\"" and value[1:-1].find(value[0]) < 0:
         return {options.AS_OF_INSTANT.key: value[1:-1]}
     if value.isdigit():
@@ -255,6 +261,23 @@ def _time_travel(spark: SparkSession, reference: Reference, args: Any) -> dict[s
     if found is None:
         raise QueryError(f"the time {value} of a time travel query is null")
     return {options.AS_OF_INSTANT.key: found}
+
+
+def _check_version(spark: SparkSession, table: CatalogTable, version: str) -> None:
+    """Refuse a version that is neither an instant nor a time.
+
+    Raises:
+        QueryError: The message has the newest instants.
+    """
+    try:
+        query_instant(version)
+    except InvalidOptionError:
+        writes = TableHandle.of(spark, table).client().active_timeline().timeline.writes().completed()
+        newest = ", ".join(instant.requested for instant in reversed(list(writes)[-_NEWEST:]))
+        raise QueryError(
+            f"{table.sql} VERSION AS OF {version}: the versions of a Hudi table are the instants of its commits, of "
+            f"which the newest are {newest or 'none'}; CALL show_commits(table => '{'.'.join(table.name)}') lists them"
+        ) from None
 
 
 def _session_id(spark: SparkSession) -> str:
