@@ -88,6 +88,8 @@ def test_the_life_of_a_table(spark, kind):
     assert rows(spark, "SHOW PARTITIONS rides")[-1] == ("city=Oslo",)
     assert rows(spark, "SHOW PARTITIONS rides PARTITION (CITY = 'Oslo')") == [("city=Oslo",)]
     spark.sql("ALTER TABLE rides DROP PARTITION (City = 'Oslo')")
+    with pytest.warns(UserWarning, match="has no partition with City = 'Oslo'"):
+        spark.sql("ALTER TABLE rides DROP PARTITION (City = 'Oslo')")
     spark.sql("ALTER TABLE rides ADD COLUMNS (tip DOUBLE COMMENT 'more')")
     assert spark.table("rides").columns[-5:] == ["id", "name", "fare", "tip", "city"]
     spark.sql("INSERT INTO rides VALUES (13, 'x', 1, 0.5, 'Oslo')")
@@ -192,6 +194,11 @@ def test_names_everywhere_and_always_the_newest_rows(spark, tmp_path):
         assert spark.table("cheap").count() == number
         assert rows(spark, "WITH a AS (SELECT * FROM shop.a) SELECT count(shop.a.id) FROM shop.a") == [(number,)]
         assert spark.read.table("shop.a").count() == number
+    for mode in ("append", "overwrite"):
+        with pytest.raises(TableExistsError, match="is a Hudi table, and cannot be written in another format"):
+            frame.write.format("parquet").mode(mode).saveAsTable("a")
+    with pytest.raises(QueryError, match=r"versions of a Hudi table are the instants.*newest are \d{17}, \d{17}.*CALL"):
+        spark.sql("SELECT * FROM a VERSION AS OF 1")
     frame.selectExpr("4 id", "2.5 fare", "'Moss' city").write.insertInto("a")
     frame.selectExpr("5 id", "'Moss' city", "3.5 fare").writeTo("a").append()
     frame.selectExpr("6 id", "'Moss' city", "3.5 fare").writeTo("a").overwritePartitions()
