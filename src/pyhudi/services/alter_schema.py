@@ -26,8 +26,8 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.timeline.operation_types import ALTER_SCHEMA
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.locks.writer_turns import writer_turn
 from pyhudi.transaction.transaction import Transaction
+from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.write_operations import action_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pyhudi.config import Options, options
 from pyhudi.errors import ConflictError
 from pyhudi.storage import Storage
-from pyhudi.transaction.locks.writer_turns import writer_turn
+from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.write_result import ChangeResult, WriteResult
 
 _Result = TypeVar("_Result", WriteResult, ChangeResult)

@@ -51,9 +51,9 @@ from pyhudi.transaction.action_start import newest
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_instant_generator
-from pyhudi.transaction.locks.writer_turns import writer_turn
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
+from pyhudi.transaction.writer_turns import writer_turn
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader

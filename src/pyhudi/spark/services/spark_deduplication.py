@@ -47,8 +47,8 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.locks.writer_turns import writer_turn
 from pyhudi.transaction.transaction import Transaction
+from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.location_columns import FILE_ID
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context

@@ -61,7 +61,7 @@ from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
-from pyhudi.transaction.locks.writer_turns import writer_turn
+from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.planning.existing_files import check_not_bucketed, sample_keys
 from pyhudi.write.settings.unsupported_options import check_unsupported_options

@@ -14,8 +14,8 @@ from pyhudi.config import Options
 from pyhudi.errors import ConflictError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.storage import LocalStorage, open_storage
-from pyhudi.transaction.locks import writer_turns
-from pyhudi.transaction.locks.writer_turns import writer_turn
+from pyhudi.transaction import writer_turns
+from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write import conflict_retries
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.write_result import ChangeResult, WriteResult
