@@ -78,8 +78,12 @@ def test_errors_are_ours(spark, table, tmp_path):
         spark.read.format("hudi").schema("id string").load(str(table.root))
     with pytest.raises(InvalidOptionError, match="bogus"):
         spark.read.format("hudi").option("hoodie.datasource.query.type", "bogus").load(str(table.root))
-    with pytest.warns(UnknownOptionWarning, match=r"query\.type"):
+    with pytest.raises(ConfigError, match=r"did you mean 'hoodie\.datasource\.query\.type'"):
         spark.read.format("hudi").option("hoodie.datasource.querry.type", "snapshot").load(str(table.root))
+    with pytest.raises(QueryError, match="is not 'incremental'"):
+        spark.read.format("hudi").option("hoodie.datasource.read.begin.instanttime", "0").load(str(table.root))
+    with pytest.warns(UnknownOptionWarning, match=r"parquet\.max\.file\.size"):
+        spark.read.format("hudi").option("hoodie.parquet.max.file.sise", "1").load(str(table.root))
 
 
 def test_a_frame_is_saved_by_its_format(spark, written):
