@@ -2,8 +2,8 @@
 
 Without `hoodie.write.concurrency.mode` a writer considers every pending write of others failed and rolls it back.
 Threads of one process would do this to each other, so they take turns: a write starts when the one before it has ended,
-and sees its result. Processes do not know of each other; several of them need optimistic concurrency control, as in
-Apache Hudi.
+and sees its result. So do threads that execute plans of compactions and clusterings. Processes do not know of each
+other; several of them need optimistic concurrency control, as in Apache Hudi.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -28,7 +27,7 @@ _NEWS_AFTER = 5.0
 """Seconds of waiting after which it is logged."""
 _log = logging.getLogger(__name__)
 _guard = threading.Lock()
-_turns: dict[str, threading.RLock] = {}
+_turns: dict[tuple[str, str], threading.RLock] = {}
 
 
 @contextmanager
@@ -46,30 +45,43 @@ def writer_turn(storage: Storage, opts: Options) -> Iterator[None]:
     if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
         yield
         return
-    turn = _turn_of(storage.root)
-    _wait_for(turn, storage.root)
+    with _turn(storage.root, "write to"):
+        yield
+
+
+@contextmanager
+def plan_turn(storage: Storage, opts: Options) -> Iterator[None]:
+    """Hold the turn of this thread to execute plans of compactions and clusterings, as `writer_turn`.
+
+    Writes do not wait for it, because plans are executed beside writes; a write with its own turn may wait for it.
+
+    Args:
+        storage: Storage of the table.
+        opts: Options of the service.
+    """
+    if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
+        yield
+        return
+    with _turn(storage.root, "execute plans of"):
+        yield
+
+
+@contextmanager
+def _turn(root: str, what: str) -> Iterator[None]:
+    local = root.removeprefix("file://")
+    name = root if local == root else os.path.realpath(local)
+    with _guard:
+        turn = _turns.setdefault((what, name), threading.RLock())
+    if not turn.acquire(timeout=_NEWS_AFTER):
+        _log.warning(
+            "waiting for another thread of this process to %s %s. To do so at the same time, set %s="
+            "OPTIMISTIC_CONCURRENCY_CONTROL in all writers",
+            what,
+            root,
+            CONCURRENCY_MODE.key,
+        )
+        turn.acquire()
     try:
         yield
     finally:
         turn.release()
-
-
-def _turn_of(root: str) -> threading.RLock:
-    local = root.removeprefix("file://")
-    name = root if local == root else os.path.realpath(local)
-    with _guard:
-        return _turns.setdefault(name, threading.RLock())
-
-
-def _wait_for(turn: threading.RLock, root: str) -> None:
-    started = time.monotonic()
-    if turn.acquire(timeout=_NEWS_AFTER):
-        return
-    _log.warning(
-        "another thread of this process is writing to %s; this write starts after it. Writes at the same time need %s="
-        "OPTIMISTIC_CONCURRENCY_CONTROL in all writers",
-        root,
-        CONCURRENCY_MODE.key,
-    )
-    turn.acquire()
-    _log.info("waited %.1f s for another thread that wrote to %s", time.monotonic() - started, root)

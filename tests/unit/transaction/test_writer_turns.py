@@ -58,7 +58,7 @@ def test_who_waits_long_is_told_why(
     monkeypatch.setattr(writer_turns, "_NEWS_AFTER", 0.01)
     with caplog.at_level(logging.INFO):
         overlapping(tmp_path, str(tmp_path), ALONE)
-    assert "another thread of this process is writing to" in caplog.text
+    assert "waiting for another thread of this process to write to" in caplog.text
     assert "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL" in caplog.text
 
 

@@ -26,6 +26,7 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlannedTransaction
+from pyhudi.transaction.writer_turns import plan_turn
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
 from pyhudi.write.written_files import WrittenFiles
@@ -153,6 +154,13 @@ def run_plan(
     """Execute one plan of the timeline. The result is empty if another process has executed it. After an error the plan
     can be retried. A plan whose file groups were written to is replaced by one with a new instant. ``take_over`` and
     errors as of `run_pending`."""
+    with plan_turn(client.storage, opts):
+        return _run_plan(client, plan, opts, runner, take_over=take_over)
+
+
+def _run_plan(
+    client: TableMetaClient, plan: ClusteringPlan, opts: Options, runner: ClusteringRunner, *, take_over: bool
+) -> ClusteringResult:
     assert plan.instant is not None
     pinned = PinnedTable.of(client)
     check_clusterable(pinned, opts, plan.strategy, plan.sort_columns)
@@ -174,7 +182,7 @@ def run_plan(
     if renewed is None:
         return ClusteringResult(reason=f"the file groups of the plan {plan.instant} have been replaced")
     _log.info("clustering %s, whose file groups were written to, becomes %s", plan.instant, renewed.instant)
-    return run_plan(client, renewed, opts, runner, take_over=take_over)
+    return _run_plan(client, renewed, opts, runner, take_over=take_over)
 
 
 def _run_attempt(

@@ -23,6 +23,7 @@ from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlannedTransaction
+from pyhudi.transaction.writer_turns import plan_turn
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
 from pyhudi.write.written_files import WrittenFiles
@@ -141,6 +142,13 @@ def run_plan(
         BusyError: Another process is executing the plan.
         TransactionError: A restore is pending.
     """
+    with plan_turn(client.storage, opts):
+        return _run_plan(client, plan, opts, runner, take_over=take_over)
+
+
+def _run_plan(
+    client: TableMetaClient, plan: CompactionPlan, opts: Options, runner: Runner, *, take_over: bool
+) -> CompactionResult:
     assert plan.instant is not None
     nothing = CompactionResult(action=plan.action)
     job = CompactionJob.of(PinnedTable.of(client), plan, opts)  # Refuse unsupported jobs before anything is changed.

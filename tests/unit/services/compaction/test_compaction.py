@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -318,6 +320,25 @@ def test_two_at_a_time(mor: MorTable):
     with pytest.raises((ConflictError, TransactionError)):
         run_pending(mor.client, Options.parse(mor.options), overtaken)
     assert mor.rows() == before
+
+
+def test_threads_take_turns(mor: MorTable):
+    before, opts, started = mor.rows(), Options.parse(mor.options), threading.Event()
+    mor.table.services.schedule_compaction()
+
+    def slow(job: CompactionJob) -> pa.Table:
+        started.set()
+        time.sleep(0.3)
+        return run_in_threads(job)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(run_pending, mor.client, opts, slow)
+        assert started.wait(60)
+        assert not pool.submit(run_pending, mor.client, opts, run_in_threads).result()
+        assert len(first.result().instants) == 1
+    assert mor.rows() == before
+    actions = mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)
+    assert not list(actions), "no attempt was rolled back"
 
 
 def test_the_time_of_a_rollback_is_waited_out_before_the_next_writer(mor: MorTable) -> None:
