@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ChangeScan:
     """Query of the changes of a range of commits, lazy and immutable. Every call plans it on the current table.
 
@@ -27,10 +27,14 @@ class ChangeScan:
     record as JSON, null if there is none). Created by :meth:`pyhudi.HudiTable.changes`.
     """
 
-    now: Callable[[], PinnedTable] = field(repr=False)
-    settings: Options = field(repr=False)
+    now: Callable[[], PinnedTable]
+    settings: Options
     begin: QueryTime
     end: QueryTime | None = None
+
+    def __repr__(self) -> str:
+        end = "" if self.end is None else f" until {self.end}"
+        return f"ChangeScan(after {self.begin}{end}; not read yet: to_arrow(), to_spark() read it)"
 
     def plan(self) -> ChangePlan:
         """Plan the query without reading data.

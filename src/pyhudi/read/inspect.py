@@ -140,6 +140,9 @@ class Inspect:
     def __init__(self, now: Callable[[], PinnedTable]) -> None:
         self._now = now
 
+    def __repr__(self) -> str:
+        return "Inspect(not read yet: files(), file_slices(), partitions(), commits() read it)"
+
     def files(self, *, all_versions: bool = False) -> ResultTable:
         """Return the data files of the latest snapshot.
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import html
 import shutil
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
 ROWS_SHOWN = 20
 _ROWS_IN_A_PAGE = 50
+_MOMENT = ["created", "ms"]
+"""Words of the name of a column of epoch milliseconds."""
 _WIDEST = 40
 """Maximum number of characters of one value in a terminal."""
 _HEAD = 10
 """Target number of characters per line of a column name; longer words are not broken."""
 _GAP = "  "
+_BLOCKS = 3
+"""Maximum number of blocks below each other that a terminal shows of a table."""
 
 
 class ResultTable:
@@ -73,23 +78,41 @@ class ResultTable:
 
 
 def as_text(table: pa.Table, width: int) -> str:
-    """Return a table as lines of at most ``width`` characters. Columns without values are omitted, and columns that do
-    not fit are listed below."""
+    """Return a table as lines of at most ``width`` characters. Columns without values are omitted; columns that do not
+    fit are in further blocks, beside the first column again, and if there is no room for that, listed below."""
     shown = table.slice(0, ROWS_SHOWN)
     names = {name: _head(name) for name in _filled(table)}
     heads = max(map(len, names.values()), default=1)
     columns = [_column([""] * (heads - len(head)) + head, shown[name]) for name, head in names.items()]
-    kept: list[list[str]] = []
-    room = width
-    for column in columns:
-        room -= len(column[0]) + (len(_GAP) if kept else 0)
-        if room < 0 and kept:
+    blocks = _blocks(columns, width)
+    hidden = len(columns) - sum(map(len, blocks)) + max(len(blocks) - 1, 0)
+    lines = [line for block in blocks for line in (*_lines(block, heads), "")]
+    return "\n".join([*lines[:-1], _footer(table, shown.num_rows, _filled(table)[len(columns) - hidden :])])
+
+
+def _blocks(columns: list[list[str]], width: int) -> list[list[list[str]]]:
+    """Return the columns by block; all blocks begin with the first column."""
+    blocks = [columns[:1]] if columns else []
+    for column in columns[1:]:
+        if _width([*blocks[-1], column]) <= width:
+            blocks[-1].append(column)
+        elif _width([columns[0], column]) <= width and len(blocks) < _BLOCKS:
+            blocks.append([columns[0], column])
+        else:
             break
-        kept.append(column)
-    lines = [_GAP.join(cells).rstrip() for cells in zip(*kept, strict=True)]
-    if lines:
-        lines.insert(heads, _GAP.join("─" * len(cells[0]) for cells in kept))
-    return "\n".join([*lines, _footer(table, shown.num_rows, _filled(table)[len(kept) :])])
+    return blocks
+
+
+def _width(columns: list[list[str]]) -> int:
+    return sum(len(column[0]) for column in columns) + len(_GAP) * (len(columns) - 1)
+
+
+def _lines(columns: list[list[str]], heads: int) -> list[str]:
+    lines = [_GAP.join(cells).rstrip() for cells in zip(*columns, strict=True)]
+    while heads > 1 and not lines[0]:  # names of other blocks have more lines
+        lines, heads = lines[1:], heads - 1
+    lines.insert(heads, _GAP.join("─" * len(cells[0]) for cells in columns))
+    return lines
 
 
 def as_html(table: pa.Table) -> str:
@@ -133,10 +156,16 @@ def _head(name: str) -> list[str]:
 
 def _column(head: list[str], values: pa.ChunkedArray) -> list[str]:
     """Return the cells of a column, its name first, padded to the same width."""
-    texts = [*head, *(_cut(_text(value)) for value in values.to_pylist())]
+    moments = " ".join(head).split() == _MOMENT
+    texts = [*head, *(_cut(_moment(value) if moments else _text(value)) for value in values.to_pylist())]
     width = max(map(len, texts))
     numbers = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
     return [text.rjust(width) if numbers else text.ljust(width) for text in texts]
+
+
+def _moment(millis: int | None) -> str:
+    """Return epoch milliseconds as local time."""
+    return "" if millis is None else datetime.fromtimestamp(millis / 1000).isoformat(" ", "seconds")
 
 
 def _text(value: Any) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 INSTANTS_SHOWN = 10
 PARTITIONS_SHOWN = 15
+_INSTANT = "instant"
 
 
 def print_report(table: HudiTable, console: Console | None = None) -> None:
@@ -59,7 +60,7 @@ def _facts(detail: Mapping[str, Any]) -> Table:
 
 
 def _instants(history: pa.Table) -> Table:
-    columns = ["instant", "what", "files", "inserted", "updated", "deleted", "written"]
+    columns = [_INSTANT, "what", "files", "inserted", "updated", "deleted", "written"]
     shown = history.slice(0, INSTANTS_SHOWN).to_pylist()
     title = f"Instants (newest {len(shown)} of {history.num_rows})"
     result = _table(title, [(name, "left" if i < 2 else "right") for i, name in enumerate(columns)])
@@ -101,10 +102,16 @@ def _table(title: str | None, columns: Iterable[tuple[str, Any]], *, header: boo
     from rich.table import Table
 
     result = Table(
-        title=title, title_justify="left", title_style="bold", show_header=header, box=box.SIMPLE_HEAD, pad_edge=False
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        show_header=header,
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
     )
     for name, justify in columns:
-        result.add_column(name, justify=justify, no_wrap=justify == "right")
+        result.add_column(name, justify=justify, no_wrap=justify == "right" or name == _INSTANT)
     return result
 
 

@@ -59,6 +59,25 @@ def test_what_has_no_room_is_named(plain: pa.Table) -> None:
     assert "rows" in as_text(plain.select([]), 200)
 
 
+def test_what_has_no_room_is_in_a_block_below(plain: pa.Table) -> None:
+    assert as_text(plain, 62).splitlines() == [
+        "requested          operation       rows  archived",
+        "─────────────────  ─────────  ─────────  ────────",
+        "20241121094947775  UPSERT     1,234,567  yes",
+        "20241121094948001                     8  no",
+        "",
+        "requested          path",
+        "─────────────────  ────────────────────────────────────────",
+        "20241121094947775  aaaaaaaaaaaaaaaaaaaa…bbbbbbbbbbbbbbbbbbb",
+        "20241121094948001  line break",
+        "(2 rows)",
+    ]
+
+
+def test_milliseconds_are_shown_as_times() -> None:
+    assert "2024-" in as_text(pa.table({"created_ms": [1_720_000_000_000]}), 80)
+
+
 def test_in_a_notebook(plain: pa.Table) -> None:
     page = as_html(plain.append_column("name", pa.array(["<b>", "&"])))
     assert "<td>&lt;b&gt;</td>" in page
