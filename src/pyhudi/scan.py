@@ -44,7 +44,7 @@ class Scan:
     read_optimized: bool = False
 
     def __repr__(self) -> str:
-        if self.begin is not None:
+        if self.begin is not None or self.end is not None:
             rows = f"changes after {self.begin}" + (f" until {self.end}" if self.end is not None else "")
         else:
             rows = "latest snapshot" if self.as_of is None else f"snapshot as of {self.as_of}"

@@ -16,6 +16,7 @@ from pyhudi.errors import (
     InvalidOptionError,
     NotAHudiTableError,
     QueryError,
+    SchemaError,
     SetupError,
     TableExistsError,
 )
@@ -167,6 +168,17 @@ def test_what_services_return_is_shown(table):
     assert "before" in repr(table.services.savepoints())
     assert repr(table.services.upgrade(9)) == "UpgradeResult(nothing done: the table has version 9)"
     assert repr(table.services.upgrade(9, dry_run=True)) == "UpgradePlan(9 to 9: nothing to do)"
+
+
+def test_arguments_of_other_forms(table):
+    with pytest.raises(QueryError, match=r"write \[\('id', '=', 'x'\), \('v', '=', 2\)\]"):
+        table.scan(filter={"id": "x", "v": 2})
+    with pytest.raises(SchemaError, match=r"unknown type 'strng'; pass one of pyarrow.*'bigint'"):
+        table.alter_schema().change_type("v", "strng")
+    with pytest.raises(ConfigError, match="table version '9' is not supported"):
+        table.services.upgrade("9")
+    with pytest.raises(InvalidOptionError, match="an instant "):
+        table.scan(as_of=1).to_arrow()
 
 
 def test_arguments_in_the_order_of_other_libraries(table):

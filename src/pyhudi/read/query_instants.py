@@ -24,8 +24,8 @@ QueryTime = str | int | date | datetime
 """Forms of a time in the public API; integers are epoch seconds (10 digits), milliseconds (13) or instants."""
 
 ALLOWED = (
-    "yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyy-MM-ddTHH:mm:ss[.SSS], each with an optional zone "
-    "offset after a time of day, epoch seconds (10 digits), epoch milliseconds (13 digits)"
+    "an instant (yyyyMMddHHmmss[SSS]), yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyy-MM-ddTHH:mm:ss[.SSS], each with an "
+    "optional zone offset after a time of day, epoch seconds (10 digits), epoch milliseconds (13 digits)"
 )
 EARLIEST = "earliest"
 

@@ -97,7 +97,13 @@ def as_table_type(kind: object) -> pa.DataType:
         decimal = re.fullmatch(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
         if decimal is not None:
             return table_type(pa.decimal128(int(decimal[1]), int(decimal[2] or 0)))
-        return primitive_to_arrow(_SQL_NAMES.get(text, text))
+        try:
+            return primitive_to_arrow(_SQL_NAMES.get(text, text))
+        except SchemaError:
+            raise SchemaError(
+                f"unknown type {kind!r}; pass one of pyarrow or of pyspark.sql.types, or a text such as 'int', "
+                "'bigint', 'string' or 'decimal(10, 2)'"
+            ) from None
     if hasattr(kind, "jsonValue"):
         return from_spark_json(_one_column(kind)).field(0).type
     raise SchemaError(

@@ -55,10 +55,7 @@ class TableMetaClient:
         config.check_readable()
         config.check_writable()
         if storage.exists(PATH):
-            raise TableExistsError(
-                f"a Hudi table exists at {storage.root}; open it, or choose another path. A write that met another one "
-                "which has just created the table can be repeated"
-            )
+            raise TableExistsError(f"a Hudi table exists at {storage.root}; open it, or choose another path")
         layout = config.layout
         for folder in _FOLDERS:
             storage.make_dirs(f"{META_FOLDER}/{folder}")

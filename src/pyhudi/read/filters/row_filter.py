@@ -46,6 +46,9 @@ class RowFilter:
             return cls(sql=value)
         if isinstance(value, pc.Expression):
             return cls(expression=value)
+        if isinstance(value, Mapping):
+            terms = ", ".join(f"({column!r}, '=', {wanted!r})" for column, wanted in value.items())
+            raise QueryError(f"a filter must be a list of (column, op, value), not {value!r}; write [{terms}]")
         if not isinstance(value, Sequence):
             raise QueryError(
                 f"a filter must be a list of (column, op, value), a pyarrow expression or SQL, not {value!r}"

@@ -45,7 +45,7 @@ def check_target(config: TableConfig, to: int, *, downgrade: bool) -> None:
     targets = VERSIONS[1:]
     if to not in targets:
         allowed = ", ".join(map(str, targets))
-        raise ConfigError(f"table version {to} is not supported; allowed: {allowed}")
+        raise ConfigError(f"table version {to!r} is not supported; allowed: {allowed}")
     if downgrade and to > config.version:
         raise ConfigError(f"table {config.name!r} has version {config.version}; use upgrade(to={to})")
     if not downgrade and to < config.version:
