@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class ChangeScan:
     """Query of the changes of a range of commits, lazy and immutable. Every call plans it on the current table.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class Scan:
     """Query on a table, lazy and immutable. Every ``to_…`` call plans the query and reads the table as it is then.
 

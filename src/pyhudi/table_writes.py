@@ -85,11 +85,16 @@ class TableWrites(ABC):
             The result of the write for a DataFrame, otherwise that of the statement, with the number of deleted rows.
 
         Raises:
+            ConfigError: ``where`` is neither a condition nor a DataFrame.
             ConflictError: Another writer changed the rows concurrently, more often than the write is retried.
             SetupError: A condition is given, ``spark`` is None, and there is no active session.
         """
         if hasattr(type(where), "sparkSession"):  # A Column has any attribute.
             return self._write(where, "delete", options)
+        if isinstance(where, bool | int | list | tuple | Mapping):
+            raise ConfigError(
+                f"delete() takes a condition such as 'id = 1', or a DataFrame with record keys, not {where!r}"
+            )
         return self._delete_where(where, options, spark)
 
     def insert_overwrite(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:

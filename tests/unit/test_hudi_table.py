@@ -153,6 +153,7 @@ def test_a_scan_is_shown(table):
     assert shown.startswith(
         "Scan(snapshot as of 2024-01-01, base files only, filter=v > 1, columns=['v']; not read yet"
     )
+    assert repr(table.scan().plan()) == table.scan().plan().explain()
     assert repr(table.scan(begin="earliest", end="2024-01-01")).startswith(
         "Scan(changes after earliest until 2024-01-01;"
     )
@@ -171,6 +172,9 @@ def test_what_services_return_is_shown(table):
 
 
 def test_arguments_of_other_forms(table):
+    for where in (1, ["x"], {"id": "x"}):
+        with pytest.raises(ConfigError, match=r"delete\(\) takes a condition such as"):
+            table.delete(where)
     with pytest.raises(QueryError, match=r"write \[\('id', '=', 'x'\), \('v', '=', 2\)\]"):
         table.scan(filter={"id": "x", "v": 2})
     with pytest.raises(SchemaError, match=r"unknown type 'strng'; pass one of pyarrow.*'bigint'"):

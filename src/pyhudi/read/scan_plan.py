@@ -145,5 +145,5 @@ class ScanPlan:
         lines += [f"skipping    {line}" for line in self.skipped]
         return "\n".join(lines)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.explain()

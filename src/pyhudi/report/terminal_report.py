@@ -111,7 +111,7 @@ def _table(title: str | None, columns: Iterable[tuple[str, Any]], *, header: boo
         collapse_padding=True,
     )
     for name, justify in columns:
-        result.add_column(name, justify=justify, no_wrap=justify == "right" or name == _INSTANT)
+        result.add_column(name, justify=justify, no_wrap=justify == "right" or name == _INSTANT, overflow="fold")
     return result
 
 

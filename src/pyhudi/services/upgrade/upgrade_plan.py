@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class UpgradePlan:
     """Plan of an upgrade or a downgrade of a table.
 
@@ -55,7 +55,7 @@ class UpgradePlan:
         return steps
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class UpgradeResult:
     """Result of an upgrade or a downgrade. ``millis``: milliseconds by phase."""
 
