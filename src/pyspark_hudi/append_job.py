@@ -25,6 +25,7 @@ from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.schema.type_conversion import convert
 from pyhudi.services.inline_services import after_commit, run_async_services
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.spark.write.dataframe_writer import key_spec
@@ -179,13 +180,24 @@ class BegunAppend:
         first = 0
         for batch in batches:
             # Spark adds the session's time zone to timestamps, and may send large texts.
-            rows = batch.select(self.incoming.names).cast(self.incoming)
+            rows = self._with_key_types(batch.select(self.incoming.names).cast(self.incoming))
             if self.spec.auto_keys:
                 keys = generated_keys(self.state.entry.requested, task.partition, first, rows.num_rows)
                 first += rows.num_rows
             else:
                 keys = new_record_keys(rows, self.spec)
             yield rows.append_column(RECORD_KEY, keys).append_column(PARTITION_PATH, partition_paths(rows, self.spec))
+
+    def _with_key_types(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows with the table's types of key and partition columns, which have other texts than narrower
+        ones: 1 is ``1.0`` as a double."""
+        for name in (*self.spec.record_fields, *(field.name for field in self.spec.partition_fields)):
+            top = name if name in rows.schema.names else name.split(".")[0]
+            at, stored = rows.schema.get_field_index(top), self.schema.get_field_index(top)
+            if at >= 0 and stored >= 0:
+                target = self.schema.field(stored)
+                rows = rows.set_column(at, target, convert(rows.column(at), target.type, top))
+        return rows
 
 
 def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:

@@ -144,6 +144,21 @@ def promote(table: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
     return None
 
 
+def keeps_texts(table: pa.DataType, incoming: pa.DataType) -> bool:
+    """Return True if a write of such values leaves the texts of a column's values as they are, so that a record key or
+    a partition path of the column stays the same.
+
+    Values of a narrower type are written with the table's, so only a wider type can change texts: 1 is ``1`` as an
+    integer of any size, and ``1.0`` as a double.
+    """
+    result = promote(table, incoming)
+    if result is None or result == table:
+        return result is not None
+    if pa.types.is_decimal(result):
+        return bool(result.scale == table.scale)
+    return bool(pa.types.is_integer(result))
+
+
 def _wider_decimal(a: pa.Decimal128Type, b: pa.Decimal128Type) -> pa.DataType | None:
     for wide, narrow in ((a, b), (b, a)):
         if wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale:

@@ -124,12 +124,7 @@ def _state(client: TableMetaClient, active: ActiveTimeline) -> tuple[str | None,
 
 def _check_kept_columns(config: TableConfig, opts: Options, before: InternalSchema, after: InternalSchema) -> None:
     """Refuse to drop, rename or change columns that are part of keys or partition paths, or by which records merge."""
-    roles = {
-        "record key": config.record_keys,
-        "partition path": tuple(field.name for field in config.partition_fields),
-        **config.deciding_columns(opts),
-    }
-    for role, names in roles.items():
+    for role, names in config.columns_by_role(opts).items():
         for name in names:
             if _differs(name, before, after):
                 raise SchemaMismatchError(

@@ -203,3 +203,18 @@ def test_milliseconds_and_times_of_day(tmp_path: Path, spark: SparkSession) -> N
     assert [tuple(row) for row in found.selectExpr("unix_millis(at)", "s.local", "s.t").collect()] == [
         (1704164645678, at, 1000)
     ]
+
+
+def test_narrower_types_have_the_keys_of_the_table(tmp_path: Path, spark: SparkSession) -> None:
+    path = str(tmp_path / "table")
+
+    def append(rows: str) -> None:
+        spark.sql(f"select {rows}").write.format("hudi").options(**KEYED).mode("append").save(path)
+
+    append("double(1) id, '2024-01-02' p")
+    append("int(2) id, date('2024-01-02') p")
+    found = HudiTable.for_path(path).scan().to_arrow().sort_by("id")
+    assert found["_hoodie_record_key"].to_pylist() == ["1.0", "2.0"]
+    assert found["_hoodie_partition_path"].to_pylist() == ["2024-01-02"] * 2
+    with pytest.raises(Exception, match=r"'id' is double in the table and string .* cast it to double"):
+        append("'3' id, '2024-01-02' p")

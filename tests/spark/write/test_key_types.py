@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.errors import RecordKeyError
+from pyhudi.errors import RecordKeyError, SchemaMismatchError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from tests.spark.model import options, rows_of
@@ -83,3 +83,15 @@ def test_values_that_do_not_fit(spark: SparkSession, tmp_path: Path, ansi: str) 
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
     assert rows_of(path, ("id", "ts")) == [(Decimal("1.00"), 2)]
+
+
+def test_wider_types_make_no_second_record(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    write(_rows(spark, "int", "int", (1, 7, 1)), path, options("insert"))
+    for kinds in (("double", "int"), ("int", "double"), ("string", "int")):
+        for operation in ("upsert", "delete"):
+            with pytest.raises(SchemaMismatchError, match=r"is int32 in the table .* cast it to int32"):
+                write(_rows(spark, *kinds, (1, 7, 2)), path, options(operation))
+    assert HudiTable.for_path(path).history().num_rows == 1, "nothing was begun"
+    write(_rows(spark, "bigint", "bigint", (1, 7, 2), (2**40, 7, 2)), path, options("upsert"))
+    assert rows_of(path, ("id", "part", "ts")) == [(1, 7, 2), (2**40, 7, 2)]

@@ -356,7 +356,7 @@ def _prepare(
     incoming = from_spark_json(rows.schema.json())
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
     # the key generator of Apache Hudi gets rows with the table's types, too
-    keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields)]
+    keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields), *merging.ordering_fields]
     rows = as_in_table(rows, keyed_by, schema)
     planned_on = None if table is None else table.recorded
     bucketing = _bucketing(storage, client, config, opts)

@@ -22,7 +22,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.schema.schema_evolution import EvolutionOptions, promote, reconcile
+from pyhudi.schema.schema_evolution import EvolutionOptions, keeps_texts, promote, reconcile
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, table_schema, table_type
 from pyhudi.spark.keys.key_generator import key_failure
@@ -72,8 +72,11 @@ def write_schema(
     does not change them. Partition columns that are not stored in files are omitted.
 
     Raises:
-        SchemaMismatchError: Incoming columns are incompatible with the columns of the table.
+        SchemaMismatchError: Incoming columns are incompatible with the columns of the table, or would change the type
+            of one that makes record keys or partition paths, or decides between versions of a record.
     """
+    if table is not None:
+        _keep_texts(remove_meta_columns(table), incoming, config, opts)
     incoming = _stored(incoming, config)
     _check_types(incoming if table is None else pa.schema([]))
     if table is None:
@@ -141,6 +144,23 @@ def _converted(parts: list[str], mine: DataType, wide: DataType) -> Column:
         F.lit(f"' of column {'.'.join(parts)!r} from {mine.simpleString()} to {wide.simpleString()}; correct it"),
     )
     return F.when(column.isNotNull() & value.isNull(), key_failure(message).cast(wide)).otherwise(value)
+
+
+def _keep_texts(now: pa.Schema, incoming: pa.Schema, config: TableConfig, opts: Options) -> None:
+    """Reject types that would change those of key, partition and ordering columns: the rows of the table would keep
+    their keys and paths, and the same values would make other ones."""
+    before, new = (dict(_leaves(pa.struct(list(schema)))) for schema in (now, incoming))
+    for role, names in config.columns_by_role(opts).items():
+        for name in names:
+            if name not in before or name not in new or pa.types.is_null(new[name]):
+                continue
+            old, kind = table_type(before[name], name), table_type(new[name], name)
+            if keeps_texts(old, kind):
+                continue
+            raise SchemaMismatchError(
+                f"column {name!r} is {old} in the table and {kind} in the incoming rows. It is one of the table's "
+                f"{role} fields, whose type cannot change (except int to long); cast it to {old}"
+            )
 
 
 def _keep_deciding_columns(now: pa.Schema, then: pa.Schema, config: TableConfig, opts: Options) -> None:

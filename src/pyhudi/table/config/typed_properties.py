@@ -188,6 +188,12 @@ class TableProperties:
         columns = merging.with_delete_marker(self.merging, opts).deciding_columns
         return {**columns, "ordering": (*self.ordering_fields, *columns["ordering"])}
 
+    def columns_by_role(self, opts: Options) -> dict[str, tuple[str, ...]]:
+        """Return the columns that make record keys and partition paths, and those that decide between versions of a
+        record, by their role."""
+        partition = tuple(field.name for field in self.partition_fields)
+        return {"record key": self.record_keys, "partition path": partition, **self.deciding_columns(opts)}
+
     @property
     def merge_mode(self) -> MergeMode:
         return self.merging.mode
