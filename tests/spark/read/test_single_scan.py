@@ -111,6 +111,24 @@ def test_logs_without_rows(spark, tmp_path):
     assert not {"k0", "k1"} & set(check(spark, table)["id"].to_pylist())
 
 
+def test_a_snapshot_that_is_loaded_again(spark, tmp_path):
+    """The scan is that of the load before, its columns are not."""
+    table = make(tmp_path)
+    table.log(20, {("a", "f1"): [row("k1", 11, "log")]}, base=10)
+    found = check(spark, table)
+    one, other = load(spark, table), load(spark, table)
+    assert is_single(other)
+    assert_same_rows(to_arrow(other), found)
+    later = one.join(other, (one.id == other.id) & (one.v > other.v))
+    assert later.count() == 0
+    assert one.join(other, one.id == other.id).where(one.w == "log").select(other.id).collect() == [("k1",)]
+    assert other.schema == one.schema
+    table.log(30, {("a", "f1"): [row("k1", 12, "new")]}, base=10)
+    load(spark, table)
+    assert values(load(spark, table).where("id = 'k1'"), "w") == [("new",)]
+    assert values(other.where("id = 'k1'"), "w") == [("log",)]
+
+
 def test_folders_of_the_user(spark, tmp_path):
     table = make(tmp_path / "t")
     table.log(20, {("a", "f1"): [row("k1", 11, "log")]}, base=10)

@@ -45,6 +45,7 @@ from pyhudi.spark.read.merge_on_read.row_exclusion import (
     excluded_rows_form,
     without_numbers,
 )
+from pyhudi.spark.read.merge_on_read.scan_frames import frame_key, scan_frames
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
@@ -78,13 +79,15 @@ def single_scan(
     keys = cache_keys(table.storage, context, slices)
     logs = cache.find(keys.values())
     absent = [group for group, key in keys.items() if key not in logs]
-    if absent and not (merges and _is_worth_merging(cache, with_logs, [keys[group] for group in absent], settings)):
-        return None
-    if not _are_numbered_by_folders(table, plan, settings):
-        return None
     if absent:
+        if not (merges and _is_worth_merging(cache, with_logs, [keys[group] for group in absent], settings)):
+            return None
+        if not _are_numbered_by_folders(table, plan, settings):
+            return None
         logs |= _merge_logs(spark, table, _only(with_logs, absent), context, cache, keys)
-    return _read(spark, table, plan, settings, cache, [(one, logs[keys[one.partition, one.file_id]]) for one in slices])
+    of_slices = [(one, logs[keys[one.partition, one.file_id]]) for one in slices]
+    key = frame_key(spark, table, plan, settings, logs)
+    return scan_frames(spark).find_or_make(key, lambda: _read(spark, table, plan, settings, cache, of_slices))
 
 
 def _can_be_scanned(plan: ScanPlan, with_logs: ScanPlan, settings: Options) -> bool:
@@ -149,6 +152,8 @@ def _read(
     cache: MergedLogCache,
     logs: Sequence[tuple[FileSlice, CachedLogs]],
 ) -> DataFrame | None:
+    if not _are_numbered_by_folders(table, plan, settings):
+        return None
     base = plan.tasks.filter(pc.is_valid(plan.tasks["base_path"]))
     rows = [(one, each) for one, each in logs if each.rows is not None]
     merged = _as_tasks(base.schema, cache, rows)

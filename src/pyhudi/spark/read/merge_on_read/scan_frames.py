@@ -1,0 +1,98 @@
+"""DataFrames of single scans, reused when the same snapshot is loaded again.
+
+Spark asks for the status of each file, and resolves the scan and the join, whenever a DataFrame is made: half of the
+time of ``load`` for a merge-on-read table. A later load of the same files with the same settings gets the same scan,
+with columns of its own, so that tables can be joined with themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options
+from pyhudi.spark.read.merge_on_read.merged_log_cache import CachedLogs
+
+if TYPE_CHECKING:
+    from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.table.pinned_table import PinnedTable
+
+_FRAMES = "_pyhudi_scan_frames"
+_MOST_FRAMES = 16
+_MOST_SLICES = 1000
+"""Slices of a scan up to which it is kept: the driver holds the status of each file."""
+_SETTINGS_OF_ANALYSIS = (
+    "spark.sql.caseSensitive",
+    "spark.sql.ansi.enabled",
+    "spark.sql.session.timeZone",
+    "spark.sql.timestampType",
+)
+"""Settings of a session that Spark looks at when it resolves a DataFrame, not when it runs."""
+
+
+class ScanFrames:
+    """The DataFrames of a session by `frame_key`; the least recently used are dropped. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._frames: OrderedDict[str, DataFrame] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find_or_make(self, key: str | None, make: Callable[[], DataFrame | None]) -> DataFrame | None:
+        """Return the scan of an earlier load, or make it and keep it, with columns that are told apart from those of
+        all other loads. Without a key it is not kept."""
+        if key is None:
+            return make()
+        with self._lock:
+            frame = self._frames.pop(key, None)
+        if frame is None:
+            frame = make()
+            if frame is None:
+                return None
+        with self._lock:
+            self._frames[key] = frame  # the latest come last
+            while len(self._frames) > _MOST_FRAMES:
+                self._frames.popitem(last=False)
+        return frame.toDF(*frame.columns)
+
+
+def scan_frames(spark: SparkSession) -> ScanFrames:
+    """Return the scans of a session, which are gone with it."""
+    frames: ScanFrames = spark.__dict__.setdefault(_FRAMES, ScanFrames())
+    return frames
+
+
+def frame_key(
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options, logs: Mapping[str, CachedLogs]
+) -> str | None:
+    """Return the key of a scan, which depends on all that decides its rows and columns; None if it is not to be kept.
+
+    Args:
+        spark: Session that runs the scan.
+        table: Table to read.
+        plan: Files and columns to read. Its conditions do not count: they are applied to the scan.
+        settings: Options of the query.
+        logs: Files of the merged log rows.
+    """
+    if plan.tasks.num_rows > _MOST_SLICES:
+        return None
+    parts = (
+        table.storage.uri(),
+        plan.tasks,
+        plan.schema,
+        plan.partition_values,
+        plan.path_columns,
+        plan.values_from_path,
+        plan.renamed,
+        plan.schema_as_of,
+        plan.invalid_text,
+        dict(settings),
+        logs,
+        [spark.conf.get(key, None) for key in _SETTINGS_OF_ANALYSIS],
+    )
+    return hashlib.sha256(cloudpickle.dumps(parts)).hexdigest()
