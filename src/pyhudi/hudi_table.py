@@ -21,6 +21,7 @@ from pyhudi.read.query_instants import QueryTime
 from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.read.table_location import refuse_nested_table, table_above
+from pyhudi.read.vector_distance import Metric, check_count, check_query
 from pyhudi.scan import Scan
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema_update import SchemaUpdate
@@ -30,6 +31,7 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table_services import TableServices
 from pyhudi.table_writes import TableWrites
+from pyhudi.vector_search import VectorSearch
 
 _RECENT = 10
 
@@ -329,6 +331,39 @@ class HudiTable(TableWrites):
                 f"{', '.join(now.config.record_keys)} instead"
             )
         return replace(self.scan([(RECORD_KEY, "in", list(keys))], columns), now=lambda: now).to_arrow()
+
+    def vector_search(
+        self,
+        query: Sequence[float],
+        column: str,
+        k: int = 10,
+        *,
+        metric: str = "cosine",
+        filter: Filter | None = None,
+        columns: Sequence[str] | None = None,
+        as_of: QueryTime | None = None,
+    ) -> VectorSearch:
+        """Create a query of the rows whose vectors are nearest to a query vector (exact, by brute force).
+
+        The rows come nearest first, with their distance in the column ``_hudi_distance``, and without the vectors.
+
+        Args:
+            query: The query vector: numbers, as many as the dimension of the column.
+            column: A column of the type VECTOR, or with arrays of numbers.
+            k: Number of rows to find.
+            metric: ``cosine`` (1 minus the cosine of the angle), ``l2`` (Euclidean) or ``dot_product`` (negated).
+            filter: Condition on the rows to search, in any form that `scan` takes.
+            columns: Names of the columns to return; None for all.
+            as_of: Time of the snapshot to search; None for the latest one.
+
+        Returns:
+            The query. Nothing is read before one of its ``to_…`` methods is called.
+
+        Raises:
+            QueryError: An argument has none of these forms.
+        """
+        scan = self.scan(filter, columns, as_of=as_of)
+        return VectorSearch(scan, check_query(query, column), column, check_count(k), Metric.parse(metric))
 
     def validate_metadata(self) -> ResultTable:
         """Compare the metadata table with the storage.

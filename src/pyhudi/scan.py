@@ -142,7 +142,7 @@ class Scan:
         Raises:
             SetupError: pandas is not installed.
         """
-        _require("pandas")
+        require("pandas")
         return self.to_arrow().to_pandas(**kwargs)
 
     def to_polars(self) -> pl.DataFrame:
@@ -151,7 +151,7 @@ class Scan:
         Raises:
             SetupError: polars is not installed.
         """
-        frame: pl.DataFrame = _require("polars").from_arrow(self.to_arrow())
+        frame: pl.DataFrame = require("polars").from_arrow(self.to_arrow())
         return frame
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
@@ -163,7 +163,7 @@ class Scan:
         Raises:
             SetupError: DuckDB is not installed.
         """
-        duck = _require("duckdb")
+        duck = require("duckdb")
         rows = self.to_arrow()
         return duck.from_arrow(rows) if connection is None else connection.from_arrow(rows)
 
@@ -172,7 +172,12 @@ class Scan:
         return sum(batch.num_rows for batch in self.select().to_batches())
 
 
-def _require(package: str) -> Any:
+def require(package: str) -> Any:
+    """Return a package that is not always installed.
+
+    Raises:
+        SetupError: It is not installed.
+    """
     try:
         return importlib.import_module(package)
     except ImportError as e:

@@ -24,6 +24,7 @@ from pyhudi.read.schema.table_columns import TableSchema, table_schema
 from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.spark_arrow import spark_arrow_schema
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.type_conversion import convert
 from pyhudi.services.inline_services import after_commit, run_async_services
@@ -180,7 +181,8 @@ class BegunAppend:
         first = 0
         for batch in batches:
             # Spark adds the session's time zone to timestamps, and may send large texts.
-            rows = self._with_key_types(batch.select(self.incoming.names).cast(self.incoming))
+            batch = batch.select(self.incoming.names).cast(spark_arrow_schema(self.incoming))
+            rows = self._with_key_types(batch)
             if self.spec.auto_keys:
                 keys = generated_keys(self.state.entry.requested, task.partition, first, rows.num_rows)
                 first += rows.num_rows

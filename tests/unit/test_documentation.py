@@ -57,7 +57,7 @@ def test_a_module_that_does_not_exist_is_noticed():
 
 PACKAGE = ROOT / "src" / "pyhudi"
 PUBLIC_MODULES = (
-    *(PACKAGE / name for name in ("hudi_table.py", "table_writes.py", "scan.py")),
+    *(PACKAGE / name for name in ("hudi_table.py", "table_writes.py", "scan.py", "vector_search.py")),
     *sorted(
         set((PACKAGE / "table_services").glob("*_services.py")) - {PACKAGE / "table_services" / "table_services.py"}
     ),

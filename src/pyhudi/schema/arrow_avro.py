@@ -27,6 +27,7 @@ from pyhudi.schema.table_types import (
     is_list,
     table_schema,
 )
+from pyhudi.schema.vectors import is_vector, vector_avro, vector_of_avro
 
 _PRIMITIVES: dict[pa.DataType, Any] = {
     pa.bool_(): "boolean",
@@ -76,12 +77,30 @@ def to_avro(schema: pa.Schema, table_name: str) -> str:
         SchemaError: A column has an unsupported type or an invalid name.
     """
     name, namespace = record_name(table_name)
-    fields = [_field(field, f"{namespace}.{name}") for field in table_schema(schema)]
+    fields = _named_once([_field(field, f"{namespace}.{name}") for field in table_schema(schema)])
     return json.dumps(
         {"type": "record", "name": name, "namespace": namespace, "fields": fields},
         separators=(",", ":"),
         ensure_ascii=False,
     )
+
+
+def _named_once(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Name the type of a vector where an earlier column has it: Avro refuses a second definition."""
+    defined: set[str] = set()
+
+    def named(avro: Any) -> Any:
+        if isinstance(avro, list):
+            return [named(branch) for branch in avro]
+        if not isinstance(avro, dict) or avro.get("logicalType") != "vector":
+            return avro
+        name = avro["name"]
+        if name in defined:
+            return name
+        defined.add(name)
+        return avro
+
+    return [{**field, "type": named(field["type"])} for field in fields]
 
 
 def _field(field: pa.Field, namespace: str) -> dict[str, Any]:
@@ -113,6 +132,8 @@ def _type(data_type: pa.DataType, name: str, namespace: str) -> Any:
         return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
     if pa.types.is_map(data_type):
         return {"type": "map", "values": _optional(data_type.item_field, name, namespace)}
+    if is_vector(data_type):
+        return vector_avro(data_type)
     if is_list(data_type):
         return {"type": "array", "items": _optional(data_type.value_field, name, namespace)}
     return _PRIMITIVES[data_type]
@@ -165,9 +186,10 @@ def default_value(field: pa.Field) -> pa.Scalar | None:
 def from_avro(text: str) -> pa.Schema:
     """Return the Arrow schema of a table's Avro JSON.
 
-    Enums become strings, and fixed becomes binary. A union of int and long, or of float and double, becomes the wider
-    type. Other unions of several types become a struct with one nullable field ``member<n>`` per type, as in Spark.
-    Comments, non-null defaults, and whether decimals are bytes, are kept in the metadata of fields.
+    Enums become strings, and fixed becomes binary, or a vector (`pyhudi.schema.vectors`). A union of int and long, or
+    of float and double, becomes the wider type. Other unions of several types become a struct with one nullable field
+    ``member<n>`` per type, as in Spark. Comments, non-null defaults, and whether decimals are bytes, are kept in the
+    metadata of fields.
 
     Raises:
         SchemaError: The text is not an Avro record schema, or the schema is recursive.
@@ -251,6 +273,8 @@ class _Reader:
             return pa.map_(pa.string(), pa.field("value", value, nullable, _decimal_form(avro["values"]) or None))
         if logical == "decimal" and kind in ("fixed", "bytes"):
             result: pa.DataType = pa.decimal128(avro["precision"], avro.get("scale", 0))
+        elif logical == "vector" and kind == "fixed":
+            result = vector_of_avro(avro)
         elif kind == "fixed":
             result = pa.binary()
         elif kind == "enum":

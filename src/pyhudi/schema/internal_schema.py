@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pyhudi.errors import SchemaError
 from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list
+from pyhudi.schema.vectors import internal_text, is_vector, parse_internal
 
 _DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\((\d+),\s*(\d+)\)(?:\[\d+\])?")
 _FIXED = re.compile(r"fixed\[\d+\]")
@@ -195,7 +196,7 @@ class _Ids:
             value_id = self._next() if old_map is None else old_map.value_id
             inside = self._type("" if old_map is None else old_map.value, kind.item_type)
             return Map(key_id, value_id, "string", inside, kind.item_field.nullable)
-        if is_list(kind):
+        if is_list(kind) and not is_vector(kind):
             old = before if isinstance(before, Array) else None
             element_id = self._next() if old is None else old.element_id
             inside = self._type("" if old is None else old.element, kind.value_type)
@@ -208,6 +209,8 @@ def primitive_text(kind: pa.DataType) -> str:
     """Return the text of a primitive table type."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision}, {kind.scale})"
+    if is_vector(kind):
+        return internal_text(kind)
     return _PRIMITIVES[kind]
 
 
@@ -221,6 +224,8 @@ def primitive_to_arrow(text: str) -> pa.DataType:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     if _FIXED.fullmatch(text):
         return pa.binary()
+    if (vector := parse_internal(text)) is not None:
+        return vector
     if text not in _FROM_TEXT:
         raise SchemaError(f"unknown type {text!r} in the schema history of the table")
     return _FROM_TEXT[text]
@@ -297,7 +302,7 @@ def _field_to_json(field: Field) -> dict[str, Any]:
 
 def _type_from_json(value: Any) -> Type:
     if isinstance(value, str):
-        return value.lower()
+        return value if parse_internal(value) is not None else value.lower()
     match value["type"]:
         case "record":
             return Record(tuple(map(_field_from_json, value["fields"])))

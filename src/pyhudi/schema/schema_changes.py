@@ -30,6 +30,7 @@ from pyhudi.schema.internal_schema import (
 from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import nullable_type, table_type
+from pyhudi.schema.vectors import parse_vector
 
 _DIGITS = {"int": 10, "long": 19}
 _WIDER = {
@@ -97,6 +98,9 @@ def as_table_type(kind: object) -> pa.DataType:
         decimal = re.fullmatch(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
         if decimal is not None:
             return table_type(pa.decimal128(int(decimal[1]), int(decimal[2] or 0)))
+        vector = parse_vector(text)
+        if vector is not None:
+            return vector
         try:
             return primitive_to_arrow(_SQL_NAMES.get(text, text))
         except SchemaError:

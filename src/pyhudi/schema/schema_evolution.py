@@ -22,8 +22,9 @@ import pyarrow as pa
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.arrow_avro import default_value
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.schema.table_types import LIST_ITEM, nullable_type, table_schema
+from pyhudi.schema.table_types import LIST_ITEM, is_list, nullable_type, table_schema
 from pyhudi.schema.type_conversion import convert
+from pyhudi.schema.vectors import is_vector, vector_text
 
 _NUMBERS = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
 
@@ -99,6 +100,8 @@ class _Merge:
         t = pa.types
         if old == new or t.is_null(new):
             return old
+        if is_vector(old) or is_vector(new):
+            return self._vector(old, new, path)
         if t.is_struct(old) and t.is_struct(new):
             return pa.struct(self.fields(_members(old), _members(new), path))
         if t.is_list(old) and t.is_list(new):
@@ -112,6 +115,18 @@ class _Merge:
             )
             return old
         return result
+
+    def _vector(self, old: pa.DataType, new: pa.DataType, path: str) -> pa.DataType:
+        """Return the type of a vector, which never changes; lists can be written to it, if they have its elements."""
+        named = [vector_text(kind) if is_vector(kind) else str(kind) for kind in (old, new)]
+        if not is_vector(old) or not is_list(new) or (is_vector(new) and new != old):
+            self.problems.append(f"column {path!r} is {named[0]} in the table and {named[1]} in the incoming rows")
+        elif promote(old.value_type, new.value_type) != old.value_type and new.value_type != pa.int32():
+            self.problems.append(
+                f"column {path!r} is {named[0]} in the table and {named[1]} in the incoming rows; cast its elements to "
+                f"{old.value_type}"
+            )
+        return old
 
 
 def promote(table: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:

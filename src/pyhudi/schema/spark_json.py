@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from pyhudi.errors import SchemaError
 from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list, table_schema
+from pyhudi.schema.vectors import HUDI_TYPE, is_vector, parse_vector, vector_text
 
 _TO_SPARK: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",
+    pa.int8(): "byte",  # elements of vectors
     pa.int32(): "integer",
     pa.int64(): "long",
     pa.float32(): "float",
@@ -63,11 +65,14 @@ def _struct(fields: list[pa.Field]) -> dict[str, Any]:
 
 def _field(field: pa.Field) -> dict[str, Any]:
     comment = (field.metadata or {}).get(COMMENT)
+    metadata = {} if comment is None else {"comment": comment.decode()}
+    if is_vector(field.type):
+        metadata[HUDI_TYPE] = vector_text(field.type)
     return {
         "name": field.name,
         "type": _to_spark(field.type),
         "nullable": field.nullable,
-        "metadata": {} if comment is None else {"comment": comment.decode()},
+        "metadata": metadata,
     }
 
 
@@ -116,9 +121,31 @@ def _from_struct(spark: dict[str, Any], path: str) -> list[pa.Field]:
         where = f"{path}.{field['name']}" if path else field["name"]
         comment = field.get("metadata", {}).get("comment")
         metadata = None if comment is None else {COMMENT: comment.encode()}
-        data_type = _from_spark(field["type"], where)
+        data_type = _as_marked(_from_spark(field["type"], where), field.get("metadata", {}).get(HUDI_TYPE), where)
         fields.append(pa.field(field["name"], data_type, field["nullable"] or pa.types.is_null(data_type), metadata))
     return fields
+
+
+def _as_marked(data_type: pa.DataType, mark: Any, path: str) -> pa.DataType:
+    """Return the type that the metadata of a field names; the type itself without such.
+
+    Raises:
+        SchemaError: It is a type that is not supported, or not one of such values, or inside of a column.
+    """
+    if mark is None:
+        return data_type
+    vector = parse_vector(str(mark))
+    if vector is None:
+        raise SchemaError(
+            f"column {path!r} has the metadata {HUDI_TYPE}={mark!r}, a type that pyhudi does not write; remove the "
+            "metadata to store the column as it is"
+        )
+    if "." in path:
+        raise SchemaError(f"column {path!r} is a {mark} inside of another column, where tables have no vectors")
+    if not is_list(data_type) or data_type.value_type != vector.value_type:
+        wanted = _TO_SPARK[vector.value_type]
+        raise SchemaError(f"column {path!r} is a {mark}, whose type is array<{wanted}>; cast it, keeping the metadata")
+    return vector
 
 
 def _from_spark(spark: Any, path: str) -> pa.DataType:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
+from pyhudi.schema.vectors import is_vector, vector_type
 
 MAX_PRECISION = 38
 """Maximum number of decimal digits of a number in a table."""
@@ -49,7 +50,9 @@ def nullable_type(data_type: pa.DataType) -> pa.DataType:
 
 
 def rebuild(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """Return a nested type with its item, value and field types changed; other types unchanged."""
+    """Return a nested type with its item, value and field types changed; others, and vectors, unchanged."""
+    if is_vector(data_type):
+        return data_type
     if pa.types.is_struct(data_type):
         return pa.struct([change(data_type.field(i)) for i in range(data_type.num_fields)])
     if pa.types.is_map(data_type):
@@ -69,8 +72,9 @@ def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
     """Return the table type for values of an Arrow type. ``path`` is the column in error messages.
 
     Small and unsigned integers become int32 or int64 (uint64 is refused), half floats float32, all strings string, all
-    bytes binary, all lists list, decimals decimal128, date64 date32, dictionaries their value type. Timestamps keep
-    milliseconds and otherwise become microseconds, with time zone UTC or none.
+    bytes binary, lists list, decimals decimal128, date64 date32, dictionaries their value type. Timestamps keep
+    milliseconds and otherwise become microseconds, with time zone UTC or none. Columns with lists of a fixed number of
+    floats, doubles or bytes are vectors (`pyhudi.schema.vectors`).
     """
     t = pa.types
     if isinstance(data_type, pa.BaseExtensionType):
@@ -106,6 +110,8 @@ def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
                 f"column {path!r} is a map with keys of type {data_type.key_type}; only string keys are supported"
             )
         return pa.map_(key, _table_item("value", data_type.item_field, path))
+    if is_vector(data_type) and "." not in path:
+        return vector_type(data_type.list_size, data_type.value_type)
     if is_list(data_type):
         return pa.list_(_table_item(LIST_ITEM, data_type.value_field, path))
     if t.is_boolean(data_type) or t.is_float32(data_type) or t.is_float64(data_type) or t.is_null(data_type):

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.table_types import is_list, table_type
+from pyhudi.schema.vectors import as_lists, as_vectors, is_vector, vectors_of_bytes
 
 _NUMBER = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<part>\d+))?(?:e(?P<exp>[+-]\d+))?$"
 
@@ -32,6 +33,8 @@ def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
     if isinstance(array.type, pa.BaseExtensionType):
         return convert(array.storage, target, path)
     try:
+        if is_vector(target) or is_vector(array.type):
+            return _vectors(array, target, path)
         if is_like_nested(array.type, target):
             return rebuilt(array, target, path, convert)
         plain = table_type(array.type, path)
@@ -45,6 +48,19 @@ def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
         raise SchemaMismatchError(
             f"cannot convert a value of column {path!r} from {array.type} to {target}: {e}; correct or cast it first"
         ) from e
+    raise SchemaMismatchError(f"cannot convert column {path!r} from {array.type} to {target}; cast it first")
+
+
+def _vectors(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
+    """Convert to vectors, from lists or their bytes in files, or vectors to lists."""
+    t = pa.types
+    if is_vector(target):
+        if is_list(array.type):
+            return as_vectors(array, target, path)
+        if t.is_binary(array.type) or t.is_fixed_size_binary(array.type) or t.is_large_binary(array.type):
+            return vectors_of_bytes(array, target, path)
+    elif t.is_list(target):
+        return convert(as_lists(array), target, path)
     raise SchemaMismatchError(f"cannot convert column {path!r} from {array.type} to {target}; cast it first")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyhudi.errors import SqlSyntaxError, UnsupportedTableError
+from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.predicate_pushdown import pushed_predicate
 from pyhudi.sql.semi_joins import JoinedKey, joined_keys
 from pyhudi.sql.statements import Name
@@ -17,9 +17,8 @@ from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 TABLE_FUNCTIONS = frozenset(
     {"hudi_table_changes", "hudi_query_timeline", "hudi_metadata", "hudi_filesystem_view", "hudi_query"}
 )
-
-
-_NOT_SERVED = frozenset({"hudi_vector_search", "hudi_vector_search_batch"})
+VECTOR_FUNCTIONS = frozenset({"hudi_vector_search", "hudi_vector_search_batch"})
+"""Table functions whose arguments are expressions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Reference:
         end: End in the text, with its time travel.
         as_of: SQL of the time of ``TIMESTAMP AS OF``.
         version: SQL of ``VERSION AS OF``.
-        arguments: Values of a function's arguments; None: it is a table.
+        arguments: Values of a function's arguments, or their SQL (`VECTOR_FUNCTIONS`); None: it is a table.
         aliased: The query gives it an alias.
         alias_at: Where an alias belongs: after its name, or after its sample.
         ambiguous: Another table, or an alias, of the query is called as the table without its database.
@@ -64,7 +63,6 @@ def find_references(query: str) -> list[Reference] | None:
 
     Raises:
         SqlSyntaxError: An argument of a table function is not a literal.
-        UnsupportedTableError: A table function is not supported.
     """
     import sqlglot
     from sqlglot import exp
@@ -79,7 +77,10 @@ def find_references(query: str) -> list[Reference] | None:
     if any(token.text == "|>" and token.kind != "STRING" for token in cursor.tokens):
         # sqlglot merges steps of a pipe into one SELECT, whatever their order
         references = [replace(ref, predicate=None, joined=()) for ref in references]
-    return sorted([*_with_ambiguity(references, tree), *_functions(cursor)], key=lambda ref: ref.start)
+    functions = _functions(cursor)
+    # subqueries in arguments are evaluated with them
+    outside = [r for r in references if not any(one.start <= r.start < one.end for one in functions)]
+    return sorted([*_with_ambiguity(outside, tree), *functions], key=lambda ref: ref.start)
 
 
 def _with_ambiguity(references: Iterable[Reference], tree: Any) -> list[Reference]:
@@ -207,19 +208,14 @@ def _functions(cursor: Cursor) -> list[Reference]:
     for at, token in enumerate(cursor.tokens[:-1]):
         if cursor.tokens[at + 1].text != "(":
             continue
-        if token.text.lower() in _NOT_SERVED:
-            raise UnsupportedTableError(
-                f"the table function {token.text} is not supported, as it requires a column of the type VECTOR; store "
-                "vectors as ARRAY<FLOAT> or ARRAY<DOUBLE>, and order by a distance computed by "
-                "aggregate(zip_with(a, b, …), …)"
-            )
-        if token.text.lower() in TABLE_FUNCTIONS:
+        name = token.text.lower()
+        if name in TABLE_FUNCTIONS or name in VECTOR_FUNCTIONS:
             cursor.at = at + 1
-            values = _arguments(token.text, cursor)
+            values = _expressions(cursor) if name in VECTOR_FUNCTIONS else _arguments(token.text, cursor)
             kind = "" if cursor.done else cursor.tokens[cursor.at].kind
             end = cursor.tokens[cursor.at - 1].end + 1
             aliased = kind in ("ALIAS", "VAR", "IDENTIFIER")
-            functions.append(Reference((token.text.lower(),), token.start, end, arguments=values, aliased=aliased))
+            functions.append(Reference((name,), token.start, end, arguments=values, aliased=aliased))
     return functions
 
 
@@ -236,6 +232,20 @@ def _arguments(name: str, cursor: Cursor) -> tuple[str, ...]:
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
     return tuple(values)
+
+
+def _expressions(cursor: Cursor) -> tuple[str, ...]:
+    """Return the SQL of arguments, with their names if they have some: ``k => 10``."""
+    texts: list[str] = []
+    cursor.expect("(")
+    while not cursor.take(")"):
+        text = cursor.until(",")
+        if cursor.done or not text:
+            cursor.fail("an argument or ')'")
+        texts.append(text)
+        if not cursor.take(",") and not cursor.sees(")"):
+            cursor.fail("',' or ')'")
+    return tuple(texts)
 
 
 def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callable[[str], str]) -> str:

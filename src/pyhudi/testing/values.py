@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.schema.vectors import is_vector
+
 _TEXTS = ("", "a", "b", "ab", "é", "zz")
 
 
@@ -41,6 +43,9 @@ def random_column(kind: pa.DataType, rows: int, random: np.random.Generator, *, 
         fields = [kind.field(i) for i in range(kind.num_fields)]
         children = [random_column(f.type, rows, random, nulls=f.nullable) for f in fields]
         return pa.StructArray.from_arrays(children, fields=fields, mask=pa.array(mask))
+    if is_vector(kind):
+        numbers = random_column(kind.value_type, rows * kind.list_size, random, nulls=False)
+        return pa.FixedSizeListArray.from_arrays(numbers, type=kind, mask=pa.array(mask))
     if t.is_list(kind) or t.is_map(kind):
         sizes = np.where(mask, 0, random.integers(0, 3, rows))
         offsets = pa.array(np.concatenate(([0], np.cumsum(sizes))).astype(np.int32), mask=np.append(mask, False))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pyarrow as pa
+
 from pyhudi.config import Options, options
-from pyhudi.config.enums import DuplicatePolicy, IndexType, MergeMode, Operation, TableType
+from pyhudi.config.enums import DuplicatePolicy, FileFormat, IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import (
     ConfigError,
     NotAHudiTableError,
@@ -17,6 +19,7 @@ from pyhudi.errors import (
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
+from pyhudi.schema.vectors import is_vector, vector_text
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.settings.write_settings import partial_columns
@@ -168,6 +171,23 @@ def _check_index(index: IndexType, operation: Operation) -> None:
     if index not in known and operation.changes_records:
         raise UnsupportedTableError(
             f"{options.INDEX_TYPE.key}={index} is not supported yet; use one of {', '.join(sorted(known))}"
+        )
+
+
+def check_vectors(schema: pa.Schema, config: TableConfig) -> None:
+    """Refuse columns with vectors in tables whose files cannot have them, nor in Apache Hudi 1.2.0.
+
+    Raises:
+        UnsupportedTableError: The base files are ORC files, or changes are logged, in records that contain the rows.
+    """
+    vectors = [f"column {f.name!r} is a {vector_text(f.type)}" for f in schema if is_vector(f.type)]
+    if vectors and config.base_file_format is FileFormat.ORC:
+        raise UnsupportedTableError(
+            f"{vectors[0]}, which ORC files cannot have; use {options.BASE_FILE_FORMAT.key}=PARQUET"
+        )
+    if vectors and config.cdc_enabled:
+        raise UnsupportedTableError(
+            f"{vectors[0]}, which logs of changes cannot have; create the table without hoodie.table.cdc.enabled"
         )
 
 

@@ -73,6 +73,12 @@ def run_statements(spark: SparkSession, folder: Path) -> list[Any]:
     spark.range(20, 21).selectExpr("int(id) id", "0.5D v", "1L ts").write.insertInto("t")
     found = spark.sql("SELECT id, v FROM t ORDER BY id").collect()
     spark.sql("DROP TABLE t")
+    keyed = "TBLPROPERTIES (primaryKey = 'id')"
+    spark.sql(f"CREATE TABLE t (id INT, e VECTOR(2)) USING hudi {keyed} LOCATION '{folder}/vectors'")
+    spark.sql("INSERT INTO t VALUES (20, array(0.5, 0.5)), (21, array(-1.0, 0.5)), (22, NULL)")
+    found += spark.sql("SELECT id, _hudi_distance FROM hudi_vector_search('t', 'e', array(1, 1), 1, 'l2')").collect()
+    found += spark.sql("SELECT id, e[0] FROM t WHERE e[0] > 0").collect()
+    spark.sql("DROP TABLE t")
     return [list(row) for row in found]
 
 

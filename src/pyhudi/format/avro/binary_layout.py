@@ -29,6 +29,7 @@ from pyhudi.format.avro.type_tree import (
     record_type,
 )
 from pyhudi.format.decimals import decimals_from_bytes
+from pyhudi.schema.vectors import is_vector, vectors_of_bytes
 
 PREFIX_FIELD = "prefix"
 """Field for the bytes before each record, in a layout that has them."""
@@ -242,6 +243,8 @@ def _enum(avro: Enum) -> Node:
 
 
 def _restore_bytes(arrow: pa.DataType) -> Restore:
+    if is_vector(arrow):
+        return lambda array: vectors_of_bytes(array, arrow)
     return (lambda array: decimals_from_bytes(array, arrow)) if pa.types.is_decimal(arrow) else _same
 
 

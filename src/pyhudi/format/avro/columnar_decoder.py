@@ -18,6 +18,7 @@ from pyhudi.format.avro.buffer_cursors import BufferCursors
 from pyhudi.format.avro.skipper import TEXT, Ints, items_of, rows_with, skip, skip_some
 from pyhudi.format.avro.type_tree import Array, AvroType, Fixed, Map, Primitive, Record, Union
 from pyhudi.format.decimals import decimals_from_bytes
+from pyhudi.schema.vectors import is_vector, vectors_of_bytes
 
 Projection = Mapping[str, Any] | None
 """Fields to decode by name, with the selection of their nested fields; None selects all.
@@ -97,6 +98,8 @@ def _read(avro: AvroType, cursors: BufferCursors, projection: Projection) -> pa.
             return pa.ListArray.from_arrays(_offsets(sizes), _read(avro.items, inside, None), type=avro.arrow)
         case Fixed():
             taken = cursors.take_bytes(np.full(len(cursors), avro.size, np.int64))
+            if is_vector(avro.arrow):
+                return vectors_of_bytes(taken, avro.arrow)
             return decimals_from_bytes(taken, avro.arrow) if pa.types.is_decimal(avro.arrow) else taken.cast(avro.arrow)
     raise FormatError(f"Avro values of type {avro.arrow} are not supported by the columnar decoder")
 

@@ -20,6 +20,7 @@ from pyhudi.format.avro.container import encode_long
 from pyhudi.format.avro.type_tree import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union, is_null
 from pyhudi.format.binary_builder import BinaryRowBuilder
 from pyhudi.format.decimals import bytes_of_decimals, fixed_of_decimals
+from pyhudi.schema.vectors import is_vector, vector_bytes
 
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -223,6 +224,8 @@ def _masked(data: Bytes, valid: Mask | None) -> tuple[Bytes, Mask | None]:
 def _fixed(avro: Fixed, array: pa.Array, path: str) -> Bytes:
     if pa.types.is_decimal(array.type):
         return fixed_of_decimals(array, avro.size)
+    if is_vector(array.type):
+        array = vector_bytes(array)
     try:
         same = array.cast(pa.binary(avro.size))
     except pa.ArrowInvalid as e:

@@ -1,8 +1,8 @@
 """Base files in Parquet, written and read as streams of Arrow batches.
 
-Files have the physical types of Apache Hudi: decimals as fixed-length bytes, timestamps as INT64, never INT96, lists
-and maps in the standard three-level form. The Arrow schema is not stored: readers derive it from the Parquet types, as
-for files of other writers.
+Files have the physical types of Apache Hudi: decimals and vectors as fixed-length bytes, timestamps as INT64, never
+INT96, lists and maps in the standard three-level form. The Arrow schema is not stored: readers derive it from the
+Parquet types, as for files of other writers.
 """
 
 from __future__ import annotations
@@ -30,6 +30,14 @@ from pyhudi.format.base_file.parquet_tail import TailBuffer, corrected_tail
 from pyhudi.format.corruption import as_corruption
 from pyhudi.format.text_encoding import has_text, valid_text
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.vectors import (
+    FOOTER_KEY,
+    is_vector,
+    parse_vector_columns,
+    stored_type,
+    vector_columns_text,
+    vectors_of_bytes,
+)
 
 CODECS: Mapping[str, str] = {
     "uncompressed": "none",
@@ -81,11 +89,15 @@ class ParquetOptions:
 
 def file_schema(schema: pa.Schema, repeating: Collection[str] = ()) -> pa.Schema:
     """Return the Arrow schema in which batches are buffered: repeating columns (meta columns and the named text
-    columns) as dictionaries."""
+    columns) as dictionaries, vectors as their bytes."""
     names = REPEATING.union(repeating)
-    return pa.schema(
-        [field.with_type(_DICTIONARY_TYPE) if field.name in names else field for field in schema.remove_metadata()]
-    )
+
+    def buffered(field: pa.Field) -> pa.Field:
+        if field.name in names:
+            return field.with_type(_DICTIONARY_TYPE)
+        return field.with_type(stored_type(field.type)) if is_vector(field.type) else field
+
+    return pa.schema([buffered(field) for field in schema.remove_metadata()])
 
 
 class ParquetFileWriter(base_file_writer.BaseFileWriter):
@@ -128,6 +140,7 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
             bounds=bounds,
         )
         self._avro_schema = avro_schema
+        self._vectors = vector_columns_text(schema)
         self._writer: pq.ParquetWriter | None = None
         self._to_file = TailBuffer(self._output)
         self._footers: list[Any] = []
@@ -140,6 +153,8 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         writer = self._open_writer()
         if self._avro_schema is not None:
             entries |= {base_file_footer.AVRO_SCHEMA_KEY: self._avro_schema, base_file_footer.WRITER_MODEL_KEY: "avro"}
+        if self._vectors is not None:
+            entries |= {FOOTER_KEY: self._vectors}
         if self._watch.columns:
             entries |= {NAN_KEY: json.dumps(sorted(self._watch.found))}
         if entries:
@@ -302,8 +317,8 @@ def row_count(source: Any) -> int:
 
 
 def read_schema(file: pq.ParquetFile) -> pa.Schema:
-    """Return the columns of a file as returned by `read_batches`: all nullable, and 96-bit timestamps of other writers
-    as instants."""
+    """Return the columns of a file as returned by `read_batches`: all nullable, 96-bit timestamps of other writers
+    as instants, and vectors as such where the footer names them."""
     return _read_schema(file.schema_arrow, file.metadata)
 
 
@@ -312,12 +327,22 @@ def _read_schema(schema: pa.Schema, metadata: pq.FileMetaData) -> pa.Schema:
     for i in range(metadata.num_columns):
         leaf = metadata.schema.column(i)
         leaves.setdefault(leaf.path.partition(".")[0], []).append(leaf.physical_type == _INT96)
+    vectors = _vector_columns(metadata)
     fields = []
     for field in schema.remove_metadata():
+        vector = vectors.get(field.name)
+        if vector is not None and field.type == stored_type(vector):
+            fields.append(pa.field(field.name, vector))
+            continue
         wide = leaves.get(field.name, [])
         kind = _with_instants(field.type, iter(wide)) if any(wide) else field.type
         fields.append(pa.field(field.name, kind))
     return pa.schema(fields)
+
+
+def _vector_columns(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
+    text = (metadata.metadata or {}).get(FOOTER_KEY.encode())
+    return {} if text is None else parse_vector_columns(text.decode("utf-8", "replace"))
 
 
 def _with_instants(kind: pa.DataType, wide: Iterator[bool]) -> pa.DataType:
@@ -362,8 +387,14 @@ def _as_read(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if not batch.num_columns:
         return batch
     fields = [schema.field(name) for name in batch.schema.names]
-    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, fields, strict=True)]
+    columns = [_cast(column, field) for column, field in zip(batch.columns, fields, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type == field.type:
+        return column
+    return vectors_of_bytes(column, field.type, field.name) if is_vector(field.type) else column.cast(field.type)
 
 
 class FilteredFile:

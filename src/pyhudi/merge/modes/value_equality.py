@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.merge.ordering_values import Mask, as_mask
+from pyhudi.schema.table_types import is_list
 
 
 def same_rows(left: pa.RecordBatch, right: pa.RecordBatch, columns: Iterable[str]) -> Mask:
@@ -31,7 +32,7 @@ def same_values(left: pa.Array, right: pa.Array) -> Mask:
         inside = np.ones(len(left), dtype=np.bool_)
         for mine, other in zip(left.flatten(), right.flatten(), strict=True):
             inside &= same_values(mine, other)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+    elif is_list(kind) or pa.types.is_map(kind):
         inside = _same_lists(left, right, both)
     else:
         inside = as_mask(pc.equal(left, right))

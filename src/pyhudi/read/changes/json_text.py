@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.schema.table_types import is_list
+
 _ESCAPES = {
     "\\": "\\\\",
     '"': '\\"',
@@ -45,7 +47,7 @@ def json_texts(values: pa.Array) -> pa.Array:
         return json_objects(values)
     if pa.types.is_map(kind):
         return _map(values)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list(kind):
         return _joined(json_texts(values.flatten()), values, "[", "]")
     if pa.types.is_floating(kind):
         return _floats(values)

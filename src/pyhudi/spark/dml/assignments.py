@@ -164,6 +164,8 @@ def stored_as(
     Raises:
         SchemaMismatchError: values of that type cannot be stored in the column.
     """
+    if isinstance(wanted, ArrayType) and not wanted.containsNull:
+        wanted = ArrayType(wanted.elementType)  # Spark casts no arrays that may have nulls; a write refuses these
     if given == wanted:
         return value
     if reads_texts and isinstance(given, StringType) and isinstance(wanted, _READ_FROM_TEXTS):

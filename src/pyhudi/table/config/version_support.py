@@ -13,6 +13,7 @@ from pyhudi.table.config.typed_properties import TableProperties
 READABLE_VERSIONS = (5, 6, 8, 9)
 WRITABLE_VERSIONS = (6, 8, 9)
 _LOST_TYPES = {"vector", "blob", "variant"}
+"""Logical types that files written by pyhudi would not have; vectors only inside of columns."""
 
 
 def check_readable(config: TableProperties) -> None:
@@ -39,12 +40,20 @@ def check_writable(config: TableProperties) -> None:
         raise UnsupportedTableError(
             f"table {config.name!r} uses the Java key generator {config.keygen_class}, which pyhudi cannot run"
         )
-    types = _lost_types(json.loads(config.create_schema)) if config.create_schema else set()
+    types = _lost_types(_without_vectors(json.loads(config.create_schema))) if config.create_schema else set()
     if types:
         raise UnsupportedTableError(
             f"table {config.name!r} has columns of the types {', '.join(sorted(types))} of Apache Hudi 1.2, which "
             "pyhudi would store as plain bytes and structs; write the table with Apache Hudi"
         )
+
+
+def _without_vectors(schema: Any) -> list[Any]:
+    """Return the types of the columns of an Avro schema, except vectors."""
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    kinds = [field["type"] for field in fields or () if isinstance(field, dict) and "type" in field]
+    branches = [branch for kind in kinds for branch in (kind if isinstance(kind, list) else [kind])]
+    return [one for one in branches if not (isinstance(one, dict) and one.get("logicalType") == "vector")]
 
 
 def _lost_types(schema: Any) -> set[str]:

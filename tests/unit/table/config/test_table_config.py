@@ -258,10 +258,10 @@ class TestRefusals:
     def test_columns_whose_types_would_be_lost_are_read_only(self) -> None:
         vector = {"type": "fixed", "name": "vector_float_3", "size": 12, "logicalType": "vector", "dimension": 3}
         items = {"type": "array", "items": ["null", vector]}
+        inside = {"type": "record", "name": "r", "fields": [{"name": "v", "type": ["null", vector]}]}
         for kind in (
-            vector,
-            ["null", vector],
             items,
+            ["null", inside],
             {"type": "record", "name": "r", "logicalType": "blob", "fields": []},
         ):
             schema = {"type": "record", "name": "t", "fields": [{"name": "v", "type": kind}]}
@@ -271,7 +271,9 @@ class TestRefusals:
                 UnsupportedTableError, match=r"the types (vector|blob) .*write the table with Apache Hudi"
             ):
                 table.check_writable()
-        config(table__create__schema='{"type": "record", "name": "t", "fields": []}').check_writable()
+        for fields in ([], [{"name": "v", "type": vector}, {"name": "w", "type": ["null", vector]}]):
+            schema = {"type": "record", "name": "t", "fields": fields}
+            config(table__create__schema=json.dumps(schema)).check_writable()
 
     @pytest.mark.parametrize(
         ("properties", "match"),

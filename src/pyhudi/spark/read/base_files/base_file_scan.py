@@ -26,11 +26,13 @@ from pyhudi.schema.column_names import FileNames, nested_columns
 from pyhudi.schema.internal_schema import ELEMENT, VALUE
 from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.schema.timestamp_units import actual_type
+from pyhudi.schema.vectors import is_vector
 from pyhudi.spark.execution.driver_frames import constant, union
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns
 from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders
 from pyhudi.spark.read.base_files.spark_file_reader import FileReader, cannot_reach, is_mount_error, read_settings
+from pyhudi.spark.read.base_files.vector_column import in_files, vector_column
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
@@ -206,7 +208,7 @@ class _PartReader:
         self._as_named = held.names == plan.schema.names
         changed = {f.name: _changed(f, names[f.name], part.held, part.names) for f in plan.schema}
         self._changed = {name: column for name, column in changed.items() if column is not None}
-        self._held = spark_schema(held)
+        self._held = spark_schema(in_files(held))
         self._files = FileReader(spark, self._held)
 
     def read(self, source: PartitionColumns, tasks: pa.Table) -> DataFrame:
@@ -261,6 +263,8 @@ def _changed(field: pa.Field, stored: tuple[str, ...], held: pa.Schema, names: F
     if len(stored) > 1:  # no file has two of them
         column = sf.coalesce(*(sf.col(quoted_name(name)) for name in stored))
     kind = held.field(field.name).type
+    if is_vector(field.type):
+        return vector_column(column, field)
     if kind != field.type or field.name in nested_columns(names):
         return _widened(column, kind, field, field.name, names)
     return None if stored == (field.name,) else column

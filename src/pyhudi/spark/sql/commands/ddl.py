@@ -63,6 +63,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure, remove_table
+from pyhudi.write.write_checks import check_vectors
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key
 _LEFT_BEHIND = (
@@ -150,10 +151,12 @@ def create_new(
     definition = _checked(spark, table, statement, schema)
     table, schema, given = definition.table, definition.schema, definition.given
     opts = Options.parse(given)
-    avro = to_avro(as_nullable(table_schema(from_spark_json(schema.json()))), definition.config.name)
+    columns = as_nullable(table_schema(from_spark_json(schema.json())))
+    avro = to_avro(columns, definition.config.name)
     config = TableConfig(MappingProxyType({**definition.config.properties, _CREATE_SCHEMA: avro}))
     config.check_readable()
     config.check_writable()
+    check_vectors(columns, config)
     storage = open_storage(table.location, opts)
     refuse_nested_table(storage.root, opts)
     if _is_at(replaced, storage):

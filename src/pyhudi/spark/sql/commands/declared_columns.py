@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
+from pyhudi.schema.vectors import HUDI_TYPE, parse_vector, vector_text
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.sql.vector_columns import without_vectors
 
 _INSTEAD = {
-    "VECTOR": "ARRAY<FLOAT>, ARRAY<DOUBLE> or ARRAY<TINYINT>",
     "BLOB": "BINARY for bytes in the table, or a STRUCT of path, offset and length",
     "VARIANT": "STRING for JSON, or a STRUCT",
 }
@@ -24,16 +27,32 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
         columns: Names and types as SQL.
 
     Returns:
-        The columns as Spark has them.
+        The columns as Spark has them. Vectors are arrays with metadata that says so.
 
     Raises:
         UnsupportedTableError: A type is one of Apache Hudi's that this release does not serve.
+        SchemaError: The type of a vector is not valid.
     """
+    text, vectors = without_vectors(columns)
     try:
-        return spark.createDataFrame([], columns).schema
+        declared = spark.createDataFrame([], text).schema
     except ParseException as e:
-        kind = str((e.getMessageParameters() or {}).get("typeName", "")).strip('"')
-        instead = _INSTEAD.get(kind.partition("(")[0].upper())
-        if instead is None:
-            raise
-        raise UnsupportedTableError(f"columns of the type {kind} are not supported here; declare {instead}") from e
+        raise _refusal(str((e.getMessageParameters() or {}).get("typeName", "")).strip('"')) or e from e
+    return StructType([_vector(field, vectors[field.name]) if field.name in vectors else field for field in declared])
+
+
+def _vector(field: StructField, kind: pa.DataType) -> StructField:
+    array = spark_schema(pa.schema([pa.field(field.name, kind)]))[field.name].dataType
+    return StructField(field.name, array, field.nullable, {**field.metadata, HUDI_TYPE: vector_text(kind)})
+
+
+def _refusal(kind: str) -> Exception | None:
+    """Return the error for a type of Apache Hudi; None for others."""
+    if parse_vector(kind) is not None:
+        return UnsupportedTableError(
+            f"the type {kind} is not supported inside of structs, arrays and maps; declare a column of it"
+        )
+    instead = _INSTEAD.get(kind.partition("(")[0].upper())
+    if instead is None:
+        return None
+    return UnsupportedTableError(f"columns of the type {kind} are not supported here; declare {instead}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -21,11 +22,13 @@ from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
 from pyhudi.spark.sql.queries.cached_tables import cached_rows
 from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predicate
 from pyhudi.spark.sql.queries.table_functions import run_table_function
+from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, run_vector_function
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.statements import Name
-from pyhudi.sql.table_references import Reference, find_references, replaced
+from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_references, replaced
+from pyhudi.sql.token_cursor import Cursor
 
 _VIEWS, _ID = "_pyhudi_views", "_pyhudi_id"
 _NEWEST = 3
@@ -54,7 +57,7 @@ class FunctionSource:
     """A table function that a view shows: its name, and the values that it is called with."""
 
     function: str
-    arguments: tuple[str, ...]
+    arguments: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,9 @@ def rewrite_query(
     reads_hudi_tables = False
     for number, reference in enumerate(references):
         if reference.arguments is not None:
-            view = _view_name(spark, repr((reference.name, reference.arguments)))
-            shown[view] = FunctionSource(reference.name[0], reference.arguments)
+            values = _values(spark, reference.name[0], reference.arguments, args)
+            view = _view_name(spark, repr((reference.name, values)))
+            shown[view] = FunctionSource(reference.name[0], values)
             _refresh(spark, view, shown[view])
             changes.append((reference, _global(spark, view)))
             reads_hudi_tables = True
@@ -300,6 +304,8 @@ def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
             rows = load_table(spark, location, dict(given), predicate=predicate)
             _ordered(rows, location, dict(given)).createOrReplaceGlobalTempView(view)
             return rows
+        case FunctionSource(function, arguments) if function in VECTOR_FUNCTIONS:
+            rows = run_vector_function(function, arguments, partial(_rows_of, spark))
         case FunctionSource(function, arguments):
             rows = run_table_function(spark, function, arguments)
         case QuerySource(text, stored):
@@ -309,6 +315,25 @@ def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
             rows = rows.toDF(*stored.columns)
     rows.createOrReplaceGlobalTempView(view)
     return rows
+
+
+def _values(spark: SparkSession, function: str, arguments: tuple[str, ...], args: Any) -> tuple[Any, ...]:
+    """Return the values of the arguments of a table function, in their order, of which some are SQL."""
+    if function not in VECTOR_FUNCTIONS:
+        return arguments
+    texts = ordered_arguments(function, arguments)
+    query = rewrite_query(spark, f"SELECT {', '.join(texts)}", args=args)
+    return tuple(tuple(value) if isinstance(value, list) else value for value in fetched(spark, query.text, args)[0])
+
+
+def _rows_of(spark: SparkSession, table: str) -> DataFrame:
+    """Return the rows of a table or view, given by name or path."""
+    if "/" in table:
+        return load_table(spark, table, session_options(spark))
+    cursor = Cursor(table)
+    name = cursor.name()
+    cursor.finish()
+    return spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {quoted(name)}").text)
 
 
 def _kept(spark: SparkSession, location: str, given: dict[str, str]) -> DataFrame | None:

@@ -1,0 +1,56 @@
+"""Functions of Arrow arrays as columns of Spark.
+
+Spark 4.1 has such functions (`arrow_udf`). Earlier releases pass pandas series, which they convert value by value where
+these are lists, and take NaN for null. Here, series that wrap Arrow arrays pass through that conversion unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType
+
+ArrowFunction = Callable[..., pa.Array]
+_ARROW_UDF: Any = getattr(sf, "arrow_udf", None)
+
+
+def arrow_function(run: ArrowFunction, inputs: list[pa.DataType], result: DataType) -> Callable[..., Column]:
+    """Return a function of columns that runs ``run`` on the Arrow arrays of batches of rows.
+
+    Args:
+        run: Takes an array for each column, and returns an array of the same length. It is pickled.
+        inputs: Arrow types of the columns.
+        result: Spark's type of the arrays that ``run`` returns.
+    """
+    if _ARROW_UDF is not None:
+
+        def of_arrays(*columns: pa.Array) -> pa.Array:
+            return run(*(column.cast(kind) for column, kind in zip(columns, inputs, strict=True)))
+
+        return _ARROW_UDF(of_arrays, result)  # type: ignore[no-any-return]
+
+    def of_series(*columns: pd.Series) -> pd.Series:
+        arrays = [_array(column, kind) for column, kind in zip(columns, inputs, strict=True)]
+        return _ArrowSeries(pd.arrays.ArrowExtensionArray(run(*arrays)))
+
+    return sf.pandas_udf(of_series, result)  # type: ignore[no-any-return]
+
+
+def _array(column: pd.Series, kind: pa.DataType) -> pa.Array:
+    if isinstance(column.array, pd.arrays.ArrowExtensionArray):  # what another of these functions returned
+        found = pa.array(column.array)
+        return (found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found).cast(kind)
+    return pa.array(column.to_numpy(), kind, mask=column.isna().to_numpy())
+
+
+class _ArrowSeries(pd.Series):  # type: ignore[misc]  # pandas has no types
+    """A series of an Arrow array that Spark does not convert value by value."""
+
+    def apply(self, *_: Any, **__: Any) -> _ArrowSeries:
+        """Return the series itself."""
+        return self
