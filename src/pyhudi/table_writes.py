@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, overload
 import pyarrow as pa
 
 from pyhudi.config import Options
+from pyhudi.config.options import OPERATION, PARTITIONS_TO_DELETE
 from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -141,14 +142,14 @@ class TableWrites(ABC):
         from pyhudi.spark.spark_types import spark_schema
 
         nothing = (spark or active_session()).createDataFrame([], spark_schema(self.schema))
-        paths = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
+        paths = {PARTITIONS_TO_DELETE.key: ",".join(partitions)}
         return self._write(nothing, "delete_partition", {**(options or {}), **paths})
 
     def _write(self, df: DataFrame, operation: str, options: Mapping[str, object] | None) -> WriteResult:
         self._check_frame(operation, df)
         from pyhudi.spark.write.dataframe_writer import write
 
-        given = {**self._options, **(options or {}), "hoodie.datasource.write.operation": operation}
+        given = {**self._options, **(options or {}), OPERATION.key: operation}
         return write(df, self._path, given, "append")
 
     @staticmethod

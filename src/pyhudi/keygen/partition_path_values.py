@@ -11,10 +11,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from pyhudi.config import property_keys
 from pyhudi.keygen.key_spec import DEFAULT_PARTITION, KeyConfig
 from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
 
-_PARTITION_FIELDS = "hoodie.table.partition.fields"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -59,7 +59,7 @@ def has_known_kinds(config: KeyConfig) -> bool:
     of the custom generator, and conversions of user-defined generators are unknown."""
     if config.keygen is KeyGenType.CUSTOM:
         typed = any(field.kind is PartitionKind.TIMESTAMP for field in config.partition_fields)
-        return typed or ":" in config.properties.get(_PARTITION_FIELDS, "")
+        return typed or ":" in config.properties.get(property_keys.PARTITION_FIELDS, "")
     return config.keygen is not KeyGenType.USER_PROVIDED
 
 
@@ -122,7 +122,7 @@ def _levels(field: PartitionField, config: KeyConfig) -> int:
     """Return the number of folder levels of the value of a field."""
     if field.kind is not PartitionKind.TIMESTAMP or config.url_encode:
         return 1
-    return config.properties.get("hoodie.keygen.timebased.output.dateformat", "").count("/") + 1
+    return config.properties.get(property_keys.TIMESTAMP_OUTPUT_FORMAT, "").count("/") + 1
 
 
 def _leaf_type(schema: pa.Schema, name: str) -> pa.DataType:

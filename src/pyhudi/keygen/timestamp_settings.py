@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pyhudi.config.enums import TimestampType
+from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX as PREFIX
 from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.keygen.date_patterns import Token, tokens
-
-PREFIX = "hoodie.keygen.timebased."
 
 # Milliseconds per unit.
 _UNITS = {

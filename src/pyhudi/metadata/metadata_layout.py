@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from pyhudi.config import property_keys
+from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import AlreadyExistsError
-from pyhudi.table.config.properties_text import CHECKSUM, NAME, format_properties, table_checksum
+from pyhudi.table.config.properties_text import format_properties, table_checksum
 from pyhudi.table_paths import METADATA_META_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.timeline_layout import Layout
@@ -72,32 +74,32 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
     version."""
     version = config.version
     properties = {
-        NAME: f"{config.name}_metadata",
-        "hoodie.table.type": "MERGE_ON_READ",
-        "hoodie.table.version": str(version),
-        "hoodie.timeline.layout.version": "1" if version < 8 else "2",
-        "hoodie.archivelog.folder": "archived" if version < 8 else "history",
-        "hoodie.table.base.file.format": "HFILE",
-        "hoodie.table.recordkey.fields": "key",
-        "hoodie.populate.meta.fields": "false",
-        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
-        "hoodie.datasource.write.drop.partition.columns": "false",
+        property_keys.NAME: f"{config.name}_metadata",
+        property_keys.TYPE: "MERGE_ON_READ",
+        property_keys.VERSION: str(version),
+        property_keys.TIMELINE_LAYOUT_VERSION: "1" if version < 8 else "2",
+        property_keys.ARCHIVELOG_FOLDER: "archived" if version < 8 else "history",
+        property_keys.BASE_FILE_FORMAT: "HFILE",
+        property_keys.RECORDKEY_FIELDS: "key",
+        property_keys.POPULATE_META_FIELDS: "false",
+        property_keys.PAYLOAD_CLASS: "org.apache.hudi.metadata.HoodieMetadataPayload",
+        property_keys.DROP_PARTITION_COLUMNS: "false",
     }
     if version < 8:
         properties |= {
-            "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
-            "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+            property_keys.KEY_GENERATOR_CLASS: "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+            property_keys.RECORD_MERGER_STRATEGY: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
         }
     else:
         properties |= {
-            "hoodie.table.initial.version": str(version),
-            "hoodie.timeline.path": "timeline",
-            "hoodie.timeline.history.path": "history",
-            "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
-            "hoodie.record.merge.mode": "CUSTOM",
-            "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+            property_keys.INITIAL_VERSION: str(version),
+            property_keys.TIMELINE_PATH: "timeline",
+            property_keys.TIMELINE_HISTORY_PATH: "history",
+            property_keys.KEY_GENERATOR_TYPE: "HOODIE_TABLE_METADATA",
+            property_keys.RECORD_MERGE_MODE: "CUSTOM",
+            property_keys.RECORD_MERGE_STRATEGY_ID: "00000000-0000-0000-0000-000000000000",
         }
-    properties[CHECKSUM] = table_checksum(properties)
+    properties[TABLE_CHECKSUM] = table_checksum(properties)
     return properties
 
 

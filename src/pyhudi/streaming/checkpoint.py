@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.options import STREAMING_CHECKPOINT_IDENTIFIER
 from pyhudi.errors import CheckpointError, NotAHudiTableError
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
@@ -25,7 +26,7 @@ from pyhudi.timeline.timeline_layout import Layout
 
 CHECKPOINT_KEY = "_hudi_streaming_sink_checkpoint"
 QUERY_KEY = "_pyhudi_streaming_query"
-IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
+IDENTIFIER = STREAMING_CHECKPOINT_IDENTIFIER.key
 
 _AT_ONCE = 100
 """Archived commits that are read at once."""

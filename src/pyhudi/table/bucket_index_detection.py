@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.options import INDEX_TYPE
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table_paths import BUCKET_FOLDER
 
 if TYPE_CHECKING:
-    from pyhudi.table.view.file_system_view import OpenTable
+    from pyhudi.config.options import INDEX_TYPE
+from pyhudi.table.view.file_system_view import OpenTable
 
 _BUCKETED = r"^000\d{5}-"
 """Up to 100,000 buckets. One random id in 43,000 has this form, so all of them are checked."""
@@ -44,7 +46,7 @@ def detect_bucket_index(table: OpenTable) -> str | None:
     Costs one listing of a small folder and the metadata of one commit.
     """
     properties = table.config.properties
-    if properties.get("hoodie.index.type", "").upper() == "BUCKET":
+    if properties.get(INDEX_TYPE.key, "").upper() == "BUCKET":
         return "its properties contain hoodie.index.type=BUCKET"
     if table.storage.list_dirs(BUCKET_FOLDER):
         return f"it has a folder {BUCKET_FOLDER!r}"

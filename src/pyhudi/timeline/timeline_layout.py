@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyhudi.config import property_keys
 from pyhudi.table_paths import META_FOLDER
 from pyhudi.timeline.instant import ACTIONS, Action, Instant, State, completed_action
 
@@ -41,14 +42,14 @@ class Layout:
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Layout:
         """Return the layout of a table from its ``hoodie.properties``."""
-        version = int(properties.get("hoodie.table.version", "6"))
-        layout = int(properties.get("hoodie.timeline.layout.version", "2" if version >= 8 else "1"))
+        version = int(properties.get(property_keys.VERSION, "6"))
+        layout = int(properties.get(property_keys.TIMELINE_LAYOUT_VERSION, "2" if version >= 8 else "1"))
         if layout >= 2:
             return cls.v2(
-                properties.get("hoodie.timeline.path", "timeline"),
-                properties.get("hoodie.timeline.history.path", "history"),
+                properties.get(property_keys.TIMELINE_PATH, "timeline"),
+                properties.get(property_keys.TIMELINE_HISTORY_PATH, "history"),
             )
-        return cls.v1(properties.get("hoodie.archivelog.folder", "archived"))
+        return cls.v1(properties.get(property_keys.ARCHIVELOG_FOLDER, "archived"))
 
     def parse(self, name: str) -> Instant | None:
         """Return the instant of a file name, or None if the file does not belong to the timeline.

@@ -58,7 +58,7 @@ def check_operation(operation: Operation) -> None:
     usable = ", ".join(op.value for op in Operation if not op.value.endswith(PREPPED))
     usable += f" ({name} requires records with file groups, which a DataFrame does not have: "
     usable += f"use {name.removesuffix(PREPPED)})"
-    raise InvalidOptionError("hoodie.datasource.write.operation", name, usable)
+    raise InvalidOptionError(options.OPERATION.key, name, usable)
 
 
 def match_partitions(wanted: str, partitions: Sequence[str]) -> list[str]:

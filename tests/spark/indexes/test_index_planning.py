@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.config.property_keys import METADATA_PARTITIONS_INFLIGHT as INFLIGHT
 from pyhudi.errors import ConfigError, ConflictError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.indexes.index_definitions import drop_definitions, load_definitions
@@ -18,7 +19,6 @@ from pyhudi.services.indexing import async_indexer
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.storage import open_storage
-from pyhudi.table.config.typed_properties import METADATA_PARTITIONS_INFLIGHT as INFLIGHT
 from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import seldom
 from tests.index_contents import indexed_locations, secondary_entries, stored_locations

@@ -9,12 +9,13 @@ from uuid import uuid4
 import pytest
 
 from pyhudi.config import Options, options
+from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import CorruptTableError, NotAHudiTableError, TableExistsError, UnsupportedTableError
 from pyhudi.storage import open_storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config import properties_file
 from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
-from pyhudi.table.config.properties_text import CHECKSUM, parse_properties, table_checksum
+from pyhudi.table.config.properties_text import parse_properties, table_checksum
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_metadata import list_partitions, read_partition_metadata
@@ -153,7 +154,7 @@ def test_a_golden_table_lives_on(tmp_path: Path) -> None:
     assert changed.metadata_partitions == ()
     assert changed.properties.keys() == client.config.properties.keys()
     stored = parse_properties(client.storage.read(PATH))
-    assert stored[CHECKSUM] == table_checksum(stored)
+    assert stored[TABLE_CHECKSUM] == table_checksum(stored)
 
 
 def test_create_schema_survives_a_rewrite(tmp_path: Path) -> None:

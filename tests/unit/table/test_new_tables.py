@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pyhudi.config import Options
+from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
-from pyhudi.table.config.properties_text import CHECKSUM, is_intact
+from pyhudi.table.config.properties_text import is_intact
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 
@@ -108,7 +109,7 @@ def test_version_9_is_the_default() -> None:
     config = TableConfig.for_new_table(Options.parse({"hoodie.table.name": "t"}))
     assert config.version == int(config.properties["hoodie.table.initial.version"]) == 9
     assert config.layout.folder == ".hoodie/timeline"
-    assert config.properties[CHECKSUM] == "498511606"
+    assert config.properties[TABLE_CHECKSUM] == "498511606"
 
 
 @pytest.mark.parametrize("chosen", ["HFILE", "LANCE", "hoodie_log"])

@@ -10,17 +10,17 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pyhudi.config import property_keys
+from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.index_definitions import (
     DEFAULT_PATH,
-    PATH_KEY,
     Definitions,
     drop_definitions,
     load_definitions,
     store_definitions,
 )
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
-from pyhudi.table.config.typed_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from pyhudi.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _store(storage: Storage, config: TableConfig, definitions: Definitions | Non
     if not definitions:
         return {}
     store_definitions(storage, config, {**load_definitions(storage, config), **definitions})
-    return {PATH_KEY: DEFAULT_PATH} if config.index_defs_path is None else {}
+    return {property_keys.INDEX_DEFINITIONS_PATH: DEFAULT_PATH} if config.index_defs_path is None else {}
 
 
 def _named(properties: dict[str, str], key: str) -> list[str]:

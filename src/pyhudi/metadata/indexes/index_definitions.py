@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
 
-PATH_KEY = "hoodie.table.index.defs.path"
 DEFAULT_PATH = f"{INDEX_DEFINITIONS_FOLDER}/index.json"
 _ALL = "indexDefinitions"
 _INDEX_VERSIONS: Mapping[int, tuple[str | None, ...]] = {8: (None, "V1"), 9: ("V2",)}

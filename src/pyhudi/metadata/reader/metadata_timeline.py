@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyhudi.config import property_keys
 from pyhudi.errors import FormatError, MetadataTableAheadError, MetadataTableError, NotFoundError
 from pyhudi.metadata.reader.completeness import written_by
 from pyhudi.metadata.reader.initial_instants import FIRST_INSTANTS, V1_LENGTH, is_initial_instant
@@ -145,7 +146,7 @@ def _properties(storage: Storage, config: TableConfig) -> dict[str, str]:
         raise MetadataTableError(f"{storage.uri(path)} does not exist") from e
     except FormatError as e:
         raise MetadataTableError(f"cannot parse {storage.uri(path)}: {e}") from e
-    expected = {"hoodie.table.name": f"{config.name}_metadata", "hoodie.table.version": str(config.version)}
+    expected = {property_keys.NAME: f"{config.name}_metadata", property_keys.VERSION: str(config.version)}
     for key, value in expected.items():
         if properties.get(key) != value:
             raise MetadataTableError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.config import property_keys
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.services.repair.table_use import refuse_in_use
@@ -22,7 +23,6 @@ MIGRATION_SCHEMA = pa.schema(
     [("partition", pa.string()), ("has_text", pa.bool_()), ("has_base", pa.bool_()), ("is_migrated", pa.bool_())]
 )
 """One row per partition: whether it had a metadata file of either form, and whether it has one as a base file now."""
-_PROPERTY = "hoodie.partition.metafile.use.base.format"
 
 
 def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_run: bool = True) -> pa.Table:
@@ -62,7 +62,7 @@ def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_ru
         if not dry_run and not row["has_base"]:
             write_partition_metadata(storage, partition, _made_by(client, partition), base_format=FileFormat.PARQUET)
     if not dry_run:
-        config.updated(storage, set={_PROPERTY: "true"})
+        config.updated(storage, set={property_keys.PARTITION_METAFILE_USE_BASE_FORMAT: "true"})
         storage.delete_many(join_path(row["partition"], PARTITION_METADATA) for row in rows if row["has_text"])
     return pa.Table.from_pylist(rows, schema=MIGRATION_SCHEMA)
 

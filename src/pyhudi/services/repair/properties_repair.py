@@ -7,12 +7,13 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from pyhudi.config import Options
+from pyhudi.config import Options, property_keys
+from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import ConfigError, CorruptTableError, NotAHudiTableError
 from pyhudi.services.repair.table_use import refuse_in_use
 from pyhudi.storage import Storage
 from pyhudi.table.config.properties_file import load_properties, overwrite_properties
-from pyhudi.table.config.properties_text import CHECKSUM, table_checksum
+from pyhudi.table.config.properties_text import table_checksum
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table_paths import META_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -20,8 +21,8 @@ from pyhudi.transaction.locks.lock_factory import make_lock_provider
 
 PROPERTIES_SCHEMA = pa.schema([("property", pa.string()), ("old_value", pa.string()), ("new_value", pa.string())])
 """One row per property before or after; null if it does not exist."""
-_NEEDED = ("hoodie.table.name", "hoodie.table.type", "hoodie.table.version")
-_FIXED = ("hoodie.table.version", "hoodie.timeline.layout.version")
+_NEEDED = (property_keys.NAME, property_keys.TYPE, property_keys.VERSION)
+_FIXED = (property_keys.VERSION, property_keys.TIMELINE_LAYOUT_VERSION)
 
 
 def repair_properties(
@@ -45,11 +46,11 @@ def repair_properties(
         BusyError: A write or service is running on the table.
     """
     wanted = {**properties}
-    wanted.pop(CHECKSUM, None)
+    wanted.pop(TABLE_CHECKSUM, None)
     before = _before(storage)
     config = _checked(wanted, before)
     if dry_run:
-        wanted[CHECKSUM] = table_checksum(wanted)
+        wanted[TABLE_CHECKSUM] = table_checksum(wanted)
         return _compared(before, wanted)
     with make_lock_provider(storage, opts):
         refuse_in_use(ActiveTimeline.load(storage, config.layout), opts)

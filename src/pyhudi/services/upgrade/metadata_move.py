@@ -14,6 +14,7 @@ import zlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TABLE_CHECKSUM
 from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
 from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
 from pyhudi.metadata.file_groups.delta_files import begin, publish
@@ -23,8 +24,7 @@ from pyhudi.metadata.reader.metadata_slices import current_slices
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
 from pyhudi.metadata.services.metadata_compaction import compact_now
 from pyhudi.services.upgrade.upgraded_properties import changed_properties
-from pyhudi.table.config.properties_text import CHECKSUM, format_properties, parse_properties, table_checksum
-from pyhudi.table.config.typed_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from pyhudi.table.config.properties_text import format_properties, parse_properties, table_checksum
 from pyhudi.table_paths import AUX_FOLDER
 from pyhudi.timeline.instant import Action
 
@@ -108,7 +108,7 @@ def enable_metadata_table(storage: Storage, config: TableConfig, active: ActiveT
 def set_version(storage: Storage, to: int) -> None:
     """Set the version of the disabled metadata table."""
     properties = changed_properties(parse_properties(storage.read(PROPERTIES)), to)
-    properties[CHECKSUM] = table_checksum(properties)
+    properties[TABLE_CHECKSUM] = table_checksum(properties)
     now = datetime.now(UTC)
     comment = f"Updated at {now.strftime('%Y-%m-%dT%H:%M:%S.%fZ')}"
     storage.write(PROPERTIES, format_properties(properties, (comment,), now))

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from pyhudi.config import Options, options
+from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import FailedWritesPolicy, TableType
+from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from pyhudi.errors import BusyError
 from pyhudi.format.file_names import LOG
 from pyhudi.metadata.disable_metadata import detach_metadata_table
@@ -35,9 +36,8 @@ from pyhudi.services.upgrade.preconditions import (
 )
 from pyhudi.services.upgrade.timeline_move import copy_schema_history, copy_timeline, remove_leftovers, table_layout
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
-from pyhudi.services.upgrade.upgraded_properties import VERSION, changed_properties
+from pyhudi.services.upgrade.upgraded_properties import changed_properties
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.config.typed_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -291,7 +291,7 @@ class UpgradeDowngrade:
             properties.pop(METADATA_PARTITIONS_INFLIGHT, None)
 
         config = config.updated(self._storage, change=change)
-        assert config.properties[VERSION] == str(to)
+        assert config.properties[property_keys.VERSION] == str(to)
         return config
 
     def _add_empty_commits(self, active: ActiveTimeline) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyhudi.config import options
 from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.errors import ConfigError
 
-PARTITIONPATH_FIELD = "hoodie.datasource.write.partitionpath.field"
+PARTITIONPATH_FIELD = options.PARTITIONPATH_FIELD.key
 _CURES = {
     "bucketBy": "set hoodie.index.type=BUCKET and hoodie.bucket.index.num.buckets; the record key, or the columns of "
     "hoodie.bucket.index.hash.field, determine the bucket",

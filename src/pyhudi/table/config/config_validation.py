@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyhudi.config import Option, Options, options
+from pyhudi.config import Option, Options, options, property_keys
 from pyhudi.config.enums import MergeMode, TableType
+from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.errors import OptionWithoutEffectWarning, TableConfigConflictError, warn
 from pyhudi.table.config.key_generator_type import KeyGenType, class_name, parse_keygen, parse_partition_fields
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, PAYLOADS
-from pyhudi.table.config.new_table_properties import TIMEBASED_PREFIX
 from pyhudi.table.config.typed_properties import TableProperties
 
 _UNPARTITIONED = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
@@ -69,7 +69,7 @@ def _check_keys(config: TableProperties, opts: Options) -> None:
         same = generator == config.keygen_class if kind is KeyGenType.USER_PROVIDED else kind is config.keygen
         if not same:
             raise _conflict(opts, options.KEYGENERATOR_CLASS, str(config.keygen), generator)
-    for key, value in opts.with_prefix(TIMEBASED_PREFIX).items():
+    for key, value in opts.with_prefix(TIMESTAMP_KEYGEN_PREFIX).items():
         stored = config.properties.get(key)
         if stored is not None and stored != value:
             raise _conflict_of(key, stored, value)
@@ -116,7 +116,7 @@ def _check_merging(config: TableProperties, opts: Options) -> None:
         if strategy and strategy != merging.strategy_id:
             raise _conflict(opts, options.MERGE_STRATEGY_ID, merging.strategy_id, strategy)
     payload = opts.get_typed(options.PAYLOAD_CLASS)
-    stored = config.properties.get("hoodie.compaction.payload.class") or merging.payload_class
+    stored = config.properties.get(property_keys.PAYLOAD_CLASS) or merging.payload_class
     # A known payload class for a table with a merge mode comes from a job of an older release: the mode of the table is
     # used.
     translated = config.version >= 8 and payload in PAYLOADS and merging.payload_class is None
@@ -132,7 +132,7 @@ def _decided_by_payload(config: TableProperties, opts: Options) -> bool:
     """Return True if CUSTOM is given beside the payload class of the table, which decides alone."""
     payload = opts.get_typed(options.PAYLOAD_CLASS)
     custom = opts.is_set(options.MERGE_MODE) and opts.get_typed(options.MERGE_MODE) is MergeMode.CUSTOM
-    return custom and payload is not None and payload == config.properties.get("hoodie.table.legacy.payload.class")
+    return custom and payload is not None and payload == config.properties.get(property_keys.LEGACY_PAYLOAD_CLASS)
 
 
 def _filled(config: TableProperties, opts: Options) -> dict[str, str]:
@@ -170,7 +170,7 @@ def _filled(config: TableProperties, opts: Options) -> dict[str, str]:
     for key, value in config.merging.properties.items():
         filled[key] = value
     for key, value in config.properties.items():
-        if key.startswith(TIMEBASED_PREFIX):
+        if key.startswith(TIMESTAMP_KEYGEN_PREFIX):
             filled[key] = value
     return filled
 

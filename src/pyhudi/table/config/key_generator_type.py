@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pyhudi.config.options import KEYGENERATOR_TYPE, PARTITIONPATH_FIELD
 from pyhudi.errors import ConfigError, InvalidOptionError
 
 _PACKAGE = "org.apache.hudi.keygen."
@@ -67,7 +68,7 @@ def parse_keygen(text: str) -> KeyGenType:
     if upper in KeyGenType.__members__:
         return KeyGenType[upper]
     allowed = ", ".join(KeyGenType.__members__) + f", or a class name such as {_CLASSES[KeyGenType.SIMPLE]}"
-    raise InvalidOptionError("hoodie.datasource.write.keygenerator.type", text, allowed)
+    raise InvalidOptionError(KEYGENERATOR_TYPE.key, text, allowed)
 
 
 def class_name(kind: KeyGenType) -> str:
@@ -115,8 +116,6 @@ def parse_partition_fields(text: str) -> tuple[PartitionField, ...]:
         if not name:
             continue
         if kind and kind.upper() not in PartitionKind.__members__:
-            raise InvalidOptionError(
-                "hoodie.datasource.write.partitionpath.field", text, "field:simple or field:timestamp"
-            )
+            raise InvalidOptionError(PARTITIONPATH_FIELD.key, text, "field:simple or field:timestamp")
         fields.append(PartitionField(name, PartitionKind(kind.lower()) if kind else PartitionKind.SIMPLE))
     return tuple(fields)

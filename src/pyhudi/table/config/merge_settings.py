@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from pyhudi.config import Options, options
+from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import MergeMode, PartialUpdateMode, TableType
+from pyhudi.config.property_keys import RECORD_MERGE_PROPERTY_PREFIX
 from pyhudi.errors import ConfigError, UnsupportedTableError
 
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
@@ -34,10 +35,9 @@ _PARTIAL_UPDATE_PAYLOAD = _PACKAGE + "PartialUpdateAvroPayload"
 _DEBEZIUM_PAYLOADS = _PACKAGE + "debezium."
 _POSTGRES_PAYLOAD = _DEBEZIUM_PAYLOADS + "PostgresDebeziumAvroPayload"
 
-PROPERTY_PREFIX = "hoodie.record.merge.property."
-DELETE_FIELD = "hoodie.payload.delete.field"
-DELETE_MARKER = "hoodie.payload.delete.marker"
-UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
+DELETE_FIELD = options.PAYLOAD_DELETE_FIELD.key
+DELETE_MARKER = options.PAYLOAD_DELETE_MARKER.key
+UNAVAILABLE_VALUE = options.PAYLOAD_UNAVAILABLE_VALUE.key
 
 _STRATEGY_OF = {
     MergeMode.COMMIT_TIME_ORDERING: COMMIT_TIME_STRATEGY,
@@ -216,8 +216,8 @@ def _check_properties(settings: MergeSettings, opts: Options) -> None:
             f"{UNAVAILABLE_VALUE}={unavailable}: a new table gets it from the payload class "
             f"{_POSTGRES_PAYLOAD}, and it is {fixed} there; replace the value in the rows"
         )
-    for key, value in opts.with_prefix(PROPERTY_PREFIX).items():
-        name = key.removeprefix(PROPERTY_PREFIX)
+    for key, value in opts.with_prefix(RECORD_MERGE_PROPERTY_PREFIX).items():
+        name = key.removeprefix(RECORD_MERGE_PROPERTY_PREFIX)
         if settings.properties.get(name) != value:
             marks = name in (DELETE_FIELD, DELETE_MARKER)
             cure = f"set {DELETE_FIELD} and {DELETE_MARKER}" if marks else "leave it out"
@@ -233,7 +233,9 @@ def table_properties(settings: MergeSettings, opts: Options) -> dict[str, str]:
     ordering = opts.text(options.ORDERING_FIELDS) or ""
     if version < 8:
         return _version_6(settings, opts, ordering)
-    properties: dict[str, str] = {f"{PROPERTY_PREFIX}{key}": value for key, value in settings.properties.items()}
+    properties: dict[str, str] = {
+        f"{RECORD_MERGE_PROPERTY_PREFIX}{key}": value for key, value in settings.properties.items()
+    }
     mode, strategy = settings.mode, settings.strategy_id
     if version == 8:
         # Version 8 identifies translated payloads only by their class, unless it is the class of the mode: 1.0.2 cannot
@@ -243,33 +245,35 @@ def table_properties(settings: MergeSettings, opts: Options) -> dict[str, str]:
         if known is not None and payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
             mode, strategy = MergeMode.CUSTOM, PAYLOAD_STRATEGY
             properties = {
-                key: properties[key] for key in properties if key.removeprefix(PROPERTY_PREFIX) not in known.properties
+                key: properties[key]
+                for key in properties
+                if key.removeprefix(RECORD_MERGE_PROPERTY_PREFIX) not in known.properties
             }
         by_mode = (
             OVERWRITE_PAYLOAD if mode is _COMMIT or (mode is MergeMode.CUSTOM and not ordering) else DEFAULT_PAYLOAD
         )
-        properties["hoodie.compaction.payload.class"] = payload or by_mode
-        properties["hoodie.record.merge.strategy.id"] = strategy
+        properties[property_keys.PAYLOAD_CLASS] = payload or by_mode
+        properties[property_keys.RECORD_MERGE_STRATEGY_ID] = strategy
         if ordering:
-            properties["hoodie.table.precombine.field"] = ordering
+            properties[property_keys.PRECOMBINE_FIELD] = ordering
     else:
         if mode is MergeMode.CUSTOM:
-            properties["hoodie.record.merge.strategy.id"] = strategy
+            properties[property_keys.RECORD_MERGE_STRATEGY_ID] = strategy
         if settings.payload_class:
-            properties["hoodie.compaction.payload.class"] = settings.payload_class
+            properties[property_keys.PAYLOAD_CLASS] = settings.payload_class
         if settings.legacy_payload:
-            properties["hoodie.table.legacy.payload.class"] = settings.legacy_payload
+            properties[property_keys.LEGACY_PAYLOAD_CLASS] = settings.legacy_payload
             ordering = ",".join(PAYLOADS[settings.legacy_payload].ordering) or ordering
         if settings.partial_update_mode:
-            properties["hoodie.table.partial.update.mode"] = str(settings.partial_update_mode)
+            properties[property_keys.PARTIAL_UPDATE_MODE] = str(settings.partial_update_mode)
         if ordering:
-            properties["hoodie.table.ordering.fields"] = ordering
-    properties["hoodie.record.merge.mode"] = str(mode)
+            properties[property_keys.ORDERING_FIELDS] = ordering
+    properties[property_keys.RECORD_MERGE_MODE] = str(mode)
     return properties
 
 
 def _version_6(settings: MergeSettings, opts: Options, ordering: str) -> dict[str, str]:
-    properties = {"hoodie.table.precombine.field": ordering} if ordering else {}
+    properties = {property_keys.PRECOMBINE_FIELD: ordering} if ordering else {}
     payload = settings.payload_class or settings.legacy_payload
     # Version 6 has no modes. An explicit mode becomes the payload class with the same meaning, whereas an ordering
     # column alone implies event time only from version 8 on.
@@ -280,10 +284,10 @@ def _version_6(settings: MergeSettings, opts: Options, ordering: str) -> dict[st
                 "mergers by strategy id require table version 8 or later; version 6 supports payload classes only"
             )
         payload = DEFAULT_PAYLOAD if settings.mode is _EVENT else OVERWRITE_PAYLOAD
-        properties["hoodie.compaction.payload.class"] = payload
+        properties[property_keys.PAYLOAD_CLASS] = payload
     if opts.get_typed(options.TABLE_TYPE) is TableType.MERGE_ON_READ:
-        properties["hoodie.compaction.payload.class"] = payload or OVERWRITE_PAYLOAD
-        properties["hoodie.compaction.record.merger.strategy"] = EVENT_TIME_STRATEGY
+        properties[property_keys.PAYLOAD_CLASS] = payload or OVERWRITE_PAYLOAD
+        properties[property_keys.RECORD_MERGER_STRATEGY] = EVENT_TIME_STRATEGY
     return properties
 
 
@@ -296,25 +300,27 @@ def of_table(
     store theirs.
     """
     merge_properties = {
-        key.removeprefix(PROPERTY_PREFIX): value for key, value in properties.items() if key.startswith(PROPERTY_PREFIX)
+        key.removeprefix(RECORD_MERGE_PROPERTY_PREFIX): value
+        for key, value in properties.items()
+        if key.startswith(RECORD_MERGE_PROPERTY_PREFIX)
     }
-    payload = properties.get("hoodie.compaction.payload.class") or None
-    mode = _stored(properties, "hoodie.record.merge.mode", MergeMode)
+    payload = properties.get(property_keys.PAYLOAD_CLASS) or None
+    mode = _stored(properties, property_keys.RECORD_MERGE_MODE, MergeMode)
     if version < 8 or (mode is None and payload):
         return _as_payload(from_payload(payload or write_payload or OVERWRITE_PAYLOAD, ordering, merge_properties))
     if mode is None:
-        mode = _MODE_OF.get(properties.get("hoodie.record.merge.strategy.id", ""), _EVENT if ordering else _COMMIT)
-    strategy = properties.get("hoodie.record.merge.strategy.id") or _STRATEGY_OF.get(mode, PAYLOAD_STRATEGY)
+        mode = _MODE_OF.get(properties.get(property_keys.RECORD_MERGE_STRATEGY_ID, ""), _EVENT if ordering else _COMMIT)
+    strategy = properties.get(property_keys.RECORD_MERGE_STRATEGY_ID) or _STRATEGY_OF.get(mode, PAYLOAD_STRATEGY)
     if mode is MergeMode.CUSTOM and strategy == PAYLOAD_STRATEGY and payload:
         return _as_payload(from_payload(payload, ordering, merge_properties))
-    partial = _stored(properties, "hoodie.table.partial.update.mode", PartialUpdateMode)
+    partial = _stored(properties, property_keys.PARTIAL_UPDATE_MODE, PartialUpdateMode)
     return MergeSettings(
         mode,
         strategy,
         ordering,
         partial,
         None,
-        properties.get("hoodie.table.legacy.payload.class") or None,
+        properties.get(property_keys.LEGACY_PAYLOAD_CLASS) or None,
         mode,
         merge_properties,
         partial,

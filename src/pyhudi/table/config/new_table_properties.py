@@ -5,8 +5,9 @@ Version 6 as release 0.15, version 8 as 1.0.2 (plus merge properties, as 1.2 add
 
 from __future__ import annotations
 
-from pyhudi.config import Options, options
+from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import FileFormat, Operation
+from pyhudi.config.property_keys import TABLE_CHECKSUM, TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError, warn
 from pyhudi.table.config import merge_settings
 from pyhudi.table.config.key_generator_type import (
@@ -16,9 +17,8 @@ from pyhudi.table.config.key_generator_type import (
     parse_keygen,
     parse_partition_fields,
 )
-from pyhudi.table.config.properties_text import CHECKSUM, DATABASE, NAME, table_checksum
+from pyhudi.table.config.properties_text import table_checksum
 
-TIMEBASED_PREFIX = "hoodie.keygen.timebased."
 BOOTSTRAP_INDEX_CLASS = "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"
 _EXTRACTORS = "org.apache.hudi.hive."
 _WITHOUT_PARTITIONS = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
@@ -35,41 +35,41 @@ def new_table_properties(opts: Options) -> dict[str, str]:
     if not name:
         raise ConfigError(f"a new table requires a name: set {options.TABLE_NAME.key}")
     properties = {
-        NAME: name,
-        "hoodie.table.type": str(opts.get_typed(options.TABLE_TYPE)),
-        "hoodie.table.version": str(version),
-        "hoodie.timeline.layout.version": "1" if version < 8 else "2",
-        "hoodie.table.timeline.timezone": str(opts.get_typed(options.TIMELINE_TIMEZONE)),
-        "hoodie.table.base.file.format": _base_format(opts),
-        "hoodie.archivelog.folder": opts.get_typed(options.ARCHIVE_FOLDER) if version < 8 else "history",
-        "hoodie.datasource.write.hive_style_partitioning": _flag(opts.get_typed(options.HIVE_STYLE_PARTITIONING)),
-        "hoodie.datasource.write.partitionpath.urlencode": _flag(opts.get_typed(options.URL_ENCODE_PARTITIONING)),
-        "hoodie.datasource.write.drop.partition.columns": _flag(opts.get_typed(options.DROP_PARTITION_COLUMNS)),
-        "hoodie.partition.metafile.use.base.format": _flag(opts.get_typed(options.PARTITION_METAFILE_BASE_FORMAT)),
-        "hoodie.populate.meta.fields": _flag(opts.get_typed(options.POPULATE_META_FIELDS)),
+        property_keys.NAME: name,
+        property_keys.TYPE: str(opts.get_typed(options.TABLE_TYPE)),
+        property_keys.VERSION: str(version),
+        property_keys.TIMELINE_LAYOUT_VERSION: "1" if version < 8 else "2",
+        property_keys.TIMELINE_TIMEZONE: str(opts.get_typed(options.TIMELINE_TIMEZONE)),
+        property_keys.BASE_FILE_FORMAT: _base_format(opts),
+        property_keys.ARCHIVELOG_FOLDER: opts.get_typed(options.ARCHIVE_FOLDER) if version < 8 else "history",
+        property_keys.HIVE_STYLE_PARTITIONING: _flag(opts.get_typed(options.HIVE_STYLE_PARTITIONING)),
+        property_keys.URL_ENCODE_PARTITIONING: _flag(opts.get_typed(options.URL_ENCODE_PARTITIONING)),
+        property_keys.DROP_PARTITION_COLUMNS: _flag(opts.get_typed(options.DROP_PARTITION_COLUMNS)),
+        property_keys.PARTITION_METAFILE_USE_BASE_FORMAT: _flag(opts.get_typed(options.PARTITION_METAFILE_BASE_FORMAT)),
+        property_keys.POPULATE_META_FIELDS: _flag(opts.get_typed(options.POPULATE_META_FIELDS)),
     }
     database = opts.get_typed(options.DATABASE_NAME)
     if database or version < 8:
-        properties[DATABASE] = database or ""
+        properties[property_keys.DATABASE_NAME] = database or ""
     if version >= 8:
         properties |= {
-            "hoodie.table.initial.version": str(version),
-            "hoodie.timeline.path": "timeline",
-            "hoodie.timeline.history.path": "history",
-            "hoodie.table.multiple.base.file.formats.enable": "false",
+            property_keys.INITIAL_VERSION: str(version),
+            property_keys.TIMELINE_PATH: "timeline",
+            property_keys.TIMELINE_HISTORY_PATH: "history",
+            property_keys.MULTIPLE_BASE_FILE_FORMATS: "false",
         }
     properties |= bootstrap_properties(opts, version)
     properties |= _change_capture(opts)
     properties |= _keys(opts, version)
     properties |= merge_settings.table_properties(merge_settings.for_new_table(opts), opts)
     if version >= 9:
-        properties["hoodie.table.format"] = "native"
-        properties["hoodie.table.partition_extractor_class"] = _extractor(opts)
+        properties[property_keys.TABLE_FORMAT] = "native"
+        properties[property_keys.PARTITION_EXTRACTOR_CLASS] = _extractor(opts)
         if opts.get_typed(options.SLASH_SEPARATED_DATE_PARTITIONING):
             # Apache Hudi leaves this to the options of every writer; a table that records it cannot be written
             # incorrectly.
             properties[options.SLASH_SEPARATED_DATE_PARTITIONING.key] = "true"
-    properties[CHECKSUM] = table_checksum(properties)
+    properties[TABLE_CHECKSUM] = table_checksum(properties)
     return properties
 
 
@@ -100,19 +100,19 @@ def _keys(opts: Options, version: int) -> dict[str, str]:
     properties: dict[str, str] = {}
     record_keys = opts.text(options.RECORDKEY_FIELD)
     if record_keys:
-        properties["hoodie.table.recordkey.fields"] = record_keys
+        properties[property_keys.RECORDKEY_FIELDS] = record_keys
     spec = "" if kind in _WITHOUT_PARTITIONS else opts.text(options.PARTITIONPATH_FIELD) or ""
     fields = parse_partition_fields(spec)
     typed = kind is KeyGenType.CUSTOM
-    properties["hoodie.table.partition.fields"] = ",".join(f.name for f in fields) if typed and version < 8 else spec
+    properties[property_keys.PARTITION_FIELDS] = ",".join(f.name for f in fields) if typed and version < 8 else spec
     given = opts.get_typed(options.KEYGENERATOR_CLASS) or ""
     if version < 8:
-        properties["hoodie.table.keygenerator.class"] = given or class_name(kind)
+        properties[property_keys.KEY_GENERATOR_CLASS] = given or class_name(kind)
     else:
         twin = "_AVRO" if "Avro" in given.rsplit(".", 1)[-1] or given.upper().endswith("_AVRO") else ""
-        properties["hoodie.table.keygenerator.type"] = f"{kind}{twin}"
+        properties[property_keys.KEY_GENERATOR_TYPE] = f"{kind}{twin}"
     if kind is KeyGenType.TIMESTAMP:
-        timebased = opts.with_prefix(TIMEBASED_PREFIX)
+        timebased = opts.with_prefix(TIMESTAMP_KEYGEN_PREFIX)
         if version < 8:
             timebased.pop(options.TIMESTAMP_TYPE.key, None)
         properties |= timebased

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 
+from pyhudi.config.property_keys import TABLE_CHECKSUM as CHECKSUM
 from pyhudi.errors import (
     AlreadyExistsError,
     CorruptTableError,
@@ -22,7 +23,7 @@ from pyhudi.errors import (
     TableExistsError,
 )
 from pyhudi.storage.storage_protocol import Storage
-from pyhudi.table.config.properties_text import CHECKSUM, format_properties, is_intact, parse_properties, table_checksum
+from pyhudi.table.config.properties_text import format_properties, is_intact, parse_properties, table_checksum
 from pyhudi.table_paths import META_FOLDER
 
 PATH = f"{META_FOLDER}/hoodie.properties"
@@ -185,7 +186,10 @@ def _read(storage: Storage, path: str) -> tuple[dict[str, str] | None, str | Non
     if not data:
         return None, f"{storage.uri(path)} is empty"
     if CHECKSUM not in properties:
-        return None, f"{storage.uri(path)} has no {CHECKSUM}, so it is truncated or was created manually"
+        return (
+            None,
+            f"{storage.uri(path)} has no {CHECKSUM}, so it is truncated or was created manually",
+        )
     return None, (
         f"{storage.uri(path)} contains {CHECKSUM}={properties[CHECKSUM]}, but the checksum of its table and "
         f"database name is {table_checksum(properties)}"

@@ -7,11 +7,9 @@ import zlib
 from collections.abc import Mapping
 from datetime import datetime
 
+from pyhudi.config import property_keys
+from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import FormatError
-
-NAME = "hoodie.table.name"
-DATABASE = "hoodie.database.name"
-CHECKSUM = "hoodie.table.checksum"
 
 _LINE_ENDS = re.compile("\r\n|\n|\r")
 _BLANKS = " \t\f"
@@ -92,7 +90,7 @@ def format_properties(properties: Mapping[str, str], comments: tuple[str, ...], 
     """
     lines = [f"#{comment}" for comment in comments]
     lines.append(f"#{now:%a %b %d %H:%M:%S} {now.tzname()} {now:%Y}")
-    keys = sorted(properties, key=lambda key: (key == CHECKSUM, key))
+    keys = sorted(properties, key=lambda key: (key == TABLE_CHECKSUM, key))
     lines.extend(f"{_escape(key, blanks=True)}={_escape(properties[key], blanks=False)}" for key in keys)
     return ("\n".join(lines) + "\n").encode("ascii")
 
@@ -115,10 +113,10 @@ def _escaped(match: re.Match[str]) -> str:
 
 def table_checksum(properties: Mapping[str, str]) -> str:
     """Return ``hoodie.table.checksum``: CRC-32 of ``<database>.<table>`` in UTF-8, as an unsigned number."""
-    identity = f"{properties.get(DATABASE, '')}.{properties.get(NAME, '')}"
+    identity = f"{properties.get(property_keys.DATABASE_NAME, '')}.{properties.get(property_keys.NAME, '')}"
     return str(zlib.crc32(identity.encode("utf-8", "surrogatepass")))
 
 
 def is_intact(properties: Mapping[str, str]) -> bool:
     """Return True if the properties have a table name and the correct checksum."""
-    return NAME in properties and properties.get(CHECKSUM) == table_checksum(properties)
+    return property_keys.NAME in properties and properties.get(TABLE_CHECKSUM) == table_checksum(properties)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TypeVar
 
-from pyhudi.config import Options, options
+from pyhudi.config import Options, options, property_keys
 from pyhudi.config.enums import CdcMode, FileFormat, MergeMode, PartialUpdateMode, TableType, TimelineTimezone
 from pyhudi.config.option import split_names
 from pyhudi.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
@@ -24,9 +24,6 @@ from pyhudi.table.config.key_generator_type import (
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.timeline.timeline_layout import Layout
 
-METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
-METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
-
 E = TypeVar("E", bound=StrEnum)
 
 
@@ -40,21 +37,21 @@ class TableProperties:
 
     @cached_property
     def name(self) -> str:
-        return self.properties["hoodie.table.name"]
+        return self.properties[property_keys.NAME]
 
     @cached_property
     def database(self) -> str:
         """Database; ``""`` if the table belongs to none."""
-        return self.properties.get("hoodie.database.name", "")
+        return self.properties.get(property_keys.DATABASE_NAME, "")
 
     @cached_property
     def table_type(self) -> TableType:
-        return self._choice("hoodie.table.type", TableType.COPY_ON_WRITE)
+        return self._choice(property_keys.TYPE, TableType.COPY_ON_WRITE)
 
     @cached_property
     def version(self) -> int:
         """Table version; a table without one is older than the oldest supported version."""
-        return self.integer("hoodie.table.version", 0)
+        return self.integer(property_keys.VERSION, 0)
 
     @cached_property
     def layout(self) -> Layout:
@@ -63,11 +60,11 @@ class TableProperties:
 
     @cached_property
     def timezone(self) -> TimelineTimezone:
-        return self._choice("hoodie.table.timeline.timezone", TimelineTimezone.LOCAL)
+        return self._choice(property_keys.TIMELINE_TIMEZONE, TimelineTimezone.LOCAL)
 
     @cached_property
     def base_file_format(self) -> FileFormat:
-        return self._choice("hoodie.table.base.file.format", FileFormat.PARQUET)
+        return self._choice(property_keys.BASE_FILE_FORMAT, FileFormat.PARQUET)
 
     @cached_property
     def is_metadata_table(self) -> bool:
@@ -81,12 +78,12 @@ class TableProperties:
     @cached_property
     def record_keys(self) -> tuple[str, ...]:
         """Columns of the record key; empty if keys are generated."""
-        return split_names(self.properties.get("hoodie.table.recordkey.fields", ""))
+        return split_names(self.properties.get(property_keys.RECORDKEY_FIELDS, ""))
 
     @cached_property
     def partition_spec(self) -> str:
         """Partition columns as stored in the property, including types."""
-        return self.properties.get("hoodie.table.partition.fields", "")
+        return self.properties.get(property_keys.PARTITION_FIELDS, "")
 
     @cached_property
     def partition_fields(self) -> tuple[PartitionField, ...]:
@@ -109,7 +106,7 @@ class TableProperties:
     @cached_property
     def keygen(self) -> KeyGenType:
         """Key generator: by type, else by class, else by the key and partition columns."""
-        for key in ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"):
+        for key in (property_keys.KEY_GENERATOR_TYPE, property_keys.KEY_GENERATOR_CLASS):
             named = self.properties.get(key)
             if named:
                 try:
@@ -123,42 +120,40 @@ class TableProperties:
     @cached_property
     def keygen_class(self) -> str | None:
         """Java class of the key generator, if recorded; never loaded."""
-        return self.properties.get("hoodie.table.keygenerator.class") or None
+        return self.properties.get(property_keys.KEY_GENERATOR_CLASS) or None
 
     @cached_property
     def hive_style(self) -> bool:
-        return self.flag("hoodie.datasource.write.hive_style_partitioning")
+        return self.flag(property_keys.HIVE_STYLE_PARTITIONING)
 
     @cached_property
     def url_encode(self) -> bool:
-        return self.flag("hoodie.datasource.write.partitionpath.urlencode")
+        return self.flag(property_keys.URL_ENCODE_PARTITIONING)
 
     @cached_property
     def slash_dates(self) -> bool:
-        return self.flag("hoodie.datasource.write.slash.separated.date.partitioning")
+        return self.flag(property_keys.SLASH_SEPARATED_DATE_PARTITIONING)
 
     @cached_property
     def drop_partition_columns(self) -> bool:
         """True if partition columns are omitted from the files."""
-        return self.flag("hoodie.datasource.write.drop.partition.columns")
+        return self.flag(property_keys.DROP_PARTITION_COLUMNS)
 
     @cached_property
     def populate_meta_fields(self) -> bool:
         """True if files hold the five meta columns; false: virtual keys."""
-        return self.flag("hoodie.populate.meta.fields", True)
+        return self.flag(property_keys.POPULATE_META_FIELDS, True)
 
     @cached_property
     def partition_metafile_base_format(self) -> bool:
-        return self.flag("hoodie.partition.metafile.use.base.format")
+        return self.flag(property_keys.PARTITION_METAFILE_USE_BASE_FORMAT)
 
     # --- merging ---------------------------------------------------------------------------------------------------
 
     @cached_property
     def ordering_fields(self) -> tuple[str, ...]:
         """Ordering columns in order of precedence."""
-        text = self.properties.get("hoodie.table.ordering.fields") or self.properties.get(
-            "hoodie.table.precombine.field"
-        )
+        text = self.properties.get(property_keys.ORDERING_FIELDS) or self.properties.get(property_keys.PRECOMBINE_FIELD)
         return split_names(text or "")
 
     @cached_property
@@ -212,11 +207,11 @@ class TableProperties:
     @cached_property
     def metadata_partitions(self) -> tuple[str, ...]:
         """Complete partitions of the metadata table; if empty, there is no metadata table to read."""
-        return split_names(self.properties.get(METADATA_PARTITIONS, ""))
+        return split_names(self.properties.get(property_keys.METADATA_PARTITIONS, ""))
 
     @cached_property
     def metadata_partitions_inflight(self) -> tuple[str, ...]:
-        return split_names(self.properties.get(METADATA_PARTITIONS_INFLIGHT, ""))
+        return split_names(self.properties.get(property_keys.METADATA_PARTITIONS_INFLIGHT, ""))
 
     @property
     def metadata_partitions_kept(self) -> tuple[str, ...]:
@@ -226,20 +221,20 @@ class TableProperties:
     @cached_property
     def index_defs_path(self) -> str | None:
         """Path of the index definitions relative to the table's root."""
-        return self.properties.get("hoodie.table.index.defs.path") or None
+        return self.properties.get(property_keys.INDEX_DEFINITIONS_PATH) or None
 
     @cached_property
     def cdc_enabled(self) -> bool:
-        return self.flag("hoodie.table.cdc.enabled")
+        return self.flag(property_keys.CDC_ENABLED)
 
     @cached_property
     def cdc_mode(self) -> CdcMode:
-        return self._choice("hoodie.table.cdc.supplemental.logging.mode", CdcMode.DATA_BEFORE_AFTER)
+        return self._choice(property_keys.CDC_SUPPLEMENTAL_LOGGING_MODE, CdcMode.DATA_BEFORE_AFTER)
 
     @cached_property
     def create_schema(self) -> str | None:
         """Avro schema with which SQL created the table, without meta columns."""
-        return self.properties.get("hoodie.table.create.schema") or None
+        return self.properties.get(property_keys.CREATE_SCHEMA) or None
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 

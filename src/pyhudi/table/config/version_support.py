@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pyhudi.config import property_keys
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.table.config.key_generator_type import KeyGenType
@@ -83,7 +84,7 @@ def _check_version(config: TableProperties) -> None:
             f"table {config.name!r} has version {version}; this release reads {_listed(READABLE_VERSIONS)}: {cure}"
         )
     expected = 2 if version >= 8 else 1
-    layout = config.integer("hoodie.timeline.layout.version", expected)
+    layout = config.integer(property_keys.TIMELINE_LAYOUT_VERSION, expected)
     if layout != expected:
         raise CorruptTableError(
             f"table {config.name!r} of version {version} has hoodie.timeline.layout.version={layout}; releases of "
@@ -92,13 +93,13 @@ def _check_version(config: TableProperties) -> None:
 
 
 def _check_features(config: TableProperties) -> None:
-    table_format = config.properties.get("hoodie.table.format") or "native"
+    table_format = config.properties.get(property_keys.TABLE_FORMAT) or "native"
     if table_format != "native":
         raise UnsupportedTableError(
             f"table {config.name!r} has the table format {table_format!r} (hoodie.table.format); only native Hudi "
             "tables are supported"
         )
-    if config.flag("hoodie.table.multiple.base.file.formats.enable"):
+    if config.flag(property_keys.MULTIPLE_BASE_FILE_FORMATS):
         raise UnsupportedTableError(
             f"table {config.name!r} may mix base file formats "
             "(hoodie.table.multiple.base.file.formats.enable=true), which is not supported"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX
 from pyhudi.schema.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import as_nullable
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from pyhudi.table.config.table_config import TableConfig
 
-_TIMESTAMPS = "hoodie.keygen.timebased."
 _PARTITIONING = ("partition_fields", "keygen", "hive_style", "url_encode", "slash_dates")
 _ROWS = (
     "record_keys",
@@ -73,4 +73,4 @@ def _same(old: TableConfig, new: TableConfig, names: tuple[str, ...]) -> bool:
 
 
 def _timestamps(config: TableConfig) -> dict[str, str]:
-    return {key: value for key, value in config.properties.items() if key.startswith(_TIMESTAMPS)}
+    return {key: value for key, value in config.properties.items() if key.startswith(TIMESTAMP_KEYGEN_PREFIX)}

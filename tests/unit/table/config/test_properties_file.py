@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from pyhudi.config.property_keys import TABLE_CHECKSUM as CHECKSUM
 from pyhudi.errors import CorruptTableError, NotAHudiTableError, TableExistsError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
@@ -20,7 +21,7 @@ from pyhudi.table.config.properties_file import (
     recover_properties,
     update_properties,
 )
-from pyhudi.table.config.properties_text import CHECKSUM, format_properties, table_checksum
+from pyhudi.table.config.properties_text import format_properties, table_checksum
 
 OLD = {"hoodie.table.name": "t", "a": "old"}
 OLD[CHECKSUM] = table_checksum(OLD)
@@ -107,7 +108,12 @@ class TestUpdate:
         found = update_properties(
             table, put={"b": "1", "c": "2"}, remove=("a", "absent"), change=lambda p: p.update(d=p.pop("c"))
         )
-        assert found == {"hoodie.table.name": "t", CHECKSUM: OLD[CHECKSUM], "b": "1", "d": "2"}
+        assert found == {
+            "hoodie.table.name": "t",
+            CHECKSUM: OLD[CHECKSUM],
+            "b": "1",
+            "d": "2",
+        }
         assert load_properties(table) == found
         assert table.read(PATH).startswith(b"#Updated at 2")
         assert not table.exists(BACKUP_PATH)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import FormatError
-from pyhudi.table.config.properties_text import CHECKSUM, format_properties, is_intact, parse_properties, table_checksum
+from pyhudi.table.config.properties_text import format_properties, is_intact, parse_properties, table_checksum
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "java_properties.json").read_text())
 NOW = datetime(2026, 11, 21, 9, 54, 17, 303534, UTC)
@@ -57,7 +58,7 @@ def test_any_bytes_parse_or_are_refused(data: bytes) -> None:
 
 
 def test_layout_of_the_file() -> None:
-    properties = {"hoodie.table.version": "9", CHECKSUM: "1", "hoodie.table.name": "t"}
+    properties = {"hoodie.table.version": "9", TABLE_CHECKSUM: "1", "hoodie.table.name": "t"}
     assert format_properties(properties, ("Updated at x",), NOW).decode() == (
         "#Updated at x\n#Sat Nov 21 09:54:17 UTC 2026\n"
         "hoodie.table.name=t\nhoodie.table.version=9\nhoodie.table.checksum=1\n"
@@ -74,14 +75,14 @@ def test_layout_of_the_file() -> None:
 )
 def test_checksum(properties: dict[str, str], checksum: str) -> None:
     assert table_checksum(properties) == checksum
-    assert is_intact({**properties, CHECKSUM: checksum})
+    assert is_intact({**properties, TABLE_CHECKSUM: checksum})
     assert not is_intact(properties)
-    assert not is_intact({**properties, CHECKSUM: "0" + checksum})
+    assert not is_intact({**properties, TABLE_CHECKSUM: "0" + checksum})
 
 
 def test_every_cut_is_noticed() -> None:
     properties = {"hoodie.table.name": "t", "hoodie.zzz": "1"}
-    properties[CHECKSUM] = table_checksum(properties)
+    properties[TABLE_CHECKSUM] = table_checksum(properties)
     data = format_properties(properties, ("x",), NOW)
     for length in range(len(data) - 1):  # only the last line end may be missing
         assert not is_intact(parse_properties(data[:length]))
