@@ -18,6 +18,7 @@ from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.column_names import FileNames
 from pyhudi.storage import Storage
+from pyhudi.table.view.file_group_keys import FileGroupId
 
 DEFAULT_BUDGET = 1024 * 1024 * 1024
 """Memory in bytes for log records, the default of ``hoodie.memory.merge.max.size``."""
@@ -37,6 +38,11 @@ class FileSlice:
     log_paths: tuple[str, ...] = ()
     log_sizes: tuple[int, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def group(self) -> FileGroupId:
+        """Identity of the file group."""
+        return FileGroupId(self.partition, self.file_id)
 
     def __str__(self) -> str:
         return f"slice {self.base_instant} of file group {self.file_id} in partition {self.partition!r}"

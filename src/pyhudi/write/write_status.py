@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyhudi.format.file_names import file_name_of, parse_names
 from pyhudi.format.log import LogFile
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.storage import join_path
+from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, WRITE_STAT_SCHEMA, write_stats
 
 _ORDER = ["partitionPath", "path"]
@@ -23,35 +25,53 @@ Stat = dict[str, Any]
 `pyhudi.format.base_file.column_bounds.bounds_type`)."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Numbers of records that a new version of a base file adds, updates and deletes."""
+
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSlice:
+    """Description of a file slice in the stat of one of its log files.
+
+    Attributes:
+        instant: Instant in the names of the slice's log files.
+        base_file: Name of the base file in tables of version 6; empty from version 8 on.
+        log_files: Names of all log files of the slice in tables of version 6; of the new one from version 8 on.
+    """
+
+    instant: str
+    base_file: str
+    log_files: Sequence[str]
+
+
 def file_stat(
-    partition: str,
-    file_id: str,
+    group: FileGroupId,
     path: str,
     summary: FileSummary,
+    counts: RowCounts,
     *,
     started: float,
-    inserts: int = 0,
-    updates: int = 0,
-    deletes: int = 0,
     previous: tuple[str, str] | None = None,
-    change_files: Mapping[str, int] | None = None,
 ) -> Stat:
     """Return the stat of a finished base file. ``started`` is ``time.monotonic()`` at its start, ``previous`` the
-    instant and name of the base file that it replaces, ``change_files`` the files of its change log with their
-    sizes."""
+    instant and name of the base file that it replaces."""
     millis = int((time.monotonic() - started) * 1000)
     merged = previous is not None
     return {
-        "fileId": file_id,
+        "fileId": group.file_id,
         "path": path,
-        "partitionPath": partition,
+        "partitionPath": group.partition,
         "prevCommit": NEW_FILE_GROUP if previous is None else previous[0],
         "prevBaseFile": None if previous is None else previous[1],
-        "cdcStats": change_files,
         "numWrites": summary.num_rows,
-        "numInserts": inserts,
-        "numUpdateWrites": updates,
-        "numDeletes": deletes,
+        "numInserts": counts.inserts,
+        "numUpdateWrites": counts.updates,
+        "numDeletes": counts.deletes,
         "totalWriteBytes": summary.size,
         "fileSizeInBytes": summary.size,
         "runtimeStats": {
@@ -69,28 +89,25 @@ def previous_file(base_path: str) -> tuple[str, str]:
     return parse_names(pa.array([name]))["instant"][0].as_py(), name
 
 
+def with_change_log(stat: Stat, files: Mapping[str, int] | None) -> Stat:
+    """Return the stat of a base file with the files of its change log and their sizes; None: it has no change log."""
+    return stat if files is None else stat | {"cdcStats": files}
+
+
 def log_stat(
-    partition: str,
-    file_id: str,
+    group: FileGroupId,
     file: LogFile,
+    file_slice: DeltaSlice,
     *,
     started: float,
-    previous: str,
-    base_name: str,
-    log_names: Sequence[str],
     bounds: pa.StructArray | None = None,
 ) -> Stat:
-    """Return the stat of a finished log file.
-
-    ``previous`` is the instant in the names of the slice's log files. ``base_name`` and ``log_names`` describe the
-    slice as in Apache Hudi: the base file and all log files in tables of version 6, no base file and only the new log
-    file from version 8 on.
-    """
+    """Return the stat of a finished log file. ``started`` is ``time.monotonic()`` at its start."""
     return {
-        "fileId": file_id,
-        "path": join_path(partition, file.name),
-        "partitionPath": partition,
-        "prevCommit": previous,
+        "fileId": group.file_id,
+        "path": join_path(group.partition, file.name),
+        "partitionPath": group.partition,
+        "prevCommit": file_slice.instant,
         "numWrites": file.num_records,
         "numUpdateWrites": file.num_records,
         "numDeletes": file.num_deletes,
@@ -98,8 +115,8 @@ def log_stat(
         "fileSizeInBytes": file.size,
         "logVersion": file.version,
         "logOffset": 0,
-        "baseFile": base_name,
-        "logFiles": list(log_names),
+        "baseFile": file_slice.base_file,
+        "logFiles": list(file_slice.log_files),
         "runtimeStats": {
             "totalScanTime": 0,
             "totalUpsertTime": int((time.monotonic() - started) * 1000),

@@ -156,7 +156,7 @@ class ClusteringJob:
         buckets: Mapping[str, HashingMetadata] = {}
         if is_resizing(plan.strategy):
             buckets, units = _routed(table, plan, opts, units)
-        copies = is_copying(plan.strategy) and not order and context.extension == "parquet"
+        copies = is_copying(plan.strategy) and not order and context.files.extension == "parquet"
         task_context = ClusteringTaskContext(reading, context, order, tuple(map(pickle.dumps, units)), attempt, copies)
         return cls(table, opts, task_context, units, slices, to_avro(own, table.config.name), buckets)
 

@@ -1,9 +1,18 @@
-"""Keys of file groups, to match rows of tables by file group."""
+"""Identity of file groups, and keys to match rows of tables by file group."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pyarrow as pa
 import pyarrow.compute as pc
+
+
+class FileGroupId(NamedTuple):
+    """Identity of a file group in its table."""
+
+    partition: str
+    file_id: str
 
 
 def group_keys(table: pa.Table) -> pa.Array:

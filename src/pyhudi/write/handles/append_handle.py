@@ -21,7 +21,7 @@ from pyhudi.write.location_columns import ROW
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows, deleted
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, log_stat
+from pyhudi.write.write_status import DeltaSlice, Stat, log_stat
 
 
 class AppendHandle:
@@ -75,13 +75,14 @@ class AppendHandle:
         by_slice = self._logs.names_slice
         return [
             log_stat(
-                key.partition,
-                key.file_id,
+                key.group,
                 file,
+                DeltaSlice(
+                    (self._known(key, "base_instant") if by_slice else None) or self._instant(key),
+                    base_name if by_slice else "",
+                    [*slice_names, *(f.name for f in files[: i + 1])] if by_slice else [file.name],
+                ),
                 started=started,
-                previous=(self._known(key, "base_instant") if by_slice else None) or self._instant(key),
-                base_name=base_name if by_slice else "",
-                log_names=[*slice_names, *(f.name for f in files[: i + 1])] if by_slice else [file.name],
                 bounds=bounds,
             )
             for i, file in enumerate(files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,9 @@ from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PART
 from pyhudi.schema.schema_evolution import conform
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
+from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.handles.marked_file import MarkedFile
+from pyhudi.write.handles.marked_file import marked_file
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 
@@ -73,43 +74,48 @@ class RowLayout:
         return pa.RecordBatch.from_arrays([*meta, *data.columns], schema=pa.schema([*self._meta, *own]))
 
 
-class BaseFileOutput:
-    """Base file being written. Its marker is created before the file; a file that is not closed never appears.
+@dataclass(frozen=True, slots=True)
+class RowSource:
+    """Source of the rows of a new base file.
 
-    ``earlier`` is the footer of the file that it replaces, ``repeating`` are text columns with few distinct values.
-    ``copied``: rows of a new file are copies, which keep their commit times.
+    Attributes:
+        replaced: Footer of the file that the new one replaces, whose bloom filter is continued.
+        dictionary_columns: Text columns with few distinct values.
+        copied: Rows of a new file group are copies, which keep their commit times.
     """
+
+    replaced: Footer | None = None
+    dictionary_columns: Collection[str] = ()
+    copied: bool = False
+
+
+class BaseFileOutput:
+    """Base file being written. Its marker is created before the file; a file that is not closed never appears."""
 
     def __init__(
         self,
         context: WriteContext,
         task: TaskId,
-        partition: str,
-        file_id: str,
+        group: FileGroupId,
         io_type: IOType,
-        *,
-        earlier: Footer | None = None,
-        repeating: Collection[str] = (),
-        copied: bool = False,
+        source: RowSource | None = None,
     ) -> None:
-        self.partition = partition
-        self.file_id = file_id
-        self.name = base_file_name(file_id, task.token, context.instant, context.extension)
+        partition = group.partition
+        source = source or RowSource()
+        self.group = group
+        self.name = base_file_name(group.file_id, task.token, context.instant, context.files.extension)
         self.path = join_path(partition, self.name)
         if io_type is IOType.CREATE:
             write_partition_metadata(
                 context.storage, partition, context.instant, base_format=context.partition_metadata_format
             )
-        self._marked = MarkedFile(
-            context.storage, context.instant, partition, self.name, io_type, attempt=context.attempt
-        )
+        self._marked = marked_file(context, partition, self.name, io_type)
         self._context = context
         self._stack = ExitStack()
         try:
             sink = self._stack.enter_context(context.storage.open_output(self.path))
-            self.writer = _open_writer(
-                context, sink, self._constants(context, new=io_type is IOType.CREATE and not copied), earlier, repeating
-            )
+            constants = self._constants(context, new=io_type is IOType.CREATE and not source.copied)
+            self.writer = _open_writer(context, sink, constants, source)
         except BaseException as error:
             self._close_sink(error)
             raise
@@ -117,7 +123,7 @@ class BaseFileOutput:
     def _constants(self, context: WriteContext, *, new: bool) -> dict[str, str | None]:
         if not context.populate_meta_fields:
             return dict.fromkeys((COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME))
-        constants: dict[str, str | None] = {PARTITION_PATH: self.partition, FILE_NAME: self.name}
+        constants: dict[str, str | None] = {PARTITION_PATH: self.group.partition, FILE_NAME: self.name}
         if new:
             constants[COMMIT_TIME] = context.instant
         return constants
@@ -161,30 +167,30 @@ def _open_writer(
     context: WriteContext,
     sink: object,
     constants: dict[str, str | None],
-    earlier: Footer | None,
-    repeating: Collection[str],
+    source: RowSource,
 ) -> BaseFileWriter:
-    bloom = context.bloom if context.populate_meta_fields else None
-    if context.extension == "orc":
+    files = context.files
+    bloom = files.bloom if context.populate_meta_fields else None
+    if files.extension == "orc":
         return OrcFileWriter(
             sink,
             context.file_schema,
             avro_schema=context.avro_schema,
-            codec=context.orc_codec,
-            stripe_size=context.orc_stripe_size,
+            codec=files.orc_codec,
+            stripe_size=files.orc_stripe_size,
             bloom=bloom,
             constants=constants,
-            earlier=earlier,
+            earlier=source.replaced,
             bounds=context.indexed,
         )
     return ParquetFileWriter(
         sink,
         context.file_schema,
         avro_schema=context.avro_schema,
-        options=context.parquet,
+        options=files.parquet,
         bloom=bloom,
         constants=constants,
-        earlier=earlier,
-        repeating=repeating,
+        earlier=source.replaced,
+        repeating=source.dictionary_columns,
         bounds=context.indexed,
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
-from pyhudi.write.handles.base_file_output import RowLayout
+from pyhudi.write.handles.base_file_output import RowLayout, RowSource
 from pyhudi.write.handles.create_handle import CreateHandle, task_file_ids
 from pyhudi.write.rows.dictionary_encoding import as_dictionaries, as_texts, dictionary_columns
 from pyhudi.write.rows.partition_spill import Codes, PartitionSpill
@@ -104,7 +104,9 @@ class BulkWriter:
         if partition not in self._ids:
             self._ids[partition] = task_file_ids(self._context.instant, self._task, partition)
         ids = self._ids[partition]
-        return CreateHandle(self._context, self._task, partition, ids, repeating=self._repeating or ())
+        return CreateHandle(
+            self._context, self._task, partition, ids, RowSource(dictionary_columns=self._repeating or ())
+        )
 
     def _bound_memory(self) -> None:
         waiting = {name: handle.buffered_bytes for name, handle in self._handles.items()}

@@ -18,39 +18,28 @@ from pyhudi.merge.ordering_values import Index
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.schema_evolution import conform
-from pyhudi.storage import Storage, join_path
+from pyhudi.storage import join_path
+from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.handles.marked_file import MarkedFile
+from pyhudi.write.handles.marked_file import marked_file
 from pyhudi.write.settings.change_log_settings import ChangeLogSettings
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 
 class ChangeLog:
     """Change log being written, together with the base file whose changes it contains.
 
     Names of the files contain the instant of the write in all table versions. Changes are added batch by batch, and
-    buffered until they fill a block. ``columns`` are the table's own.
+    buffered until they fill a block.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        settings: ChangeLogSettings,
-        columns: pa.Schema,
-        *,
-        partition: str,
-        file_id: str,
-        instant: str,
-        token: str,
-        attempt: str = "",
-    ) -> None:
-        self._storage = storage
+    def __init__(self, context: WriteContext, settings: ChangeLogSettings, task: TaskId, group: FileGroupId) -> None:
+        self._context = context
         self._settings = settings
-        self._columns = pa.schema([f for f in columns if not is_meta_column(f.name)])
-        self._partition = partition
-        self._instant = instant
-        self._attempt = attempt
-        where = LogSlice(file_id, instant, token, is_cdc=True)
-        self._writer = LogWriter(self._open, where, instant, settings.schema, options=settings.options)
+        self._columns = pa.schema([f for f in context.schema if not is_meta_column(f.name)])
+        self._partition = group.partition
+        where = LogSlice(group.file_id, context.instant, task.token, is_cdc=True)
+        self._writer = LogWriter(self._open, where, context.instant, settings.schema, options=settings.options)
 
     def add_merged(self, base: pa.RecordBatch, updates: pa.RecordBatch, positions: Index, merged: Merged) -> None:
         """Add the updates and deletes of a batch of the base file. ``updates`` are the incoming rows with the keys of
@@ -97,7 +86,7 @@ class ChangeLog:
         count = len(keys)
         columns: dict[str, pa.Array] = {"op": pa.repeat(op, count)}
         if self._has_after:
-            columns["ts_ms"] = pa.repeat(self._instant, count)
+            columns["ts_ms"] = pa.repeat(self._context.instant, count)
         else:
             columns["record_key"] = keys.cast(pa.string())
         if self._settings.mode is not CdcMode.OP_KEY_ONLY:
@@ -117,8 +106,8 @@ class ChangeLog:
 
     @contextmanager
     def _open(self, name: str) -> Iterator[BinaryIO]:
-        file = MarkedFile(self._storage, self._instant, self._partition, name, IOType.CREATE, attempt=self._attempt)
-        with self._storage.open_output(file.path) as sink:
+        file = marked_file(self._context, self._partition, name, IOType.CREATE)
+        with self._context.storage.open_output(file.path) as sink:
             yield sink
         file.check()
 

@@ -25,12 +25,12 @@ from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
 from pyhudi.write.handles.file_copy import has_file_columns, new_copier
-from pyhudi.write.handles.marked_file import MarkedFile
+from pyhudi.write.handles.marked_file import marked_file
 from pyhudi.write.rows.base_file_batches import BaseReader
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, file_stat, previous_file
+from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file
 
 _log = logging.getLogger(__name__)
 
@@ -83,19 +83,18 @@ class ColumnUpdateHandle:
                     (merge.merged(batch, rows) for batch in base.batches(columns, repeating, [group])), repeating
                 ),
             )
-            name = base_file_name(key.file_id, self._task.token, context.instant, context.extension)
+            name = base_file_name(key.file_id, self._task.token, context.instant, context.files.extension)
             copied = self._copy(key, name, source, replaced, lambda: _check_end(key, merge, rows))
             if copied is None:
                 return None
         path = join_path(key.partition, name)
         bounds = None if context.indexed is None else file_bounds(context.storage, path, context.indexed)
         return file_stat(
-            key.partition,
-            key.file_id,
+            key.group,
             path,
             FileSummary(copied.num_rows, copied.size, None, None, bounds),
+            RowCounts(updates=merge.updates),
             started=started,
-            updates=merge.updates,
             previous=previous_file(key.base_path),
         )
 
@@ -109,9 +108,7 @@ class ColumnUpdateHandle:
         if reason is not None:
             _log_rewrite(key, reason)
             return None
-        marked = MarkedFile(
-            context.storage, context.instant, key.partition, name, IOType.MERGE, attempt=context.attempt
-        )
+        marked = marked_file(context, key.partition, name, IOType.MERGE)
         with context.storage.open_output(marked.path) as sink:
             copier = new_copier(context, sink, name)
             reason = copier.add(source, replaced)
@@ -125,7 +122,7 @@ class ColumnUpdateHandle:
     def _encoded(self, batches: Iterable[pa.RecordBatch], repeating: Collection[str]) -> pa.Buffer:
         """Return a Parquet file with the changing columns of rows, in one row group."""
         sink = pa.BufferOutputStream()
-        options = replace(self._context.parquet, block_size=maxsize)
+        options = replace(self._context.files.parquet, block_size=maxsize)
         with ParquetFileWriter(sink, self._plain, options=options, repeating=repeating) as writer:
             for batch in batches:
                 writer.write(batch)

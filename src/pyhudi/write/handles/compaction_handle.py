@@ -21,11 +21,11 @@ from pyhudi.merge.ordering_values import Index, Mask
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.schema_evolution import conform
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.handles.base_file_output import BaseFileOutput
+from pyhudi.write.handles.base_file_output import BaseFileOutput, RowSource
 from pyhudi.write.rows.base_file_batches import BaseReader, open_base
 from pyhudi.write.rows.dictionary_encoding import as_dictionaries, kept_as_dictionaries, with_dictionaries
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, file_stat, previous_file
+from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file
 
 
 def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice) -> Stat:
@@ -47,14 +47,11 @@ def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, fi
         summary = handle.run()
     previous = None if file_slice.base_path is None else previous_file(file_slice.base_path)
     stat = file_stat(
-        file_slice.partition,
-        file_slice.file_id,
+        file_slice.group,
         handle.output.path,
         summary,
+        RowCounts(handle.inserts, handle.updates, handle.deletes),
         started=started,
-        inserts=handle.inserts,
-        updates=handle.updates,
-        deletes=handle.deletes,
         previous=previous,
     )
     return with_log_statistics(stat, file_slice, opened, millis)
@@ -112,15 +109,9 @@ class _CompactHandle:
         if base is not None:
             self._repeating = kept_as_dictionaries(base, own, self._reader.rules, keys)
         self._schema = with_dictionaries(own, self._repeating)
-        self.output = BaseFileOutput(
-            context,
-            task,
-            file_slice.partition,
-            file_slice.file_id,
-            IOType.MERGE,
-            earlier=base.footer() if base is not None and context.bloom is not None else None,
-            repeating=self._repeating,
-        )
+        footer = base.footer() if base is not None and context.files.bloom is not None else None
+        source = RowSource(footer, self._repeating)
+        self.output = BaseFileOutput(context, task, file_slice.group, IOType.MERGE, source)
 
     def run(self) -> FileSummary:
         """Write the file."""

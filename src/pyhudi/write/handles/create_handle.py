@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 
 from pyhudi.format.file_names import file_prefix_of, new_file_id
+from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.handles.base_file_output import BaseFileOutput
+from pyhudi.write.handles.base_file_output import BaseFileOutput, RowSource
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, file_stat
+from pyhudi.write.write_status import RowCounts, Stat, file_stat
 
 _FIRST_RATIO = 0.3
 _FULL = 0.9
@@ -36,8 +37,7 @@ def file_ids(first: str) -> Iterator[str]:
 class CreateHandle:
     """Writes records of one partition into new base files, starting another one when a file is full.
 
-    Rows have the form of `RowLayout`. ``ids`` yields the ids of new file groups; ``repeating`` are dictionary-encoded
-    text columns. ``copied``: the rows are those of other files, with their commit times.
+    Rows have the form of `RowLayout`; ``source`` describes them. ``ids`` yields the ids of new file groups.
     """
 
     def __init__(
@@ -46,11 +46,9 @@ class CreateHandle:
         task: TaskId,
         partition: str,
         ids: Iterator[str],
-        *,
-        repeating: Collection[str] = (),
-        copied: bool = False,
+        source: RowSource | None = None,
     ) -> None:
-        self._repeating, self._copied = repeating, copied
+        self._source = source
         self._context = context
         self._task = task
         self._partition = partition
@@ -97,11 +95,9 @@ class CreateHandle:
         self._output = BaseFileOutput(
             self._context,
             self._task,
-            self._partition,
-            next(self._ids),
+            FileGroupId(self._partition, next(self._ids)),
             IOType.CREATE,
-            repeating=self._repeating,
-            copied=self._copied,
+            self._source,
         )
         return self._output
 
@@ -109,9 +105,7 @@ class CreateHandle:
         summary = output.close()
         self._output = None
         self._stats.append(
-            file_stat(
-                self._partition, output.file_id, output.path, summary, started=self._started, inserts=summary.num_rows
-            )
+            file_stat(output.group, output.path, summary, RowCounts(inserts=summary.num_rows), started=self._started)
         )
 
     def _room(self, output: BaseFileOutput, rows: pa.RecordBatch) -> int:

@@ -20,7 +20,7 @@ def has_file_columns(context: WriteContext, schema: pa.Schema) -> bool:
 
 def new_copier(context: WriteContext, sink: Any, name: str) -> RowGroupCopier:
     """Return a copier that writes a base file of this name to a sink."""
-    bloom = context.bloom or BloomOptions()
+    bloom = context.files.bloom or BloomOptions()
     constants = {FILE_NAME: name} if context.populate_meta_fields else {}
     return RowGroupCopier(sink, constants, max(bloom.num_entries, bloom.dynamic_max))
 

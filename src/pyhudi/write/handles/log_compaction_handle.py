@@ -17,7 +17,7 @@ from pyhudi.write.handles.compaction_handle import with_log_statistics
 from pyhudi.write.handles.log_file_output import log_slice, open_log
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, log_stat
+from pyhudi.write.write_status import DeltaSlice, Stat, log_stat
 
 
 def compact_logs(
@@ -86,12 +86,9 @@ def _stat(
 ) -> Stat:
     names = [file_name_of(path) for path in file_slice.log_paths] if logs.named_by_slice else []
     return log_stat(
-        file_slice.partition,
-        file_slice.file_id,
+        file_slice.group,
         file,
+        DeltaSlice(file_slice.base_instant, "", [*names, file.name]),
         started=started,
-        previous=file_slice.base_instant,
-        base_name="",
-        log_names=[*names, file.name],
         bounds=bounds,
     )

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyhudi.format.file_names import next_log_version
 from pyhudi.format.log import LogSlice
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.handles.marked_file import MarkedFile
+from pyhudi.write.handles.marked_file import marked_file
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 
@@ -36,7 +36,7 @@ def open_log(context: WriteContext, logs: LogSettings, partition: str, name: str
         TransactionError: The write has ended; the file does not exist then.
     """
     io_type = IOType.APPEND if logs.named_by_slice else IOType.CREATE
-    file = MarkedFile(context.storage, context.instant, partition, name, io_type, attempt=context.attempt)
+    file = marked_file(context, partition, name, io_type)
     with context.storage.open_output(file.path) as sink:
         yield sink
     file.check()

@@ -6,6 +6,16 @@ from pyhudi.errors import TransactionError
 from pyhudi.storage import Storage, join_path
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.write.settings.write_context import WriteContext
+
+
+def marked_file(context: WriteContext, partition: str, name: str, io_type: IOType) -> MarkedFile:
+    """Create the marker of a file of a write.
+
+    Raises:
+        TransactionError: The write has ended; no marker remains.
+    """
+    return MarkedFile(context.storage, context.instant, partition, name, io_type, attempt=context.attempt)
 
 
 class MarkedFile:

@@ -7,16 +7,15 @@ import time
 import pyarrow as pa
 
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from pyhudi.storage import join_path
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout
+from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout, RowSource
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
 from pyhudi.write.handles.change_log import ChangeLog
 from pyhudi.write.rows.base_file_batches import open_base
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, file_stat, previous_file
+from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file, with_change_log
 
 
 class MergeHandle:
@@ -47,15 +46,8 @@ class MergeHandle:
         with open_base(self._context.storage, key.base_path, self._context.invalid_text, names) as base:
             repeating = kept_as_dictionaries(base, self._plain, self._rules)
             columns = with_dictionaries(self._plain, repeating)
-            output = BaseFileOutput(
-                self._context,
-                self._task,
-                key.partition,
-                key.file_id,
-                IOType.MERGE,
-                earlier=base.footer() if self._context.bloom is not None else None,
-                repeating=repeating,
-            )
+            source = RowSource(base.footer() if self._context.files.bloom is not None else None, repeating)
+            output = BaseFileOutput(self._context, self._task, key.group, IOType.MERGE, source)
             log = self._open_log(key)
             merge = BaseRowMerge(self._context, self._layout, key, columns, log)
             try:
@@ -77,33 +69,21 @@ class MergeHandle:
                 raise
         summary = output.close()
         change_files = self._finish_log(log, merge, inserts, summary.num_rows)
-        return file_stat(
-            key.partition,
-            key.file_id,
-            join_path(key.partition, output.name),
+        stat = file_stat(
+            key.group,
+            output.path,
             summary,
+            RowCounts(inserts, merge.updates, merge.deletes),
             started=started,
-            inserts=inserts,
-            updates=merge.updates,
-            deletes=merge.deletes,
             previous=previous_file(key.base_path),
-            change_files=change_files,
         )
+        return with_change_log(stat, change_files)
 
     def _open_log(self, key: GroupKey) -> ChangeLog | None:
         context = self._context
         if context.changes is None:
             return None
-        return ChangeLog(
-            context.storage,
-            context.changes,
-            context.schema,
-            partition=key.partition,
-            file_id=key.file_id,
-            instant=context.instant,
-            token=self._task.token,
-            attempt=context.attempt,
-        )
+        return ChangeLog(context, context.changes, self._task, key.group)
 
     def _finish_log(
         self, log: ChangeLog | None, merge: BaseRowMerge, inserts: int, num_rows: int

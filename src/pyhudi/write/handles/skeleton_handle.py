@@ -20,11 +20,12 @@ from pyhudi.schema.meta_columns import META_SCHEMA
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.table.bootstrap.bootstrap_index import SourceFile
+from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout
 from pyhudi.write.rows.bootstrap_source import SourceReader
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import Stat, file_stat
+from pyhudi.write.write_status import RowCounts, Stat, file_stat
 
 _AVRO = json.dumps(
     {"type": "record", "name": "HoodieRecordKey", "doc": "", "fields": json.loads(to_avro(META_SCHEMA, "t"))["fields"]},
@@ -58,8 +59,9 @@ class SkeletonHandle:
         started = time.monotonic()
         context = replace(self.context, schema=pa.schema([]), avro_schema=_AVRO, indexed=None)
         layout = RowLayout(context, task)
+        group = FileGroupId(source.partition, source.file_id)
         with self.reader.open(source) as file:
-            output = BaseFileOutput(context, task, source.partition, source.file_id, IOType.CREATE)
+            output = BaseFileOutput(context, task, group, IOType.CREATE)
             try:
                 for keys in self._keys(source, file):
                     output.write(layout.lay_out(keys))
@@ -70,9 +72,7 @@ class SkeletonHandle:
         if self.context.indexed is not None:
             with open_skeleton(context.storage, output.path, source=source) as skeleton:
                 summary = replace(summary, bounds=skeleton_bounds(skeleton, self.context.indexed))
-        return file_stat(
-            source.partition, source.file_id, output.path, summary, started=started, inserts=summary.num_rows
-        )
+        return file_stat(group, output.path, summary, RowCounts(inserts=summary.num_rows), started=started)
 
     def _keys(self, source: SourceFile, file: Any) -> Iterator[pa.RecordBatch]:
         """Yield the record keys of the rows, batch by batch."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 
 _AFTER_ALL = np.iinfo(np.int64).max
@@ -25,6 +26,11 @@ class GroupKey:
     partition: str
     file_id: str
     base_path: str | None
+
+    @property
+    def group(self) -> FileGroupId:
+        """Identity of the file group."""
+        return FileGroupId(self.partition, self.file_id)
 
 
 @dataclass(frozen=True, slots=True)

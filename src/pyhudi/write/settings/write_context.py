@@ -22,23 +22,54 @@ from pyhudi.write.settings.log_settings import LogSettings
 
 
 @dataclass(frozen=True, slots=True)
+class BaseFileOptions:
+    """Format of the base files of a write.
+
+    Attributes:
+        extension: ``parquet`` or ``orc``.
+        parquet: Settings of Parquet files.
+        orc_codec: Codec of ORC files.
+        orc_stripe_size: Size of ORC stripes in bytes.
+        bloom: Settings of the bloom filter in the footer; None: files have no filter.
+    """
+
+    extension: str = "parquet"
+    parquet: ParquetOptions = field(default_factory=ParquetOptions)
+    orc_codec: str = "zlib"
+    orc_stripe_size: int = STRIPE_SIZE
+    bloom: BloomOptions | None = field(default_factory=BloomOptions)
+
+
+@dataclass(frozen=True, slots=True)
 class WriteContext:
     """Context of one write for its tasks.
 
-    ``schema`` has the table's own columns as stored in files from this write on (without partition columns if the table
-    omits them); ``avro_schema`` is the footer text for a file of `file_schema`. ``rules`` determine how incoming rows
-    merge with those of base files. ``hard_deletes``: deletes win regardless of ordering values (deletes by key).
-    ``bloom`` is ``None`` if files have no filter. ``attempt`` distinguishes attempts at one instant, because a plan may
-    be executed several times. ``logs`` is None unless updates and deletes are written to log files (merge-on-read
-    tables). ``changes``: settings of change logs (None: changes are not logged). ``keyed``: rows have no positions in
-    base files and are matched by key (None: with positions). ``partition_metadata_format`` is ``None`` for the usual
-    text form. ``buffer_size`` limits the memory of a task for all its open files. Sizes are in bytes. ``indexed`` are
-    the columns (dotted names are leaves) whose minimum and maximum in each file are stored in the metadata table; None:
-    none. ``new_apart``: new records in a rewritten base file get separate row groups, so that they can be read alone.
-    ``invalid_text``: treatment of text that is not valid UTF-8 in rewritten base files. ``names_at`` returns, for an
-    instant, the names in its files of columns that were renamed since (None: the table has no schema history).
-    ``unassigned`` are columns that updates leave as they are, and of which incoming rows that have a position have no
-    values. ``updates_columns``: all incoming rows are such updates; there are no deletes and no new records.
+    Attributes:
+        storage: Storage of the table.
+        instant: Requested instant of the write.
+        schema: The table's own columns as stored in files from this write on, without partition columns if the table
+            omits them.
+        avro_schema: Footer text for a file of `file_schema`.
+        rules: Merging of incoming rows with those of base files.
+        hard_deletes: Deletes win regardless of ordering values (deletes by key).
+        populate_meta_fields: Files hold the five meta columns.
+        files: Format of base files.
+        max_file_size: Maximum size of a base file in bytes.
+        buffer_size: Memory in bytes of a task for all its open files.
+        partition_metadata_format: Format of partition metadata; None: the usual text form.
+        logs: Settings of log files; None unless updates and deletes are written to them (merge-on-read tables).
+        changes: Settings of change logs; None: changes are not logged.
+        keyed: Rows have no positions in base files and are matched by key; None: with positions.
+        indexed: Columns (dotted names are leaves) whose minimum and maximum in each file are stored in the metadata
+            table; None: none.
+        attempt: Text that distinguishes attempts at one instant, because a plan may be executed several times.
+        new_apart: New records in a rewritten base file get separate row groups, so that they can be read alone.
+        invalid_text: Treatment of text that is not valid UTF-8 in rewritten base files.
+        names_at: Returns, for an instant, the names in its files of columns that were renamed since; None: the table
+            has no schema history.
+        unassigned: Columns that updates leave as they are, and of which incoming rows that have a position have no
+            values.
+        updates_columns: All incoming rows are such updates; there are no deletes and no new records.
     """
 
     storage: Storage
@@ -48,11 +79,7 @@ class WriteContext:
     rules: MergeRules = field(default_factory=MergeRules)
     hard_deletes: bool = False
     populate_meta_fields: bool = True
-    extension: str = "parquet"
-    parquet: ParquetOptions = field(default_factory=ParquetOptions)
-    orc_codec: str = "zlib"
-    orc_stripe_size: int = STRIPE_SIZE
-    bloom: BloomOptions | None = field(default_factory=BloomOptions)
+    files: BaseFileOptions = field(default_factory=BaseFileOptions)
     max_file_size: int = 120 * 1024 * 1024
     buffer_size: int = 256 * 1024 * 1024
     partition_metadata_format: FileFormat | None = None

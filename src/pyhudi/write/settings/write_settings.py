@@ -25,7 +25,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.planning.small_files import Sizing
 from pyhudi.write.settings.change_log_settings import ChangeLogSettings
 from pyhudi.write.settings.log_settings import LogSettings
-from pyhudi.write.settings.write_context import WriteContext
+from pyhudi.write.settings.write_context import BaseFileOptions, WriteContext
 from pyhudi.write.write_operations import REPLACING, merges_records
 
 
@@ -86,6 +86,22 @@ def bloom_options(opts: Options) -> BloomOptions | None:
         fpp=fpp,
         dynamic_max=opts.get_typed(options.BLOOM_DYNAMIC_MAX_ENTRIES),
         kind=opts.get_typed(options.BLOOM_TYPE).value,
+    )
+
+
+def base_file_options(file_format: FileFormat, opts: Options) -> BaseFileOptions:
+    """Return the format of base files.
+
+    Raises:
+        ConfigError: Options of the files are invalid.
+    """
+    orc_codec = opts.get_typed(options.ORC_CODEC)
+    return BaseFileOptions(
+        extension=file_format.value.lower(),
+        parquet=parquet_options(opts),
+        orc_codec="uncompressed" if orc_codec is OrcCodec.NONE else orc_codec.value.lower(),
+        orc_stripe_size=opts.get_typed(options.ORC_STRIPE_SIZE),
+        bloom=bloom_options(opts),
     )
 
 
@@ -177,7 +193,6 @@ def write_context(
         ConfigError: Options of the files are invalid.
         UnsupportedTableError: The merger of the table is not registered.
     """
-    orc_codec = opts.get_typed(options.ORC_CODEC)
     updates = operation.changes_records
     avro_schema = to_avro(add_meta_columns(schema), config.name)
     logs = None
@@ -195,11 +210,7 @@ def write_context(
         rules=MergeRules.of_table(merging) if merges else MergeRules(),
         hard_deletes=operation is Operation.DELETE,
         populate_meta_fields=config.populate_meta_fields,
-        extension=config.base_file_format.value.lower(),
-        parquet=parquet_options(opts),
-        orc_codec="uncompressed" if orc_codec is OrcCodec.NONE else orc_codec.value.lower(),
-        orc_stripe_size=opts.get_typed(options.ORC_STRIPE_SIZE),
-        bloom=bloom_options(opts),
+        files=base_file_options(config.base_file_format, opts),
         max_file_size=max_file_size(opts, config.base_file_format),
         partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,
         logs=logs,

@@ -16,11 +16,12 @@ from pyhudi.format.file_names import base_file_name
 from pyhudi.metadata.writer.file_statistics import file_bounds
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
+from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.create_handle import task_file_ids
 from pyhudi.write.handles.file_copy import has_file_columns, new_copier
-from pyhudi.write.handles.marked_file import MarkedFile
-from pyhudi.write.write_status import Stat, file_stat
+from pyhudi.write.handles.marked_file import marked_file
+from pyhudi.write.write_status import RowCounts, Stat, file_stat
 
 if TYPE_CHECKING:
     from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -49,10 +50,10 @@ def copy_base_files(
         _refused(paths[0], reason)
         return None
     file_id = next(task_file_ids(f"{context.instant}/{unit}/stitched", task, partition))
-    name = base_file_name(file_id, task.token, context.instant, context.extension)
+    name = base_file_name(file_id, task.token, context.instant, context.files.extension)
     path = join_path(partition, name)
     write_partition_metadata(context.storage, partition, context.instant, base_format=context.partition_metadata_format)
-    marked = MarkedFile(context.storage, context.instant, partition, name, IOType.CREATE, attempt=context.attempt)
+    marked = marked_file(context, partition, name, IOType.CREATE)
     with ExitStack() as stack:
         sink = stack.enter_context(context.storage.open_output(path))
         copied = _copy(context, new_copier(context, sink, name), paths)
@@ -64,7 +65,9 @@ def copy_base_files(
         return None
     bounds = None if context.indexed is None else file_bounds(context.storage, path, context.indexed)
     summary = FileSummary(copied.num_rows, copied.size, None, None, bounds)
-    return file_stat(partition, file_id, path, summary, started=started, inserts=copied.num_rows)
+    return file_stat(
+        FileGroupId(partition, file_id), path, summary, RowCounts(inserts=copied.num_rows), started=started
+    )
 
 
 def _copy(context: WriteContext, copier: RowGroupCopier, paths: Sequence[str]) -> CopiedFile | None:

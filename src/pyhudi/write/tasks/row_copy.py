@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from pyhudi.schema.schema_evolution import conform
+from pyhudi.write.handles.base_file_output import RowSource
 from pyhudi.write.handles.create_handle import CreateHandle, task_file_ids
 from pyhudi.write.rows.dictionary_encoding import as_dictionaries, dictionary_columns
 from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -67,8 +68,8 @@ def _write(
                 repeating = dictionary_columns(rows, context.schema.names)
             for place, chosen in parts.items():
                 if place not in handles:
-                    opened = ids(place)
-                    handles[place] = CreateHandle(context, task, partition, opened, repeating=repeating, copied=True)
+                    source = RowSource(dictionary_columns=repeating, copied=True)
+                    handles[place] = CreateHandle(context, task, partition, ids(place), source)
                 handles[place].write(as_dictionaries(rows if chosen is None else rows.take(chosen), repeating))
         return [stat for handle in handles.values() for stat in handle.close()]
     except BaseException:

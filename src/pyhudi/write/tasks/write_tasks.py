@@ -86,4 +86,4 @@ class GroupWriter:
 
 def _updates_columns(context: WriteContext) -> bool:
     """Return True if columns that do not change may be copied from base files. Change logs need whole rows."""
-    return context.updates_columns and context.extension == "parquet" and context.changes is None
+    return context.updates_columns and context.files.extension == "parquet" and context.changes is None

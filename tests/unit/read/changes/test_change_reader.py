@@ -19,11 +19,13 @@ from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.write.handles.change_log import ChangeLog
 from pyhudi.write.settings import write_settings
+from pyhudi.write.settings.write_context import TaskId, WriteContext
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST
 
@@ -49,7 +51,8 @@ def changed(root: Path, mode: str, schema: pa.Schema = SCHEMA, **more: str) -> N
     inflight = table.active.to_inflight(table.active.timeline.find(at(20), Action.COMMIT))
     WriteGate(client.storage, at(20)).open()
     settings = write_settings._change_log(client.config, Options.parse({}), to_avro(add_meta_columns(schema), "t"))
-    log = ChangeLog(client.storage, settings, schema, partition="a", file_id="f1", instant=at(20), token="0-20-0")
+    context = WriteContext(client.storage, at(20), schema)
+    log = ChangeLog(context, settings, TaskId(0, 20, 0), FileGroupId("a", "f1"))
     old, new = (pa.RecordBatch.from_pylist(rows(v), schema=SCHEMA).select(schema.names) for v in (1, 2))
     log._put("u", pa.array(["1"]), old, new if mode == "DATA_BEFORE_AFTER" else None)
     stat = table._write_file(20, "a", "f1", rows(2), schema)

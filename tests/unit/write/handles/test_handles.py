@@ -23,7 +23,7 @@ from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.write.handles import bulk_insert_handle
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.rows.keyed_rows import KeyedWrite
-from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import BaseFileOptions, TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
 from tests.properties import examples
@@ -106,7 +106,13 @@ def test_files_roll_over_at_their_size(tmp_path: Path) -> None:
     rows = [keyed(f"{i:06d}" * 4, "") for i in range(60_000)]
     limit = 300_000
     stats = decode_stats(
-        [bulk_insert_task(batches(rows, size=3000), context(tmp_path, max_file_size=limit, bloom=None), TASK)]
+        [
+            bulk_insert_task(
+                batches(rows, size=3000),
+                context(tmp_path, max_file_size=limit, files=BaseFileOptions(bloom=None)),
+                TASK,
+            )
+        ]
     )
     sizes = stats["fileSizeInBytes"].to_pylist()
     assert len(sizes) > 1
@@ -290,7 +296,7 @@ def test_an_update_of_columns_equals_the_model(
 ) -> None:
     keys = [f"k{i}" for i in range(20)]
     # several row groups
-    group = Group(tmp_path_factory.mktemp("table"), keys, parquet=ParquetOptions(block_size=200))
+    group = Group(tmp_path_factory.mktemp("table"), keys, files=BaseFileOptions(parquet=ParquetOptions(block_size=200)))
     assert pq.read_metadata(group.folder / group.path).num_row_groups > 1
     rules = MergeRules(("ts",) if by_event_time else ())
     incoming = [_update(group, position, ts) for position, ts in sorted(changes.items())]
@@ -326,7 +332,7 @@ def _chunks(folder: Path, path: str, column: str) -> list[bytes]:
 
 
 def test_chunks_of_other_columns_are_copied(tmp_path: Path) -> None:
-    group = Group(tmp_path, ["k0", "k1"], parquet=ParquetOptions(codec="gzip"))
+    group = Group(tmp_path, ["k0", "k1"], files=BaseFileOptions(parquet=ParquetOptions(codec="gzip")))
     merged = group.merge([_update(group, 1, 7)], unassigned=KEPT, updates_columns=True)
     metadata = pq.read_metadata(tmp_path / merged["path"]).row_group(0)
     codecs = {metadata.column(i).path_in_schema: metadata.column(i).compression for i in range(metadata.num_columns)}

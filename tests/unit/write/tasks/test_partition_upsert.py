@@ -23,7 +23,7 @@ from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, Sizing
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings
-from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import BaseFileOptions, TaskId, WriteContext
 from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, TaskShare, partition_upsert_task
 from pyhudi.write.write_status import decode_stats
 from tests.properties import examples
@@ -64,7 +64,13 @@ def write(
     ]
     settings_ = LogSettings(LogSchema(avro, pa.schema([]), 9), slices=pa.Table.from_pylist(slices, LOG_SLICES_SCHEMA))
     context = WriteContext(
-        storage, instant, SCHEMA, avro, bloom=None, buffer_size=200, logs=settings_ if logs else None
+        storage,
+        instant,
+        SCHEMA,
+        avro,
+        files=BaseFileOptions(bloom=None),
+        buffer_size=200,
+        logs=settings_ if logs else None,
     )
     small = bases.rename_columns(SMALL_FILES_SCHEMA.names)
     sought = PartitionLookup(
