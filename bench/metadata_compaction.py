@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
+from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
 from pyhudi.metadata.records.metadata_record import RecordType, encode
 from pyhudi.metadata.records.record_changes import RecordChanges
-from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.storage import Storage, open_storage
-from pyhudi.table_paths import METADATA_FOLDER
+from pyhudi.storage.table_paths import METADATA_FOLDER
 
 VERSION = 9
 _FIRST, _COMPACTION = "20260101000000000", "20260201000000000"

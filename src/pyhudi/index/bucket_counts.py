@@ -17,7 +17,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, FormatError, InvalidOptionError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import Storage, join_path
-from pyhudi.table_paths import BUCKET_FOLDER
+from pyhudi.storage.table_paths import BUCKET_FOLDER
 
 FOLDER = f"{BUCKET_FOLDER}/partition_bucket_index_meta/configs"
 FIRST_INSTANT = "00000000000000"

@@ -30,7 +30,7 @@ from pyhudi.format.xxh32 import xxh32
 from pyhudi.index.bucket_hash import values_of
 from pyhudi.keygen.key_spec import EMPTY_KEY_PART, NULL_KEY_PART
 from pyhudi.storage import Storage, join_path
-from pyhudi.table_paths import BUCKET_FOLDER
+from pyhudi.storage.table_paths import BUCKET_FOLDER
 
 FOLDER = f"{BUCKET_FOLDER}/consistent_hashing_metadata"
 FIRST_INSTANT = "00000000000000"

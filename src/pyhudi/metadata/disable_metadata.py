@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
-from pyhudi.table_paths import META_FOLDER, METADATA_FOLDER, METADATA_META_FOLDER
+from pyhudi.storage.table_paths import META_FOLDER, METADATA_FOLDER, METADATA_META_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

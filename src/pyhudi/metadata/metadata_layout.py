@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pyhudi.config import property_keys
 from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import AlreadyExistsError
+from pyhudi.storage.table_paths import METADATA_META_FOLDER
 from pyhudi.table.config.properties_text import format_properties, table_checksum
-from pyhudi.table_paths import METADATA_META_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.timeline_layout import Layout
 

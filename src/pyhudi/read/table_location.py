@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pyhudi.errors import NotAHudiTableError, StorageError, TableExistsError
 from pyhudi.storage import Storage, open_storage
+from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import BACKUP_PATH, PATH
-from pyhudi.table_paths import META_FOLDER
 
 _PROPERTIES = (PATH, BACKUP_PATH)
 

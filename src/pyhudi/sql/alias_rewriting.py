@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyhudi.sql.statements import Name
-from pyhudi.sql.time_travel import parse_time_travel
+from pyhudi.sql.time_travel_clause import parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError, Token
 
 

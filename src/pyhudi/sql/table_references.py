@@ -11,7 +11,7 @@ from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.predicate_pushdown import pushed_predicate
 from pyhudi.sql.semi_joins import JoinedKey, joined_keys
 from pyhudi.sql.statements import Name
-from pyhudi.sql.time_travel import parse_time_travel
+from pyhudi.sql.time_travel_clause import parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 TABLE_FUNCTIONS = frozenset(

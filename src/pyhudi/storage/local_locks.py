@@ -20,7 +20,7 @@ from pyhudi.storage.fault_injection import FaultyStorage
 from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.storage.object_storage import ObjectStorage
 from pyhudi.storage.storage_protocol import Storage
-from pyhudi.table_paths import META_FOLDER
+from pyhudi.storage.table_paths import META_FOLDER
 
 _NOT_WORTH_A_THREAD = 0.005
 _log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.options import INDEX_TYPE
+from pyhudi.storage.table_paths import BUCKET_FOLDER
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table_paths import BUCKET_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.config.options import INDEX_TYPE

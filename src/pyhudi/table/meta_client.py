@@ -10,9 +10,9 @@ from pyhudi.config import Options
 from pyhudi.errors import TableExistsError
 from pyhudi.storage.storage_factory import open_storage
 from pyhudi.storage.storage_protocol import Storage
+from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import PATH, create_properties
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table_paths import META_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _FOLDERS = (".aux/.bootstrap/.partitions", ".aux/.bootstrap/.fileids", ".schema", ".temp")

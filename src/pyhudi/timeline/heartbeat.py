@@ -17,7 +17,7 @@ from typing import Self
 from pyhudi.config import Options, options
 from pyhudi.errors import ConflictError
 from pyhudi.storage import Storage
-from pyhudi.table_paths import META_FOLDER
+from pyhudi.storage.table_paths import META_FOLDER
 
 HEARTBEAT_FOLDER = f"{META_FOLDER}/.heartbeat"
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import AlreadyExistsError, CorruptInstantError
 from pyhudi.format.file_names import file_names_of
 from pyhudi.storage import Storage, join_path
-from pyhudi.table_paths import META_FOLDER
+from pyhudi.storage.table_paths import META_FOLDER
 
 TEMP_FOLDER = f"{META_FOLDER}/.temp"
 TYPE_FILE = "MARKERS.type"

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.config import property_keys
-from pyhudi.table_paths import META_FOLDER
+from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.timeline.instant import ACTIONS, Action, Instant, State, completed_action
 
 _NAME = re.compile(r"(\d{14,})(?:_(\d{14,}))?\.([a-z]+)(?:\.(requested|inflight))?", re.ASCII)

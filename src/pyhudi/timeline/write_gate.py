@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.errors import AlreadyExistsError, NotFoundError, TransactionError
 from pyhudi.format.file_names import file_name_of
-from pyhudi.table_paths import AUX_FOLDER
+from pyhudi.storage.table_paths import AUX_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -61,7 +61,7 @@ from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
+    from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.table.schema_history import SchemaHistory

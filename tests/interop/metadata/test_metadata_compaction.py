@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.maintenance import metadata_compaction
 from pyhudi.metadata.metadata_layout import metadata_timeline
-from pyhudi.metadata.services import metadata_compaction
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instant import Action
 from tests.cases import seldom

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.maintenance import metadata_compaction_job
+from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.metadata_layout import metadata_timeline
-from pyhudi.metadata.services import metadata_compaction_job
-from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.write.dataframe_writer import write as write_df
 from pyhudi.storage import open_storage

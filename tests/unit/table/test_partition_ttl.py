@@ -10,10 +10,10 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.config.enums import TtlStrategy
 from pyhudi.errors import ConfigError
+from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table import partition_ttl
 from pyhudi.table.partition_ttl import PartitionTtl
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.table_paths import PARTITION_METADATA
 from tests.unit.services.merge_on_read_table import MorTable, row
 
 DAY = 24 * 3600 * 1000

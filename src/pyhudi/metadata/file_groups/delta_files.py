@@ -24,7 +24,7 @@ from pyhudi.metadata.records.metadata_record import record_schema
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import join_path
-from pyhudi.table_paths import METADATA_FOLDER
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, Instant, State
 

@@ -12,7 +12,7 @@ from pyhudi.format.file_names import BASE, LOG, file_names_of, parse_names
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, Stat
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.storage import join_path
-from pyhudi.table_paths import METADATA_FOLDER
+from pyhudi.storage.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

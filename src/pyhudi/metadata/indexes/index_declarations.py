@@ -21,7 +21,7 @@ from pyhudi.metadata.indexes.index_definitions import (
     store_definitions,
 )
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
-from pyhudi.table_paths import METADATA_FOLDER
+from pyhudi.storage.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

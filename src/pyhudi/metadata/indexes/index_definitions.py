@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import CorruptTableError, NotFoundError
 from pyhudi.metadata.metadata_layout import COLUMN_STATS
-from pyhudi.table_paths import INDEX_DEFINITIONS_FOLDER
+from pyhudi.storage.table_paths import INDEX_DEFINITIONS_FOLDER
 from pyhudi.timeline.encoding.jackson_json import pretty
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
-from pyhudi.table_paths import METADATA_FOLDER
+from pyhudi.storage.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -18,7 +18,7 @@ from pyhudi.format.file_names import BASE, file_name_of, file_names_of, parse_na
 from pyhudi.metadata.file_groups.delta_files import INIT_TOKEN
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
-from pyhudi.table_paths import METADATA_FOLDER
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from pyhudi.metadata.reader.file_lists import FileLists, listed_files
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import FILES as LISTS
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_listing import DATA_KINDS, FILE_SCHEMA
-from pyhudi.table_paths import METADATA_FOLDER
 
 _MANY = 4
 """If more than one in this number of partitions is requested, all of them are read instead of looked up."""

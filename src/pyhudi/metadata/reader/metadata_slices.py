@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.reader.completeness import check_complete
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
-from pyhudi.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

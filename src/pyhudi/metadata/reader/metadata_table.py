@@ -27,7 +27,7 @@ from pyhudi.metadata.records import metadata_keys as key_texts
 from pyhudi.metadata.records.combine_records import Version, fold, is_delete_mask
 from pyhudi.metadata.records.metadata_record import FILES as LISTS
 from pyhudi.metadata.records.metadata_record import PAYLOADS, decode, decoded_schema, frozen, with_schema
-from pyhudi.table_paths import METADATA_FOLDER
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 
 if TYPE_CHECKING:

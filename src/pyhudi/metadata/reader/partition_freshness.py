@@ -16,8 +16,8 @@ from pyhudi.format.file_names import BASE
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.completeness import written_by
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action
 
 if TYPE_CHECKING:

@@ -35,11 +35,11 @@ from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.metadata.writer.file_stats_reader import PARTITION, FileRecords, FileStatsReader, InitialFileGroups
 from pyhudi.metadata.writer.metadata_rollback import delete_instant
 from pyhudi.storage import join_path
+from pyhudi.storage.table_paths import METADATA_FOLDER, PARTITION_METADATA
 from pyhudi.table.config.properties_text import format_properties
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table_paths import METADATA_FOLDER, PARTITION_METADATA
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:

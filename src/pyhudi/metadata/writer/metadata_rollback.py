@@ -22,7 +22,7 @@ from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS, metadata_timeline
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
 from pyhudi.metadata.records.record_factory import file_records
 from pyhudi.storage import join_path
-from pyhudi.table_paths import METADATA_FOLDER
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.action_metadata import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, Instant

@@ -16,11 +16,11 @@ from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
 from pyhudi.read.table_files import TableFiles
 from pyhudi.services.compaction.compaction_schedule import pending_plans
 from pyhudi.storage import join_path
+from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
 from pyhudi.table.clean_policy import NEEDED_SCHEMA, Retention, earliest_instant_to_retain, expired_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_clustering_groups
-from pyhudi.table_paths import PARTITION_METADATA
 from pyhudi.timeline.instant import Action, Instant, State, format_instant, instant_of_millis, parse_instant
 
 if TYPE_CHECKING:

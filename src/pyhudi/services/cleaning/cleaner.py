@@ -29,12 +29,12 @@ from pyhudi.services.cleaning.clean_planner import (
     read_savepoints,
 )
 from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_plan import CleanPlan, clean_metadata, paths_of
 from pyhudi.table.clean_policy import files_of, slices_with_files
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering
-from pyhudi.table_paths import PARTITION_METADATA
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State

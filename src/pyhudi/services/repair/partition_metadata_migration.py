@@ -12,8 +12,8 @@ from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.services.repair.table_use import refuse_in_use
 from pyhudi.storage.storage_protocol import join_path
+from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.partition_metadata import list_partitions, read_partition_metadata, write_partition_metadata
-from pyhudi.table_paths import PARTITION_METADATA
 
 if TYPE_CHECKING:
     from pyhudi.config import Options

@@ -12,10 +12,10 @@ from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import ConfigError, CorruptTableError, NotAHudiTableError
 from pyhudi.services.repair.table_use import refuse_in_use
 from pyhudi.storage import Storage
+from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_file import load_properties, overwrite_properties
 from pyhudi.table.config.properties_text import table_checksum
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table_paths import META_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 

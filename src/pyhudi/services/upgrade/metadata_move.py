@@ -19,13 +19,13 @@ from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
 from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
 from pyhudi.metadata.file_groups.delta_files import begin, publish
 from pyhudi.metadata.indexes.index_declarations import drop_partitions, withdraw_partitions
+from pyhudi.metadata.maintenance.metadata_compaction import compact_now
 from pyhudi.metadata.metadata_layout import FILES, PROPERTIES, metadata_timeline
 from pyhudi.metadata.reader.metadata_slices import current_slices
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
-from pyhudi.metadata.services.metadata_compaction import compact_now
 from pyhudi.services.upgrade.upgraded_properties import changed_properties
+from pyhudi.storage.table_paths import AUX_FOLDER
 from pyhudi.table.config.properties_text import format_properties, parse_properties, table_checksum
-from pyhudi.table_paths import AUX_FOLDER
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.metadata_layout import metadata_layout
-from pyhudi.table_paths import SCHEMA_FOLDER
+from pyhudi.storage.table_paths import SCHEMA_FOLDER
 from pyhudi.timeline.archive.archive_conversion import archive_to_log, archive_to_lsm
 from pyhudi.timeline.layout_conversion import (
     ConvertedFile,

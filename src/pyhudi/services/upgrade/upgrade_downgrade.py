@@ -37,11 +37,11 @@ from pyhudi.services.upgrade.preconditions import (
 from pyhudi.services.upgrade.timeline_move import copy_schema_history, copy_timeline, remove_leftovers, table_layout
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 from pyhudi.services.upgrade.upgraded_properties import changed_properties
+from pyhudi.storage.table_paths import AUX_FOLDER
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table_paths import AUX_FOLDER
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import finish
 from pyhudi.timeline.heartbeat import HeartbeatPolicy

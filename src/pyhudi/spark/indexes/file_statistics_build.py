@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 from pyhudi.arrow.group_runs import runs
 from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
 from pyhudi.metadata.file_groups.delta_files import Stat
+from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.records.metadata_keys import group_of
 from pyhudi.metadata.records.record_factory import joined_bounds
-from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.metadata.writer.file_stats_reader import (
     FILE_FIELDS,
@@ -79,7 +79,7 @@ class SparkFileStatsReader:
 
     def compact_metadata(self, job: MetadataCompactionJob) -> list[Stat]:
         """Run a compaction of the metadata table on the executors
-        (`pyhudi.metadata.services.metadata_compaction_job.MetadataCompactor`)."""
+        (`pyhudi.metadata.maintenance.metadata_compaction_job.MetadataCompactor`)."""
         return compact_on_executors(self.spark, job)
 
     def _run(

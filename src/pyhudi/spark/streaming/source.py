@@ -32,10 +32,10 @@ from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.storage.storage_protocol import Storage
+from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.streaming.offsets import StartOffset, batch_names, batch_query, other_layout
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.table_paths import META_FOLDER
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import Layout
 

@@ -22,7 +22,7 @@ from pyhudi.format.hfile.block_codecs import Codec
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.format.hfile.hfile_writer import write_hfile
 from pyhudi.storage import Storage
-from pyhudi.table_paths import AUX_FOLDER
+from pyhudi.storage.table_paths import AUX_FOLDER
 
 METADATA_BOOTSTRAP = "00000000000001"
 """Instant of skeleton files, which no other write has."""

@@ -23,8 +23,8 @@ from pyhudi.errors import (
     TableExistsError,
 )
 from pyhudi.storage.storage_protocol import Storage
+from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.table.config.properties_text import format_properties, is_intact, parse_properties, table_checksum
-from pyhudi.table_paths import META_FOLDER
 
 PATH = f"{META_FOLDER}/hoodie.properties"
 BACKUP_PATH = f"{PATH}.backup"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
-from pyhudi.table_paths import META_FOLDER, PARTITION_METADATA
+from pyhudi.storage.table_paths import META_FOLDER, PARTITION_METADATA
 
 if TYPE_CHECKING:
     from pyhudi.storage.storage_protocol import Storage

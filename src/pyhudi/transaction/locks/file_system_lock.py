@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, NotFoundError, PreconditionFailedError, StorageError
 from pyhudi.storage import Storage, join_path, open_storage
-from pyhudi.table_paths import META_FOLDER
+from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.transaction.locks.lock_provider import (
     LockProvider,
     LockRetryPolicy,

@@ -19,7 +19,7 @@ from typing import Self
 from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError, LockError, NotFoundError, PreconditionFailedError, StorageError
 from pyhudi.storage import Storage
-from pyhudi.table_paths import META_FOLDER
+from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.transaction.locks.lock_provider import (
     LockProvider,
     LockRetryPolicy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pyhudi.metadata.services import metadata_compaction as compaction
+from pyhudi.metadata.maintenance import metadata_compaction as compaction
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.metadata.writer.metadata_writer import build_all, columns_of, is_enabled
 from pyhudi.metrics.action_report import ActionReport
@@ -18,7 +18,7 @@ from pyhudi.transaction.action_start import current_config, newest
 if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.metadata.file_groups.delta_files import Stat
-    from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
+    from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
     from pyhudi.storage import Storage
     from pyhudi.timeline.commit_metadata import CommitMetadata

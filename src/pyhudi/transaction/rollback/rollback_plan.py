@@ -11,7 +11,7 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names, split_paths
 from pyhudi.storage import join_path
-from pyhudi.table_paths import META_FOLDER
+from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import HudiError
 from pyhudi.storage import join_path
+from pyhudi.storage.table_paths import META_FOLDER, PARTITION_METADATA
 from pyhudi.table.config.properties_file import PATH
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table_paths import META_FOLDER, PARTITION_METADATA
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 
 if TYPE_CHECKING:

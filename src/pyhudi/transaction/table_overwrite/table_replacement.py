@@ -27,8 +27,14 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import StorageError, UnsupportedTableError
 from pyhudi.format.file_names import split_paths
+from pyhudi.storage.table_paths import (
+    BUCKET_FOLDER,
+    INDEX_DEFINITIONS_FOLDER,
+    META_FOLDER,
+    PARTITION_METADATA,
+    SCHEMA_FOLDER,
+)
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.table_paths import BUCKET_FOLDER, INDEX_DEFINITIONS_FOLDER, META_FOLDER, PARTITION_METADATA, SCHEMA_FOLDER
 from pyhudi.timeline.action_metadata import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata

@@ -16,7 +16,7 @@ from pyhudi.metadata.records.metadata_record import BLOOM_FILTER, decode, record
 from pyhudi.metadata.writer import file_stats_reader
 from pyhudi.metadata.writer.file_stats_reader import FILE_FIELDS, LOCAL, FileRecords, InitialFileGroups
 from pyhudi.storage import open_storage
-from pyhudi.table_paths import METADATA_FOLDER
+from pyhudi.storage.table_paths import METADATA_FOLDER
 
 SCHEMA = pa.schema([("_hoodie_record_key", pa.string())])
 

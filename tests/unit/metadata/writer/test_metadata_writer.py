@@ -18,8 +18,8 @@ from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.metadata_writer import drop_partitions
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.storage import Storage
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table_paths import METADATA_FOLDER
 from tests.unit.services.merge_on_read_table import MorTable, row
 from tests.unit.transaction.tables import MULTI_WRITER, WITH_METADATA, Write, active, data_files, make_table
 from tests.unit.transaction.test_writer_death import opened

@@ -19,9 +19,9 @@ from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches, slice_keys, task_count
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table_paths import METADATA_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys

@@ -58,10 +58,10 @@ from pyhudi.sql.table_properties import (
     with_columns,
 )
 from pyhudi.storage import Storage, open_sibling, open_storage
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.properties_file import PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure, remove_table
 from pyhudi.write.write_checks import check_vectors
 

@@ -23,11 +23,11 @@ from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table_paths import METADATA_FOLDER
 
 _PERCENTS = (0.5, 0.75, 0.95, 0.99)
 

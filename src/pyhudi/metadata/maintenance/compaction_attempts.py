@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import NotFoundError
-from pyhudi.table_paths import METADATA_META_FOLDER
+from pyhudi.storage.table_paths import METADATA_META_FOLDER
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

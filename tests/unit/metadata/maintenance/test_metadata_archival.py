@@ -9,9 +9,9 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.maintenance.metadata_archival import archive_old
 from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
 from pyhudi.metadata.reader.metadata_timeline import unknown_writes
-from pyhudi.metadata.services.metadata_archival import archive_old
 from pyhudi.storage import Storage
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.archive.archiver import archive

@@ -25,16 +25,16 @@ from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFou
 from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.file_groups.delta_files import Stat, begin, publish
+from pyhudi.metadata.maintenance.compaction_attempts import forget_attempts, load_attempts
+from pyhudi.metadata.maintenance.metadata_archival import archive_old
+from pyhudi.metadata.maintenance.metadata_cleaning import clean
+from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
-from pyhudi.metadata.services.compaction_attempts import forget_attempts, load_attempts
-from pyhudi.metadata.services.metadata_archival import archive_old
-from pyhudi.metadata.services.metadata_cleaning import clean
-from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.writer.metadata_rollback import written_by
 from pyhudi.storage import join_path
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.compaction_record import plan_record
-from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, State
@@ -84,7 +84,8 @@ def schedule(metadata_context: MetadataWriteContext, config: TableConfig) -> Met
     of the table.
 
     The number of delta commits that make one due grows with each failed attempt
-    (`pyhudi.metadata.services.compaction_attempts`). A corrupt metadata table is disabled; the next write rebuilds it.
+    (`pyhudi.metadata.maintenance.compaction_attempts`). A corrupt metadata table is disabled; the next write rebuilds
+    it.
     """
     if FILES not in config.metadata_partitions:
         return None

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.storage import join_path
+from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.clean_plan import CleanPlan, clean_metadata
 from pyhudi.table.clean_policy import EXPIRED_SCHEMA, Retention, expired_files
 from pyhudi.table.view.file_group_state import completions_of_archived
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table_paths import METADATA_FOLDER
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
