@@ -1,3 +1,5 @@
-"""Index lookup (tagging). Takes a keyed batch and gives each row with the file group, base file and row position of
-its record, by base file keys, bloom filters or the record index.
+"""Index lookup (tagging).
+
+Takes a keyed batch and returns its rows with the file group, base file and row position of their records. The locations
+come from the keys in base files, from bloom filters or from the record index.
 """

@@ -1,4 +1,4 @@
-"""The keys that base files hold, with the file and the row where each of them is."""
+"""Keys in base files, with the file and the row position of each."""
 
 from __future__ import annotations
 
@@ -39,13 +39,20 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class KeyLookup:
-    """The table in which keys are looked up, and how.
+    """Table in which keys are looked up, and settings of the lookup.
 
-    ``merge_logs``: file slices with log files are searched with their logs merged, not only their base files.
-    ``include_deleted``: rows of base files that the logs delete are found, too. Their next version goes to the same
-    file group, as it does without ``merge_logs``, so a key must not get another location elsewhere.
-    ``has_log_deletes``: log files may have deleted rows of base files, so that of several locations of a key some may
-    be outdated. ``stored_keys``: rows have keys that they were read with, so that generated keys are looked up, too.
+    Attributes:
+        client: The table.
+        spec: Specification of its keys.
+        merging: Merge settings of the write.
+        opts: Options of the write.
+        merge_logs: Slices with log files are searched with their logs merged, not only their base files.
+        include_deleted: Rows of base files that are deleted in log files are found, too. Their next version goes to
+            the same file group, as without ``merge_logs``, so a key must not get another location elsewhere.
+        has_log_deletes: Log files may have deleted rows of base files, so that some of several locations of a key may
+            be outdated.
+        records: The record index; None: keys are looked up in files.
+        stored_keys: Rows have the keys with which they were read, so generated keys are looked up, too.
     """
 
     client: TableMetaClient
@@ -70,33 +77,36 @@ class KeyLookup:
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
-        """The columns by which a stored record can win over an incoming one."""
+        """Ordering columns by which a stored record can win over an incoming one."""
         if self.merging.mode is not MergeMode.EVENT_TIME_ORDERING:
             return ()
         return self.merging.ordering_fields
 
     @property
     def stored_partition_fields(self) -> tuple[str, ...]:
-        """The partition columns that base files hold."""
+        """Partition columns that are stored in base files."""
         config = self.client.config
         return () if config.drop_partition_columns else tuple(field.name for field in self.spec.partition_fields)
 
     @property
     def virtual_keys(self) -> bool:
-        """True if the files hold no keys, only the columns they are made of."""
+        """True if files do not store keys, only the columns from which keys are made."""
         return not self.client.config.populate_meta_fields
 
 
 @dataclass(frozen=True, slots=True)
 class BaseFiles:
-    """Base files to be searched: ``table`` has the columns of their slices (SLICE_SCHEMA) and file_no, a number for
-    each."""
+    """Base files to be searched.
+
+    Attributes:
+        table: Their slices (SLICE_SCHEMA) and file_no, a number for each.
+    """
 
     table: pa.Table
 
     @classmethod
     def of(cls, slices: pa.Table, partitions: Sequence[str] | None, *, log_only: bool = False) -> BaseFiles:
-        """The base files of the slices of some partitions (None: all); ``log_only``: and slices without one."""
+        """Return the base files of slices, of some partitions (None: all). ``log_only`` includes slices without one."""
         keep = pc.or_(pc.is_valid(slices["base_path"]), pa.scalar(log_only))
         if partitions is not None:
             keep = pc.and_(keep, pc.is_in(slices["partition"], value_set=pa.array(partitions, pa.string())))
@@ -107,16 +117,16 @@ class BaseFiles:
         return int(self.table.num_rows)
 
     def split(self) -> tuple[BaseFiles, BaseFiles]:
-        """Split into the files of slices without log files, and those of slices with some."""
+        """Return the files of slices without log files, and those of slices with log files."""
         logged = has_log_files(self.table)
         return BaseFiles(self.table.filter(pc.invert(logged))), BaseFiles(self.table.filter(logged))
 
     def names(self) -> pa.Array:
-        """File names without their folders."""
+        """Return the file names without their folders."""
         return file_names_of(self.table["base_path"])
 
     def frame(self, spark: SparkSession, *columns: str) -> DataFrame:
-        """Columns of the table as a small DataFrame, under the names of the helper columns."""
+        """Return columns of the table as a small DataFrame, under the names of the helper columns."""
         names = {
             "file_no": FILE_NO,
             "partition": OLD_PARTITION,
@@ -129,7 +139,7 @@ class BaseFiles:
 
 
 def stored_types(client: TableMetaClient, files: BaseFiles, names: Sequence[str]) -> dict[str, set[pa.DataType | None]]:
-    """The types that the files have for columns; None where a file lacks one."""
+    """Return the types of columns in the files; None where a file lacks one."""
     schemas = written_schemas(client.active_timeline(), files.table).values()
     return {n: {s.field(n).type if n in s.names else None for s in schemas} for n in names}
 
@@ -137,11 +147,19 @@ def stored_types(client: TableMetaClient, files: BaseFiles, names: Sequence[str]
 def base_rows(
     spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType, *, engine: ReadEngine
 ) -> DataFrame:
-    """Columns of base files with ``_pyhudi_row`` and a reference to the file: ``_pyhudi_file_no`` or, when Spark itself
-    reads the files, ``_pyhudi_file_name``.
+    """Read columns of base files, with row positions.
 
-    *engine* ARROW: our own reader on the executors, which casts to *schema*; SPARK: Spark's, which needs files that
-    hold exactly these types; AUTO: Spark's for parquet that it can reach.
+    Args:
+        spark: The session.
+        lookup: The table and its settings.
+        files: Files to read.
+        schema: Columns to read, with their types.
+        engine: ARROW: pyhudi's reader on the executors, which casts to ``schema``. SPARK: Spark's reader, which
+            requires files with exactly these types. AUTO: Spark's reader for Parquet files that it can reach.
+
+    Returns:
+        The columns, ``_pyhudi_row`` and a reference to the file: ``_pyhudi_file_no``, or ``_pyhudi_file_name`` if Spark
+        reads the files.
     """
     paths = files.table["base_path"].to_pylist()
     unique = pc.count_distinct(files.names()).as_py() == len(files)
@@ -155,14 +173,14 @@ def base_rows(
                 F.col("_metadata.file_name").alias(_NAME),
                 F.col("_metadata.row_index").alias(ROW),
             )
-        except Exception as error:  # what has no class of its own in PySpark comes as the JVM's
+        except Exception as error:  # PySpark has no class for this error of the JVM
             if not cannot_reach(error):
                 raise
     return _arrow_rows(spark, lookup, files, schema)
 
 
 def with_file_no(spark: SparkSession, rows: DataFrame, files: BaseFiles) -> DataFrame:
-    """Rows of `base_rows` with ``_pyhudi_file_no`` and ``_pyhudi_old_partition``."""
+    """Return rows of `base_rows` with ``_pyhudi_file_no`` and ``_pyhudi_old_partition``."""
     if _NAME in rows.columns:
         known = F.broadcast(files.frame(spark, "name", "file_no", "partition"))
         return rows.join(known, _NAME).drop(_NAME)
@@ -187,8 +205,18 @@ def _arrow_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema
 def positioned_rows(
     storage: Storage, path: str, number: int, schema: pa.Schema, invalid_text: InvalidText = InvalidText.FAIL
 ) -> Batches:
-    """The rows of a base file with exactly the columns of *schema* (null where it lacks one), the file's number and the
-    row's position, batch by batch. ``invalid_text``: what becomes of text that is not UTF-8."""
+    """Read a base file batch by batch.
+
+    Args:
+        storage: Storage of the table.
+        path: Path of the file, relative to the root of the table.
+        number: Number of the file.
+        schema: Columns to read; those that the file lacks are null.
+        invalid_text: Treatment of text that is not UTF-8.
+
+    Yields:
+        Batches with the columns of ``schema``, ``_pyhudi_file_no`` and ``_pyhudi_row``.
+    """
     start = 0
     with open_base(storage, path, invalid_text) as base:
         for batch in base.batches(schema):

@@ -1,4 +1,4 @@
-"""Summary of an incoming batch that a lookup is planned with: one small aggregate."""
+"""Summary of an incoming batch, the basis for planning a lookup: one small aggregate."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from pyhudi.spark.keys.key_text import quoted
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Facts about the rows of a write.
+    """Summary of the rows of a write.
 
-    ``partitions``: the partition paths that occur (empty for a global look-up). ``has_duplicates``: keys may occur more
-    than once (never False when they do). ``nulls``: key fields that are null somewhere. ``ranges``: least and greatest
-    value of key columns.
+    Attributes:
+        rows: Number of rows.
+        partitions: Partition paths of the rows; empty for a global lookup.
+        has_duplicates: Keys may occur more than once; never False if they do.
+        nulls: Key fields that are null in some row.
+        ranges: Minimum and maximum of key columns.
     """
 
     rows: int
@@ -30,15 +33,21 @@ class Batch:
 
 
 def summarize(rows: DataFrame, fields: Sequence[str], *, global_keys: bool) -> Batch:
-    """Summarize a keyed batch. Runs one Spark job that evaluates *rows* once.
+    """Summarize a keyed batch. Runs one Spark job, which evaluates ``rows`` once.
 
-    *fields* are native key columns (numbers, dates) whose ranges are wanted; without any, the range of the key texts is
-    found instead. *global_keys*: a key counts as repeated also in different partitions.
+    Args:
+        rows: Keyed rows.
+        fields: Key columns (numbers, dates) whose ranges are computed. Without any, the range of the key texts is
+            computed instead.
+        global_keys: A key is also repeated if it occurs in different partitions.
+
+    Returns:
+        The summary.
     """
-    # hashes of equal keys are equal; the rare equal hash of different keys only costs a needless merge of duplicates
+    # Equal keys have equal hashes. Rarely, different keys do, too, which only costs a needless merge of duplicates.
     key = F.xxhash64(RECORD_KEY).alias("k") if fields else F.col(RECORD_KEY).alias("k")
     by = [key] if global_keys else [key, F.col(PARTITION_PATH).alias("p")]
-    # the partitions do not matter to a global look-up, which reads all of them
+    # A global lookup reads all partitions.
     partitions = F.array().cast("array<string>") if global_keys else F.collect_set("p")
     first: list[Column] = [F.count(F.lit(1)).alias("c")]
     second: list[Column] = [F.sum("c"), F.max("c"), partitions]

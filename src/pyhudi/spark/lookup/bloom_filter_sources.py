@@ -27,18 +27,18 @@ from pyhudi.storage import Storage
 from pyhudi.write.rows.base_file_batches import read_footer
 
 _TOGETHER = 64
-"""Filters that are looked up at a time; one may take some 100 kB."""
+"""Number of filters per lookup; one may take some 100 kB."""
 _log = logging.getLogger(__name__)
 
 
 class Filters(Protocol):
-    """The bloom filters of files, which are known by number."""
+    """Bloom filters of files, by file number."""
 
     def expect(self, numbers: Sequence[int]) -> None:
-        """Announce the files whose filters will be asked for, in this order."""
+        """Set the files whose filters are requested next, in this order."""
 
     def of(self, number: int) -> BloomFilter | None:
-        """The filter of a file; None: it has none, so that any key may be there."""
+        """Return the filter of a file; None: it has none, so it may contain any key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +56,21 @@ class FooterFilters:
 
 
 class StoredFilters:
-    """Filters in the metadata table, many looked up at a time; what is not there is read from the footer."""
+    """Filters in the metadata table, looked up many at a time; missing ones are read from footers."""
 
     def __init__(self, table: MetadataTable, keys: pa.Array, footers: FooterFilters) -> None:
         self._table, self._keys, self._footers = table, keys, footers
         self._expected: Sequence[int] = ()
-        self._held: dict[int, BloomFilter | None] = {}
+        self._loaded: dict[int, BloomFilter | None] = {}
 
     def expect(self, numbers: Sequence[int]) -> None:
         self._expected = numbers
 
     def of(self, number: int) -> BloomFilter | None:
-        if number not in self._held:
+        if number not in self._loaded:
             at = self._expected.index(number)
-            self._held = self._load(self._expected[at : at + _TOGETHER])
-        return self._held[number]
+            self._loaded = self._load(self._expected[at : at + _TOGETHER])
+        return self._loaded[number]
 
     def _load(self, numbers: Sequence[int]) -> dict[int, BloomFilter | None]:
         wanted = self._keys.take(pa.array(numbers, pa.int64()))
@@ -92,8 +92,8 @@ class StoredFilters:
 
 @dataclass(frozen=True, slots=True)
 class FilterSource:
-    """Source from which tasks make their `Filters`. ``table``: the metadata table (None: footers are read), with the
-    ``keys`` of the files' filters there."""
+    """Source of `Filters` in tasks. ``table`` is the metadata table (None: footers are read), and ``keys`` are those of
+    the files' filters in it."""
 
     storage: Storage
     paths: pa.Array
@@ -112,7 +112,7 @@ class FilterSource:
         return cls(storage, paths, table, keys)
 
     def open(self) -> Filters:
-        """The filters, for one task."""
+        """Return the filters, for one task."""
         footers = FooterFilters(self.storage, self.paths)
         if self.table is None or self.keys is None:
             return footers
@@ -120,7 +120,7 @@ class FilterSource:
 
 
 def metadata_of(lookup: KeyLookup) -> MetadataTable | None:
-    """The metadata table, if filters and ranges are to be looked up there and it can be trusted."""
+    """Return the metadata table, if filters and key ranges are to be looked up there and it is readable."""
     client = lookup.client
     if not lookup.opts.get_typed(options.BLOOM_USE_METADATA):
         return None
@@ -138,8 +138,8 @@ def metadata_of(lookup: KeyLookup) -> MetadataTable | None:
 
 
 def stored_ranges(table: MetadataTable, files: BaseFiles) -> tuple[pa.Array, pa.Array] | None:
-    """The least and greatest key of each file by the metadata table, null where it does not say; None without
-    statistics of keys."""
+    """Return the minimum and maximum key of each file from the metadata table, null where it has none; None if it has
+    no statistics of keys."""
     if COLUMN_STATS not in table.partitions:
         return None
     found = files.table.select(["partition", "base_path"])

@@ -1,6 +1,7 @@
-"""The look-up by key ranges and bloom filters, which are in the footers of base files and may be in the metadata table.
+"""Lookup by key ranges and bloom filters, which are in the footers of base files and may be in the metadata table.
 
-Keys are sent to the files that may hold them; there filters are looked at, and keys of files read only if some pass.
+Keys are sent to the files that may contain them. There, bloom filters are checked, and the keys of a file are read only
+if some incoming keys pass its filter.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from pyhudi.config import options
-from pyhudi.config.enums import IndexType, InvalidText
+from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file.base_file_footer import in_one_order
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.keys.key_text import resolve
-from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup, positioned_rows
+from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, positioned_rows
 from pyhudi.spark.lookup.bloom_filter_sources import FilterSource, metadata_of, stored_ranges
-from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, extra_name
+from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, KeySearch, extra_name
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW
@@ -35,16 +36,19 @@ _KEY = TEXT.in_locations[0]
 Batches = Iterator[pa.RecordBatch]
 
 
-def bloom_locations(
-    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, extra: tuple[str, ...]
-) -> tuple[DataFrame, KeyColumns]:
-    """Find the batch's keys in *files*. Runs a Spark job that reads the files' footers when files are pruned by ranges
-    that the metadata table does not have.
+def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFrame, KeyColumns]:
+    """Find keys by bloom filters. Runs a Spark job that reads the footers of the files if files are pruned by key
+    ranges that are not in the metadata table.
 
-    Gives locations as `scan_locations` does.
+    Args:
+        search: The search.
+        extra: Columns of the base rows to return.
+
+    Returns:
+        Locations and key columns, as `scan_locations`.
     """
+    rows, lookup, files = search.rows, search.lookup, search.files
     spark = rows.sparkSession
-    everywhere = lookup.index is IndexType.GLOBAL_BLOOM
     storage = lookup.client.storage
     metadata = metadata_of(lookup)
     if lookup.opts.get_typed(options.BLOOM_PRUNE_BY_RANGES):
@@ -55,12 +59,12 @@ def bloom_locations(
         frame = files.frame(spark, "file_no", "partition")
         ranges = frame.withColumns({_LEAST: nothing, _MOST: nothing})
     wanted = rows.select(F.col(RECORD_KEY).alias(_WANTED), F.col(PARTITION_PATH).alias("_pyhudi_new"))
-    may_hold = (F.col(_LEAST).isNull() | (F.col(_LEAST) <= F.col(_WANTED))) & (
+    may_contain = (F.col(_LEAST).isNull() | (F.col(_LEAST) <= F.col(_WANTED))) & (
         F.col(_MOST).isNull() | (F.col(_WANTED) <= F.col(_MOST))
     )
-    if not everywhere:
-        may_hold &= F.col(OLD_PARTITION) == F.col("_pyhudi_new")
-    pairs = wanted.join(F.broadcast(ranges), may_hold).select(FILE_NO, _WANTED)
+    if not search.all_partitions:
+        may_contain &= F.col(OLD_PARTITION) == F.col("_pyhudi_new")
+    pairs = wanted.join(F.broadcast(ranges), may_contain).select(FILE_NO, _WANTED)
     tasks = lookup.opts.get_typed(options.BLOOM_INDEX_PARALLELISM)
     pairs = pairs.repartition(tasks, FILE_NO) if tasks else pairs.repartition(FILE_NO)
     fields = [StructField(extra_name(name), resolve(rows.schema, name, "ordering")[1]) for name in extra]
@@ -78,8 +82,8 @@ def bloom_locations(
 
 
 def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFrame:
-    """Number, partition, and least and greatest key (null when the footer does not say, or not in the order of
-    bytes) of each file."""
+    """Return number, partition, minimum and maximum key of each file. Minimum and maximum are null if the footer lacks
+    them, or if they are not in byte order."""
     spark = rows.sparkSession
     out = StructType(
         [
@@ -105,7 +109,7 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
 
 
 def _ranges_frame(spark: SparkSession, files: BaseFiles, least: pa.Array, most: pa.Array) -> DataFrame:
-    """The same, of ranges that are known."""
+    """Return the same for known ranges."""
     columns = [files.table["file_no"], files.table["partition"], least, most]
     return small_frame(spark, pa.table(columns, names=[FILE_NO, OLD_PARTITION, _LEAST, _MOST]))
 
@@ -116,10 +120,18 @@ def check_files(
     extra: pa.Schema,
     invalid_text: InvalidText = InvalidText.FAIL,
 ) -> Batches:
-    """The locations of keys: batches of (file number, key), sorted by file number, against the files themselves.
-    ``invalid_text``: what becomes of text there that is not UTF-8.
+    """Find keys in files, by their bloom filters and then by their rows.
 
-    Memory: one batch, some filters, and per file the keys that pass its filter.
+    Memory is bounded by one batch, some filters, and the keys that pass the filter of one file.
+
+    Args:
+        batches: File numbers and keys, sorted by file number.
+        source: Source of the filters.
+        extra: Columns of the base rows to return.
+        invalid_text: Treatment of text that is not UTF-8.
+
+    Yields:
+        Locations: key, extra columns, file number and row position.
     """
     filters, storage, paths = source.open(), source.storage, source.paths
     current: int | None = None

@@ -1,8 +1,8 @@
-"""Current locations of keys: those whose rows log files have not deleted.
+"""Current locations of keys: those whose rows are not deleted by log files.
 
-A key that was deleted from a merge-on-read table is in its base file still, and its next version goes there again: that
-needs no look at the log files. But the key may have got another location meanwhile, because an insert looks for no
-keys. Then only the location that holds it now counts: written to both, there would be two records of it.
+A key that was deleted from a merge-on-read table is still in its base file, and its next version goes there again, so
+log files need not be read. However, the key may have another location since, because inserts do not look up keys. Then
+only the location with the current record is valid; writing to both would create two records.
 """
 
 from __future__ import annotations
@@ -17,67 +17,67 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.driver_frames import small_frame
-from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup
-from pyhudi.spark.lookup.batch_summary import Batch
-from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, scan_locations
+from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles
+from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, KeySearch, scan_locations
 
 _SINCE, _FILLED, _RANK = "_pyhudi_since", "_pyhudi_filled", "_pyhudi_rank"
 
 
 def current_locations(
-    rows: DataFrame,
+    search: KeySearch,
     locations: DataFrame,
     keys: KeyColumns,
-    lookup: KeyLookup,
-    files: BaseFiles,
-    batch: Batch,
-    broadcast: bool,
     persist: Callable[[DataFrame], DataFrame],
 ) -> DataFrame:
-    """Return, of the locations of keys that have several in their partition, those that hold the key now; where none
-    does, the newest one.
+    """Remove outdated locations of keys that have several locations in their partition.
 
-    Runs a Spark job over *locations*. Slices are read only where keys of the batch have several locations, of which the
-    slice has one and has log files. *persist* may persist what is found.
+    A location is outdated if its slice no longer has the key; if none has it, all but the newest are. Runs a Spark job
+    over ``locations``. A slice is read only if it has log files and one of several locations of a key of the batch.
+
+    Args:
+        search: The search that found the locations.
+        locations: Locations of `scan_locations` or `bloom_locations`.
+        keys: Columns by which keys are compared.
+        persist: May persist intermediate results.
+
+    Returns:
+        The locations to be used.
     """
+    rows, files, broadcast = search.rows, search.files, search.broadcast
     by = [RECORD_KEY, PARTITION_PATH]
     same = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
-    held = rows.join(F.broadcast(locations) if broadcast else locations, same)
-    mine = held.select(*by, *keys.in_locations, FILE_NO).distinct()
+    located = rows.join(F.broadcast(locations) if broadcast else locations, same)
+    mine = located.select(*by, *keys.in_locations, FILE_NO).distinct()
     several = mine.withColumn(_RANK, F.count(F.lit(1)).over(Window.partitionBy(*by))).where(F.col(_RANK) > 1)
     several = persist(several.drop(_RANK))
-    asked = _logged(files, [row[0] for row in several.select(FILE_NO).distinct().collect()])
-    if not len(asked):
+    logged = _with_log_files(files, [row[0] for row in several.select(FILE_NO).distinct().collect()])
+    if not len(logged):
         return locations
-    alive = _alive(rows, lookup, asked, batch, broadcast)
+    alive = _current_keys(replace(search, files=logged))
     since = files.table.select(["file_no", "base_instant"]).rename_columns([FILE_NO, _SINCE])
     known = several.join(F.broadcast(small_frame(rows.sparkSession, since)), FILE_NO)
     known = known.join(alive, [*by, FILE_NO], "left")
-    without_logs = ~F.col(FILE_NO).isin(asked.table["file_no"].to_pylist())
+    without_logs = ~F.col(FILE_NO).isin(logged.table["file_no"].to_pylist())
     known = known.withColumn(_FILLED, without_logs | F.col(_FILLED).isNotNull())
     newest = Window.partitionBy(*by).orderBy(F.col(_FILLED).desc(), F.col(_SINCE).desc(), F.col(FILE_NO))
     ranked = known.withColumn(_RANK, F.row_number().over(newest))
     outdated = ranked.where(~F.col(_FILLED) & (F.col(_RANK) > 1))
-    # keys are compared in the partitions that their files are in
+    # Keys are compared in the partitions of their files.
     outdated = persist(outdated.select(*keys.in_locations, FILE_NO))
     return locations.join(F.broadcast(outdated) if broadcast else outdated, [*keys.in_locations, FILE_NO], "left_anti")
 
 
-def _logged(files: BaseFiles, numbers: list[int]) -> BaseFiles:
-    """Files with these numbers whose slices have log files."""
+def _with_log_files(files: BaseFiles, numbers: list[int]) -> BaseFiles:
+    """Return the files with these numbers whose slices have log files."""
     _, logged = files.split()
     return BaseFiles(logged.table.filter(pc.is_in(logged.table["file_no"], value_set=pa.array(numbers, pa.int32()))))
 
 
-def _alive(rows: DataFrame, lookup: KeyLookup, files: BaseFiles, batch: Batch, broadcast: bool) -> DataFrame:
-    """The keys of the batch that slices hold now: key, partition path and file number, marked."""
-    held, _ = scan_locations(
-        *(rows, replace(lookup, include_deleted=False), files, batch, ()),
-        broadcast=broadcast,
-        everywhere=False,
-        merge_logs=True,
+def _current_keys(search: KeySearch) -> DataFrame:
+    """Return the keys of the batch that slices have now: key, partition path and file number, marked."""
+    lookup = replace(search.lookup, include_deleted=False)
+    merged, _ = scan_locations(replace(search, lookup=lookup), (), merge_logs=True)
+    keys = merged.select(
+        merged[TEXT.in_locations[0]].alias(RECORD_KEY), merged[OLD_PARTITION].alias(PARTITION_PATH), FILE_NO
     )
-    found = held.select(
-        held[TEXT.in_locations[0]].alias(RECORD_KEY), held[OLD_PARTITION].alias(PARTITION_PATH), FILE_NO
-    )
-    return found.distinct().withColumn(_FILLED, F.lit(True))
+    return keys.distinct().withColumn(_FILLED, F.lit(True))

@@ -2,13 +2,13 @@
 
 Measured on Apache Hudi: where partition paths are updated, the record is deleted at its old location and inserted at
 the new one, unless the stored record wins by its ordering value, which then stays where it is. Where they are not
-updated, the record is written to its old partition. There it also keeps the old values of its partition columns, so
-that they go with the path: Apache Hudi writes the new values and then reads the old ones, from the path.
+updated, the record is written to its old partition. It also keeps the old values of its partition columns, so that they
+match the path. Apache Hudi writes the new values, but reads the old ones, from the path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -27,42 +27,62 @@ from pyhudi.write.location_columns import DELETE, ROW
 _LOCATIONS, _OUT = "_pyhudi_locations", "_pyhudi_out"
 
 
-def global_locations(
-    locations: DataFrame, keys: KeyColumns, ordering: tuple[str, ...], kept: tuple[str, ...] = (), *, sequences: bool
-) -> DataFrame:
-    """Return one row per key with the list of its locations; *ordering* and *kept* are fields of the base rows;
-    *sequences* as in `MergeSettings`."""
+@dataclass(frozen=True, slots=True)
+class PartitionChanges:
+    """Treatment of records whose incoming version is in another partition.
+
+    Attributes:
+        moves: Records move to the partition of their incoming version; False: they stay in theirs.
+        ordering: Ordering columns by which a stored record can win and stay; only if records move.
+        kept: Partition columns that keep their stored values; only if records stay.
+        sequences: As in `MergeSettings`.
+        refused: Reason why records cannot move; empty: they can.
+    """
+
+    moves: bool
+    ordering: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    sequences: bool = False
+    refused: str = ""
+
+
+def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionChanges) -> DataFrame:
+    """Return one row per key with the list of its locations.
+
+    Args:
+        locations: Locations of `scan_locations` or `bloom_locations`.
+        keys: Columns by which keys are compared.
+        changes: Treatment of records in other partitions, which determines the stored columns of the list.
+    """
     base = StructType([field for field in locations.schema.fields if field.name.startswith("_pyhudi_base_")])
-    stored = ordering_values(base, [extra_name(name) for name in ordering], sequences=sequences)
+    stored = ordering_values(base, [extra_name(name) for name in changes.ordering], sequences=changes.sequences)
     strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(stored)))
     location = F.struct(
         F.col(OLD_PARTITION).alias("partition"),
         F.col(FILE_NO).alias("file_no"),
         F.col(ROW).alias("row"),
         strength.alias("strength"),
-        _values(base, kept).alias("kept"),
+        _values(base, changes.kept).alias("kept"),
     )
     return locations.groupBy(*keys.in_locations).agg(F.collect_list(location).alias(_LOCATIONS))
 
 
-def apply_partition_changes(
-    found: DataFrame,
-    own: Mapping[str, Column],
-    schema: StructType,
-    ordering: tuple[str, ...],
-    kept: tuple[str, ...],
-    *,
-    moves: bool,
-    sequences: bool,
-    refused: str = "",
-) -> DataFrame:
-    """Rows joined with the locations of their keys as the rows to be written. Lazy.
+def apply_partition_changes(joined: DataFrame, schema: StructType, changes: PartitionChanges) -> DataFrame:
+    """Return the rows to be written. Lazy.
 
-    *own* are the columns of the rows. The result has them with partition path, delete mark and, for rows that stay in
-    another partition, the fields *kept* as the location demands; and file number and row position, null for new
-    records. With *refused*, the reason, evaluation fails on a row that is no delete and whose record is in another
-    partition.
+    Evaluation fails at a row that is not a delete and whose record is in another partition, if records cannot move.
+
+    Args:
+        joined: Rows joined with the locations of their keys (`global_locations`).
+        schema: Columns of the rows.
+        changes: Treatment of records in other partitions.
+
+    Returns:
+        The rows with the partition path, delete mark and kept columns that their locations require, and with file
+        number and row position, which are null for new records.
     """
+    own = {name: F.col(quoted([name])) for name in schema.names}
+    kept = changes.kept
     locations = F.coalesce(F.col(_LOCATIONS), F.array())
     delete = F.coalesce(own[DELETE], F.lit(False))
     new = own[PARTITION_PATH]
@@ -83,13 +103,13 @@ def apply_partition_changes(
         return out(location["partition"], location["file_no"], location["row"], delete, values)
 
     fresh = out(new, F.lit(None).cast("int"), F.lit(None).cast("bigint"), F.lit(False))
-    if not moves:
+    if not changes.moves:
         known = F.transform(locations, stays)
         needed = F.size(locations) == 0
     else:
-        incoming = ordering_values(schema, ordering, sequences=sequences)
+        incoming = ordering_values(schema, changes.ordering, sequences=changes.sequences)
         strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(incoming)))
-        # a stored record that is stronger stays; one in the same partition is left to the merge
+        # A stored record with a greater ordering value stays; one in the same partition is left to the merge.
         staying = F.filter(locations, lambda p: (p["partition"] == new) | (p["strength"] <= strength))
         known = F.transform(
             staying, lambda p: out(p["partition"], p["file_no"], p["row"], delete | (p["partition"] != new))
@@ -99,15 +119,15 @@ def apply_partition_changes(
         needed = ~here & ~beaten
     nothing = F.filter(F.array(fresh), lambda _: F.lit(False))
     inserted = F.when(needed & ~delete, F.array(fresh)).otherwise(nothing)
-    if refused:
+    if changes.refused:
         elsewhere = F.filter(locations, lambda p: p["partition"] != new)
         message = F.concat(
             *(F.lit("the record '"), own[RECORD_KEY], F.lit("' is in the partition '"), elsewhere[0]["partition"]),
-            *(F.lit("', but the incoming row belongs to '"), new, F.lit(f"', and {refused}")),
+            *(F.lit("', but the incoming row belongs to '"), new, F.lit(f"', and {changes.refused}")),
         )
         fails = F.when(~delete & (F.size(elsewhere) > 0), failure(UnsupportedTableError, message).isNull())
         inserted = F.when(F.coalesce(fails, F.lit(False)), nothing).otherwise(inserted)
-    exploded = found.withColumn(_OUT, F.explode(F.concat(known, inserted)))
+    exploded = joined.withColumn(_OUT, F.explode(F.concat(known, inserted)))
     replaced = {PARTITION_PATH: F.col(_OUT)["partition"], DELETE: F.col(_OUT)["delete"]}
     replaced |= _with_values(schema, kept, F.col(_OUT)["kept"])
     columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in own]
@@ -115,14 +135,14 @@ def apply_partition_changes(
 
 
 def _values(schema: StructType, fields: tuple[str, ...]) -> Column:
-    """The fields as one struct; in locations they are called otherwise."""
+    """Return the fields as one struct; in locations they have other names."""
     names = [name if top_column(name, schema.names) in schema.names else extra_name(name) for name in fields]
     columns = (resolve(schema, name, "partition path", SchemaMismatchError)[0] for name in names)
     return F.struct(F.lit(0).alias("none"), *(column.alias(f"k{i}") for i, column in enumerate(columns)))
 
 
 def _with_values(schema: StructType, fields: tuple[str, ...], values: Column) -> dict[str, Column]:
-    """The columns that hold the fields, with these values in them."""
+    """Return the columns that contain the fields, with these values."""
     found: dict[str, Column] = {}
     for i, name in enumerate(fields):
         if name in schema.names:

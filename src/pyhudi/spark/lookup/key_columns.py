@@ -1,7 +1,7 @@
-"""Columns by which incoming keys and the keys of base files are compared, and the lookup by scanning the files' keys.
+"""Columns by which incoming keys are compared with those of base files, and the lookup by scanning these columns.
 
-The text of a key is always right, but long: reading and hashing it is most of what a look-up costs. Where a key is made
-of numbers, dates or decimals that base files hold with the same type, comparing those columns says the same.
+Comparing the texts of keys is always correct, but reading and hashing them dominates the cost of a lookup. If a key
+consists of numbers, dates or decimals that base files store with the same type, comparing these columns is equivalent.
 """
 
 from __future__ import annotations
@@ -54,10 +54,12 @@ _LONG_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """Names of the compared columns in the batch; in locations they are called ``_pyhudi_key_<i>``.
+    """Columns by which keys are compared.
 
-    ``bits``: so many of each column are all that the batch needs, and together they fit into one whole number, which is
-    compared instead (empty: they do not). Spark joins by one number in two thirds of the time.
+    Attributes:
+        names: Names in the batch; in locations they are called ``_pyhudi_key_<i>``.
+        bits: Number of bits of each column that the values of the batch occupy, if all together fit into one integer.
+            Then this integer is compared instead, which takes Spark two thirds of the time. Empty: they do not fit.
     """
 
     names: tuple[str, ...]
@@ -68,11 +70,12 @@ class KeyColumns:
         return tuple(f"{_KEY}{i}" for i in range(1 if self.bits else len(self.names)))
 
     def of(self, rows: DataFrame) -> list[Column]:
-        """The batch's key columns, in the form in which they are compared."""
+        """Return the key columns of the batch, in the form in which they are compared."""
         return self.compared([_compared(F.col(quoted([name])), rows.schema[name].dataType) for name in self.names])
 
     def compared(self, columns: list[Column]) -> list[Column]:
-        """Key columns in the form in which they are compared; one number only for rows in the batch's ranges."""
+        """Return key columns in the form in which they are compared; a single integer is valid only for rows within the
+        ranges of the batch."""
         if not self.bits:
             return columns
         return [
@@ -84,7 +87,7 @@ class KeyColumns:
         ]
 
     def matches(self, rows: DataFrame) -> Column:
-        """Condition that a row and a location, joined with the rows, have the same key."""
+        """Return the condition that a row and a location, joined with the rows, have the same key."""
         pairs = zip(self.of(rows), self.in_locations, strict=True)
         return reduce(and_, (mine == F.col(theirs) for mine, theirs in pairs))
 
@@ -93,13 +96,13 @@ TEXT = KeyColumns((RECORD_KEY,))
 
 
 def _compared(column: Column, kind: DataType) -> Column:
-    # whole numbers of all widths have the same text, so they are compared as the widest
+    # Integers of all widths have the same text, so they are compared as the widest type.
     return column.cast("bigint") if isinstance(kind, IntegralType) else column
 
 
 def _bits(kinds: Iterable[DataType], names: Sequence[str], batch: Batch) -> tuple[int, ...]:
-    """Number of bits hold the batch's values of each key column, if all are whole numbers, none is negative, and all
-    together fit into one."""
+    """Return the number of bits of each key column, if all values are integers, none is negative, and all together fit
+    into one integer."""
     ranges = [batch.ranges[name] for name in names]
     if len(ranges) < 2 or not all(isinstance(kind, IntegralType) for kind in kinds):
         return ()
@@ -110,10 +113,17 @@ def _bits(kinds: Iterable[DataType], names: Sequence[str], batch: Batch) -> tupl
 
 
 def native_candidates(schema: StructType, spec: KeySpec) -> tuple[str, ...]:
-    """The key fields, if two rows have the same key text exactly when they have the same values there.
+    """Return the key fields if two rows have the same key text exactly if they have the same values of these fields.
 
-    Not for texts: in keys of several fields nothing marks where a text ends. Not for timestamps, whose text depends on
-    options, nor for floats (0.0 equals -0.0).
+    This does not hold for strings, because nothing marks the end of a string in keys of several fields; nor for
+    timestamps, whose text depends on options; nor for floats (0.0 equals -0.0).
+
+    Args:
+        schema: Columns of the batch.
+        spec: Specification of keys.
+
+    Returns:
+        The fields; empty if keys have to be compared as texts.
     """
     if spec.auto_keys or not all(name in schema.names for name in spec.record_fields):
         return ()
@@ -123,35 +133,59 @@ def native_candidates(schema: StructType, spec: KeySpec) -> tuple[str, ...]:
     return spec.record_fields
 
 
-def scan_locations(
-    rows: DataFrame,
-    lookup: KeyLookup,
-    files: BaseFiles,
-    batch: Batch,
-    extra: tuple[str, ...],
-    *,
-    broadcast: bool,
-    everywhere: bool,
-    merge_logs: bool | None = None,
-) -> tuple[DataFrame, KeyColumns]:
-    """Find the batch's keys by scanning the key columns of *files*. Lazy.
+@dataclass(frozen=True, slots=True)
+class KeySearch:
+    """Search for the keys of a batch in base files.
 
-    *merge_logs* True: the files' slices have log files, and their merged rows are scanned, which have no position.
-    Not None: keys are compared as texts, so that both kinds of locations go together.
-
-    Gives locations: key columns, file number, old partition, row position and the *extra* columns of the base rows.
-    *broadcast*: the batch is small, and only its own locations are wanted: those of its keys, unless *everywhere* those
-    of its keys in its partitions.
+    Attributes:
+        rows: Rows of the batch.
+        lookup: The table and settings of the lookup.
+        files: Base files to search.
+        batch: Summary of the rows.
     """
+
+    rows: DataFrame
+    lookup: KeyLookup
+    files: BaseFiles
+    batch: Batch
+
+    @property
+    def broadcast(self) -> bool:
+        """True if the batch is small enough to broadcast its keys."""
+        return self.batch.rows <= self.lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
+
+    @property
+    def all_partitions(self) -> bool:
+        """True if keys are searched in all partitions, with a global index, and not only in those of their rows."""
+        return self.lookup.index.is_global
+
+
+def scan_locations(
+    search: KeySearch, extra: tuple[str, ...], *, merge_logs: bool | None = None
+) -> tuple[DataFrame, KeyColumns]:
+    """Find keys by scanning the key columns of base files. Lazy.
+
+    Args:
+        search: The search. If the batch is small, only locations of its keys are returned; unless all partitions are
+            searched, only those in the partitions of the rows.
+        extra: Columns of the base rows to return.
+        merge_logs: True: the slices of the files have log files, and their merged rows are scanned, which have no
+            position. If not None, keys are compared as texts, so that both kinds of locations can be combined.
+
+    Returns:
+        Locations: key columns, file number, old partition, row position and the extra columns. And the columns by which
+        keys are compared.
+    """
+    rows, lookup, files, batch = search.rows, search.lookup, search.files, search.batch
     spark = rows.sparkSession
-    native = _native_types(rows, lookup, files, batch) if merge_logs is None else {}
+    native = _native_types(search) if merge_logs is None else {}
     keys = KeyColumns(tuple(native), _bits(native.values(), tuple(native), batch)) if native else TEXT
     engine = lookup.opts.get_typed(options.READ_ENGINE)
-    more, exact = _held_fields(rows, lookup, files, extra, merge_logs=merge_logs)
+    more, exact = _stored_fields(search, extra, merge_logs=merge_logs)
     if native:
         fields = [StructField(name, kind) for name, kind in native.items()]
     elif lookup.virtual_keys:
-        fields, same = _held_fields(rows, lookup, files, _key_columns(rows, lookup), merge_logs=merge_logs)
+        fields, same = _stored_fields(search, _key_columns(rows, lookup), merge_logs=merge_logs)
         exact = exact and same
     else:
         fields = [StructField(RECORD_KEY, StringType())]
@@ -171,11 +205,11 @@ def scan_locations(
     reference = FILE_NO if FILE_NO in base.columns else "_pyhudi_file_name"
     named = [text.alias(name) for text, name in zip(texts, keys.in_locations, strict=True)]
     base = base.select(*named, reference, ROW, *kept)
-    if not broadcast:
+    if not search.broadcast:
         return with_file_no(spark, base, files), keys
     incoming = keys.of(rows)
     names = [f"{_KEY}in_{i}" for i in range(len(incoming))]
-    ignore_partitions = everywhere or len(batch.partitions) == 1
+    ignore_partitions = search.all_partitions or len(batch.partitions) == 1
     wanted = rows.select(*(c.alias(n) for c, n in zip(incoming, names, strict=True)), PARTITION_PATH)
     wanted = F.broadcast(
         wanted.select(*names) if ignore_partitions else wanted.distinct() if batch.has_duplicates else wanted
@@ -183,7 +217,7 @@ def scan_locations(
     same_key = reduce(and_, (F.col(mine) == F.col(n) for mine, n in zip(keys.in_locations, names, strict=True)))
     if ignore_partitions:
         return with_file_no(spark, base.join(wanted, same_key, "left_semi"), files), keys
-    # a key may be in many partitions, and only after the join are the file's partitions cheap to know
+    # A key may be in many partitions, and the partitions of files are cheap to know only after the join.
     locations = with_file_no(spark, base.join(wanted, same_key), files)
     return locations.where(F.col(OLD_PARTITION) == F.col(PARTITION_PATH)).drop(*names, PARTITION_PATH), keys
 
@@ -194,7 +228,7 @@ def extra_name(name: str) -> str:
 
 
 def _within(base: DataFrame, keys: KeyColumns, batch: Batch) -> DataFrame:
-    """Rows within the batch's range of keys; Spark's readers skip row groups by it."""
+    """Keep rows within the key ranges of the batch; Spark's readers skip row groups by them."""
     for name in keys.names:
         least, most = batch.ranges.get(name, (None, None))
         if name in base.columns and least is not None and most is not None:
@@ -202,15 +236,16 @@ def _within(base: DataFrame, keys: KeyColumns, batch: Batch) -> DataFrame:
     return base
 
 
-def _native_types(rows: DataFrame, lookup: KeyLookup, files: BaseFiles, batch: Batch) -> dict[str, DataType]:
-    """The types of the key fields in the files when keys can be compared by them, else nothing."""
+def _native_types(search: KeySearch) -> dict[str, DataType]:
+    """Return the types of the key fields in the files; empty if keys cannot be compared by them."""
+    rows, lookup, files, batch = search.rows, search.lookup, search.files, search.batch
     names = native_candidates(rows.schema, lookup.spec)
     if not names or batch.nulls or not set(names) <= set(batch.ranges):
         return {}
-    held = stored_types(lookup.client, files, names)
-    found: dict[str, DataType] = {}
+    stored = stored_types(lookup.client, files, names)
+    types: dict[str, DataType] = {}
     for name in names:
-        kinds = held[name]
+        kinds = stored[name]
         first = next(iter(kinds))
         if len(kinds) != 1 or first is None:
             return {}
@@ -218,34 +253,35 @@ def _native_types(rows: DataFrame, lookup: KeyLookup, files: BaseFiles, batch: B
         mine = rows.schema[name].dataType
         if kind != mine and not (isinstance(kind, IntegralType) and isinstance(mine, IntegralType)):
             return {}
-        found[name] = kind
-    return found
+        types[name] = kind
+    return types
 
 
 def _key_columns(rows: DataFrame, lookup: KeyLookup) -> tuple[str, ...]:
-    """The columns that keys are made of."""
+    """Return the columns from which keys are made."""
     tops = (top_column(name, rows.columns) for name in lookup.spec.record_fields)
     return tuple(dict.fromkeys(tops))
 
 
-def _held_fields(
-    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, names: tuple[str, ...], *, merge_logs: bool | None
+def _stored_fields(
+    search: KeySearch, names: tuple[str, ...], *, merge_logs: bool | None
 ) -> tuple[list[StructField], bool]:
-    """Columns with the types that the files have for them, and whether all files have the same. Merged slices
-    (*merge_logs*) have the table's types."""
+    """Return columns with their types in the files, and whether these are the same in all files. Merged slices have the
+    types of the table."""
+    client = search.lookup.client
     if not names:
         return [], True
     if merge_logs:
-        found = table_schema(PinnedTable.of(lookup.client))
-        held = {n: {found.schema.field(n).type} if found and n in found.schema.names else set() for n in names}
+        table = table_schema(PinnedTable.of(client))
+        stored = {n: {table.schema.field(n).type} if table and n in table.schema.names else set() for n in names}
     else:
-        held = stored_types(lookup.client, files, names)
+        stored = stored_types(client, search.files, names)
     fields: list[StructField] = []
     exact = True
     for name in names:
-        kinds: set[Any] = {kind for kind in held[name] if kind is not None}
+        kinds: set[Any] = {kind for kind in stored[name] if kind is not None}
         exact = exact and len(kinds) <= 1
-        kind = _spark_type(next(iter(kinds))) if len(kinds) == 1 else resolve(rows.schema, name, "look-up")[1]
+        kind = _spark_type(next(iter(kinds))) if len(kinds) == 1 else resolve(search.rows.schema, name, "look-up")[1]
         fields.append(StructField(name, kind))
     return fields, exact
 

@@ -1,5 +1,5 @@
-"""Batches whose rows have keys of their own, each of which stands for one value: what a MERGE must know of its source
-to run as an upsert."""
+"""Condition on the keys of a batch under which a MERGE can run as an upsert: no key is repeated, and each key text
+stands for a single value."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.keys.key_text import quoted
 
 KEY_TEXT_TYPES = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType, T.BooleanType)
-"""Types of which equal values, and no others, are the same text in a key."""
+"""Types whose values are equal exactly if their texts in a key are."""
 _PLACEHOLDERS = ("", "__null__", "__empty__", "__HIVE_DEFAULT_PARTITION__", "default")
-"""Texts that keys have instead of null and empty values, and partitions instead of null."""
-_ROWS, _ODD = "_pyhudi_rows", "_pyhudi_odd"
+"""Texts that stand for null and empty values in keys, and for null in partition paths."""
+_ROWS, _AMBIGUOUS = "_pyhudi_rows", "_pyhudi_ambiguous"
 
 
 def are_equal_as_key_text(pairs: Iterable[tuple[T.DataType | None, T.DataType | None]]) -> bool:
@@ -29,7 +29,7 @@ def are_equal_as_key_text(pairs: Iterable[tuple[T.DataType | None, T.DataType | 
 
 
 class KeyConstraintError(HudiError):
-    """Rows share a key, or have one that is not the text of its value."""
+    """Rows share a key, or have a key that is not the text of its value."""
 
 
 class KeyConstraint:
@@ -48,7 +48,7 @@ class KeyConstraint:
             KeyConstraintError: The batch does not meet the condition.
         """
         found = summarize_keys(rows, self.columns, [PARTITION_PATH]).collect()
-        if any(most > 1 or odd for _, _, most, odd in found):
+        if any(most > 1 or ambiguous for _, _, most, ambiguous in found):
             raise KeyConstraintError("rows of the batch share a key, or have none that is the text of its value")
         self.rows = sum(count for _, count, _, _ in found)
         return [(path, count) for path, count, _, _ in found]
@@ -59,11 +59,13 @@ def summarize_keys(rows: DataFrame, columns: Sequence[str], by: Sequence[str] = 
     for null, for each value of the columns ``by``."""
     names = [quoted([name]) for name in columns]
     kinds = {field.name.lower(): field.dataType for field in rows.schema.fields}
-    odd = reduce(or_, [_is_odd(F.col(name), kinds[plain.lower()]) for name, plain in zip(names, columns, strict=True)])
-    counted = rows.groupBy(*by, *names).agg(F.count(F.lit(1)).alias(_ROWS), F.max(odd).alias(_ODD))
-    return counted.groupBy(*by).agg(F.sum(_ROWS), F.max(_ROWS), F.max(_ODD))
+    ambiguous = reduce(
+        or_, [_is_ambiguous(F.col(name), kinds[plain.lower()]) for name, plain in zip(names, columns, strict=True)]
+    )
+    counted = rows.groupBy(*by, *names).agg(F.count(F.lit(1)).alias(_ROWS), F.max(ambiguous).alias(_AMBIGUOUS))
+    return counted.groupBy(*by).agg(F.sum(_ROWS), F.max(_ROWS), F.max(_AMBIGUOUS))
 
 
-def _is_odd(column: Column, kind: T.DataType) -> Column:
+def _is_ambiguous(column: Column, kind: T.DataType) -> Column:
     found = column.isNull()
     return found | column.isin(*_PLACEHOLDERS) if isinstance(kind, T.StringType) else found

@@ -1,8 +1,8 @@
-"""The keys that file slices with log files hold now, which neither base files nor log files tell alone.
+"""Current keys of file slices with log files, after merging the logs.
 
-Most look-ups need no such thing: a key of the base file is there, or its row of the base file is where its next version
-goes. It is needed where log files hold keys that the base file does not, and where the stored version decides what
-happens to the incoming one: whether a record moves to another partition, whether it is a duplicate.
+Most lookups read base files only: even if the row of a key is deleted in a log file, its next version goes to the same
+file group. Merging is needed if log files contain keys that are not in the base file, and if the stored version decides
+about the incoming one: whether a record moves to another partition, or is a duplicate.
 """
 
 from __future__ import annotations
@@ -32,15 +32,26 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
-    """Columns of the rows that file slices hold, log files merged in, with ``_pyhudi_file_no`` and no real position.
+    """Read the merged rows of file slices.
 
-    *files* have log files; *schema* names the columns, with the types that they are wanted in. With
-    `KeyLookup.include_deleted` rows of base files come although log files delete them.
+    With `KeyLookup.include_deleted`, rows of base files are returned even if log files delete them.
+
+    Args:
+        spark: The session.
+        lookup: The table and settings of the lookup.
+        files: Base files of slices with log files.
+        schema: Columns to return, with their types.
+
+    Returns:
+        The columns, ``_pyhudi_file_no``, and an unknown position.
+
+    Raises:
+        UnsupportedTableError: The table has no schema.
     """
     pinned = PinnedTable.of(lookup.client)
     found = table_schema(pinned)
     if found is None:
-        raise UnsupportedTableError("the table has log files, but no columns are known of it")
+        raise UnsupportedTableError("the table has log files, but no schema")
     context = slice_context(pinned, found.schema, names=column_names(pinned, found.schema), opts=lookup.opts)
     names = [name for name in schema.names if name in found.schema.names]
     context = replace(context, columns=tuple(names))
@@ -54,32 +65,32 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
             for number in batch.column(0).to_pylist():
                 row = slices.filter(pc.equal(slices["file_no"], number)).to_pylist()[0]
                 file_slice = FileSlice.of(row)
-                held = _ever_held(context, file_slice) if include_deleted else read_slice(context, file_slice)
-                yield from _rows(held, number, wanted)
+                merged = _with_deleted(context, file_slice) if include_deleted else read_slice(context, file_slice)
+                yield from _rows(merged, number, wanted)
 
     tasks = max(1, min(len(files), _PARTITIONS_PER_CORE * shuffle_partitions(spark)))
     numbers = small_frame(spark, pa.table({FILE_NO: slices["file_no"]}))
     return numbers.repartition(tasks).mapInArrow(read, out)
 
 
-def _ever_held(context: SliceContext, file_slice: FileSlice) -> Batches:
-    """The rows of the base file, whatever log files say of them, and the rows that only log files have."""
-    with open_slice(context, file_slice) as found:
-        state = found.state
+def _with_deleted(context: SliceContext, file_slice: FileSlice) -> Batches:
+    """Yield all rows of the base file, deleted or not, and the rows that only log files have."""
+    with open_slice(context, file_slice) as opened:
+        state = opened.state
         by_key = state is not None and state.keys is not None
         seen = np.zeros(len(state) if state is not None else 0, dtype=np.bool_)
         if file_slice.base_path is not None:
             for batch in read_slice(context, replace(file_slice, log_paths=(), log_sizes=())):
                 if state is not None and by_key:
-                    seen[found.reader.hits(batch, 0, state)[1]] = True
+                    seen[opened.reader.hits(batch, 0, state)[1]] = True
                 yield batch
-        if state is not None and by_key:  # by position all are versions of base rows
+        if state is not None and by_key:  # With positions, all are versions of base rows.
             for left in state.batches(~seen & ~state.is_delete):
                 yield state.changes(left).rows.select(list(context.columns))
 
 
-def _rows(held: Batches, number: int, wanted: pa.Schema) -> Batches:
-    for batch in held:
+def _rows(merged: Batches, number: int, wanted: pa.Schema) -> Batches:
+    for batch in merged:
         have = set(batch.schema.names)
         columns = [
             batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type) for f in wanted

@@ -1,7 +1,7 @@
-"""Look-ups in the record index: the keys of a batch are sent to the tasks that read the file groups where they can be.
+"""Lookup in the record index: keys are sent to the tasks that read the file groups of the index to which they belong.
 
-One Spark job finds all that a write is planned with: the location of each key, the number of rows for each file group,
-and whether keys come twice.
+One Spark job yields everything that planning a write requires: the location of each key, the number of rows per file
+group, and whether keys are repeated.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class BatchLocations:
     """Locations of the keys of a batch by the record index.
 
     Args:
-        locations: One row for each key: the key, a partition path and a delete mark of its rows, the file group of the
-            index that has it (`GROUP`, `TASK`; `NO_FILE_GROUP` if the partition has none), and its location
+        locations: One row per key: the key, partition path and delete mark of one of its rows, the file group of the
+            index to which it belongs (`GROUP`, `TASK`; `NO_FILE_GROUP` if the partition has none), and its location
             (``_pyhudi_old_partition``, ``_pyhudi_found_id``; null: the key is new). Keys of one file group of the index
-            are in one partition of the frame.
+            are in one partition of the DataFrame.
         counts: Number of keys (``keys``) and rows (``rows``) by partition path, location and delete mark.
-        most: Most rows of a key.
+        most: Maximum number of rows with the same key.
         groups: The file groups of the index.
     """
 
@@ -83,16 +83,16 @@ class BatchLocations:
 
     @property
     def found(self) -> pa.Table:
-        """Those of ``counts`` that the index knows."""
+        """Those of ``counts`` whose keys are in the index."""
         return self.counts.filter(pc.is_valid(self.counts[FOUND_ID]))
 
     @property
     def deletes(self) -> bool:
-        """True if rows of the batch that the index knows are deletes."""
+        """True if rows of the batch whose keys are in the index are deletes."""
         return bool(pc.any(self.found[DELETE]).as_py())
 
     def match(self, rows: DataFrame, *, broadcast: bool) -> DataFrame:
-        """Return rows with the locations of their keys, null for those that are new."""
+        """Return rows with the locations of their keys, null for new keys."""
         found = self.locations.where(F.col(FOUND_ID).isNotNull())
         found = found.select(F.col(RECORD_KEY).alias(_FOUND_KEY), OLD_PARTITION, FOUND_ID)
         condition = F.col(RECORD_KEY) == F.col(_FOUND_KEY)
@@ -102,8 +102,16 @@ class BatchLocations:
 
 
 def locate(rows: DataFrame, index: RecordIndex, persist: PersistFrame) -> BatchLocations:
-    """Look up the keys of *rows*, each in its own partition only if the index knows keys by partition. *persist*
-    persists what is found. Runs a Spark job."""
+    """Look up the keys of rows. Runs a Spark job.
+
+    Args:
+        rows: Keyed rows.
+        index: The record index. If it is partitioned, keys are looked up in the partitions of their rows only.
+        persist: Persists the locations.
+
+    Returns:
+        The locations of the keys.
+    """
     groups = index.groups
     tasks = max(1, min(len(groups), parallelism(rows.sparkSession)))
     mark = F.coalesce(F.col(DELETE), F.lit(False)) if DELETE in rows.columns else F.lit(False)
@@ -126,7 +134,7 @@ def locate(rows: DataFrame, index: RecordIndex, persist: PersistFrame) -> BatchL
 
 
 def _with_group(rows: DataFrame, groups: RecordGroups, tasks: int) -> DataFrame:
-    """Rows with the file group of their keys, and the placement key of the task that serves it: group ``g`` is of task
+    """Return rows with the file group of their keys, and the placement key of its task: group ``g`` belongs to task
     ``g mod tasks``."""
     placement = np.array(placement_keys(tasks), dtype=np.int32)
 
@@ -141,7 +149,7 @@ def _with_group(rows: DataFrame, groups: RecordGroups, tasks: int) -> DataFrame:
 
 
 def _located(index: RecordIndex, number: int, rows: pa.Table) -> pa.RecordBatch:
-    """The keys of one file group with their locations."""
+    """Return the keys of one file group with their locations."""
     keys, paths = rows[RECORD_KEY].combine_chunks(), rows[PARTITION_PATH].combine_chunks()
     same = pc.binary_join_element_wise(paths, keys, "\0") if index.partitioned else keys
     codes = same.dictionary_encode().indices.to_numpy(zero_copy_only=False)
@@ -158,7 +166,7 @@ def _located(index: RecordIndex, number: int, rows: pa.Table) -> pa.RecordBatch:
 
 
 def _found(index: RecordIndex, number: int, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Partition and file id of keys of one file group, null where the index has none."""
+    """Return partition and file id of keys of one file group, null for keys that are not in the index."""
     if number == NO_FILE_GROUP:
         nothing = pa.nulls(len(keys), pa.string())
         return nothing, nothing

@@ -1,4 +1,4 @@
-"""Tagging by the record index: each row's file group, without its position there."""
+"""Tagging by the record index: the file group of each row, without a row position."""
 
 from __future__ import annotations
 
@@ -33,17 +33,23 @@ def tag_located(
     broadcast: bool,
     tag_moving: Callable[[DataFrame, pa.Table], DataFrame],
 ) -> tuple[DataFrame, bool]:
-    """Tag rows with the locations that the record index gives, without positions but for those whose record is in
-    another partition. Those are tagged by ``tag_moving``, given the rows and the slices where their records are.
+    """Tag rows with the locations of the record index, without positions.
+
+    Args:
+        rows: Keyed rows.
+        located: Locations of their keys.
+        slices: File slices of the table (SLICE_SCHEMA).
+        broadcast: Broadcast the locations.
+        tag_moving: Tags rows whose record is in another partition, given these rows and the slices of their records.
 
     Returns:
-        The tagged rows, and whether there were such.
+        The tagged rows, and whether records are in other partitions.
     """
     found = located.match(rows, broadcast=broadcast)
     moved = _moved(located, found)
     if not moved.num_rows:
         return _tagged(found, slices), False
-    # what is stored decides what becomes of them
+    # The stored records decide whether these move.
     moving = found.where(_elsewhere()).drop(OLD_PARTITION, FOUND_ID)
     scanned = tag_moving(moving, slices.filter(in_groups(slices, moved)))
     staying = found.where(~F.coalesce(_elsewhere(), F.lit(False)))
@@ -51,11 +57,16 @@ def tag_located(
 
 
 def unknown_groups(located: BatchLocations, slices: pa.Table, client: TableMetaClient) -> tuple[str, ...] | None:
-    """Check that the slices have the file groups that the index names.
+    """Check that all file groups of the index exist.
+
+    Args:
+        located: Locations of keys by the index.
+        slices: File slices of the table (SLICE_SCHEMA).
+        client: The table.
 
     Returns:
-        None if they have all of them; else what is wrong with the index: nothing if another writer has made them
-        meanwhile, then they are looked at again before the commit.
+        None if all exist. Otherwise the errors of the index; none if another writer has created the file groups since,
+        which is checked again before the commit.
     """
     named = located.found
     locations = zip(named[OLD_PARTITION].to_pylist(), named[FOUND_ID].to_pylist(), strict=True)
@@ -65,18 +76,18 @@ def unknown_groups(located: BatchLocations, slices: pa.Table, client: TableMetaC
     made_since = _groups_of(FileSystemView.load(client).latest_slices())
     for partition, file_id in sorted(unknown - made_since)[:1]:
         _log.warning(
-            "the record index names file group %r of partition %r; there is none, so keys are looked for in the files",
+            "the record index names file group %r of partition %r, which does not exist; keys are looked up in files",
             *(file_id, partition),
         )
-        return ("it names file groups that the table has not",)
+        return ("it names file groups that do not exist",)
     return ()
 
 
 def counted(located: BatchLocations, slices: pa.Table) -> pa.Table:
-    """Return the number of tagged rows by file group (COUNTS_SCHEMA), of a batch without repeated keys, all of
-    whose records are in the partitions of their rows."""
+    """Return the number of tagged rows by file group (COUNTS_SCHEMA). Keys of the batch are not repeated, and all
+    records are in the partitions of their rows."""
     counts = located.counts
-    # deletes of keys that are nowhere are left out
+    # Deletes of keys that do not exist are left out.
     counts = counts.filter(pc.invert(pc.and_(counts[DELETE], pc.is_null(counts[FOUND_ID]))))
     summed = counts.group_by([PARTITION_PATH, FOUND_ID]).aggregate([("rows", "sum")])
     known = slices.select(["partition", "file_id", "base_path"])
@@ -86,8 +97,8 @@ def counted(located: BatchLocations, slices: pa.Table) -> pa.Table:
 
 
 def _moved(located: BatchLocations, found: DataFrame) -> pa.Table:
-    """File groups (partition, file_id) with records of keys that rows of other partitions have. Runs a Spark job if
-    rows of one key have been merged, as it takes the partition of any of them."""
+    """Return the file groups (partition, file_id) of records whose rows are in other partitions. Runs a Spark job if
+    rows of one key have been merged, because the counts have the partition of any of them."""
     if located.most > 1:
         rows = [] if located.groups.partitioned else found.where(_elsewhere()).select(*_LOCATION).distinct().collect()
         columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(2)]
@@ -98,13 +109,13 @@ def _moved(located: BatchLocations, found: DataFrame) -> pa.Table:
 
 
 def _groups_of(slices: pa.Table) -> set[tuple[str, str]]:
-    """Partition and id of the file groups of slices."""
+    """Return partition and id of the file groups of slices."""
     return set(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
 
 
 def _tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
-    """Rows with the locations of their keys as tagged rows, without positions; deletes of keys that are nowhere are
-    left out."""
+    """Return rows that are joined with locations as tagged rows, without positions and without deletes of keys that do
+    not exist."""
     names = [name for name in matched.columns if name not in (OLD_PARTITION, FOUND_ID)]
     known = pa.table(
         [slices["partition"], slices["file_id"], slices["base_path"]], names=[OLD_PARTITION, FOUND_ID, BASE_PATH]
@@ -120,5 +131,5 @@ def _tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
 
 
 def _elsewhere() -> Column:
-    """Column that is true if a row's key is in another partition than the row's."""
+    """Return a column that is true if the record of a row is in another partition."""
     return F.col(OLD_PARTITION).isNotNull() & (F.col(OLD_PARTITION) != F.col(PARTITION_PATH))

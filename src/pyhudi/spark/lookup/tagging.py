@@ -1,11 +1,11 @@
-"""Tagging: where in the table the key of every incoming row is.
+"""Tagging: location of the key of each incoming row in the table.
 
-The tagged rows have ``_pyhudi_file_id``, ``_pyhudi_base_path`` and ``_pyhudi_row``, null for new records. A base file
-may hold a key more than once; every location makes a row. Deletes of keys that are nowhere are left out.
+Tagged rows have ``_pyhudi_file_id``, ``_pyhudi_base_path`` and ``_pyhudi_row``, null for new records. If base files
+contain a key more than once, there is a row for each location. Deletes of keys that do not exist are left out.
 
-A look-up has two steps. First the incoming keys are found in the base files: narrow rows, with the incoming keys
-broadcast when they are not too many, so that the table's keys are never shuffled. Then the rows get the locations
-found.
+A lookup has two steps. First, the incoming keys are searched in the base files. These rows are narrow, and the incoming
+keys are broadcast if there are not too many, so that the keys of the table are never shuffled. Then the locations are
+joined with the rows.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles
 from pyhudi.spark.lookup.batch_summary import Batch, summarize
 from pyhudi.spark.lookup.bloom_lookup import bloom_locations
 from pyhudi.spark.lookup.current_locations import current_locations
-from pyhudi.spark.lookup.global_tagging import apply_partition_changes, global_locations
-from pyhudi.spark.lookup.key_columns import KeyColumns, native_candidates, scan_locations
+from pyhudi.spark.lookup.global_tagging import PartitionChanges, apply_partition_changes, global_locations
+from pyhudi.spark.lookup.key_columns import KeyColumns, KeySearch, native_candidates, scan_locations
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations, locate
 from pyhudi.spark.lookup.record_index_tagging import counted, tag_located, unknown_groups
 from pyhudi.table.config.merge_settings import MergeSettings
@@ -55,7 +55,7 @@ def _lazy(frame: DataFrame, rows: int | None = None) -> DataFrame:
 
 
 def untagged(rows: DataFrame) -> DataFrame:
-    """Rows of which none is in the table: no locations, and no deletes."""
+    """Return rows of which none is in the table: without locations and without deletes."""
     if DELETE in rows.columns:
         rows = rows.where(~F.coalesce(F.col(DELETE), F.lit(False)))
     nulls = {FILE_ID: "string", BASE_PATH: "string", ROW: "bigint"}
@@ -63,38 +63,55 @@ def untagged(rows: DataFrame) -> DataFrame:
     return rows.withColumns({name: F.lit(None).cast(kind) for name, kind in nulls.items()})
 
 
-def untagged_batch(
-    rows: DataFrame,
-    spec: KeySpec,
-    merging: MergeSettings,
-    persist: PersistFrame,
-    *,
-    combine: bool,
-    global_keys: bool,
-    hard_deletes: bool = False,
-) -> DataFrame:
-    """`untagged` rows that are persisted already; those of one key are merged first if that is wanted (*combine*) and
-    there are such. Runs a Spark job to see that."""
-    if not combine:
-        return untagged(rows)
-    batch = summarize(rows, native_candidates(rows.schema, spec), global_keys=global_keys)
-    if not batch.has_duplicates:
-        return untagged(rows)
-    merged = _one_for_each(rows, merging, global_keys=global_keys, hard_deletes=hard_deletes)
-    return persist(untagged(merged), batch.rows)
+@dataclass(frozen=True, slots=True)
+class Deduplication:
+    """Merging of rows of a batch that have the same key.
 
+    Attributes:
+        spec: Specification of keys.
+        merging: Merge settings.
+        global_keys: Rows of different partitions with the same key are one record.
+        hard_deletes: Rows are deletes by key, which are interchangeable.
+    """
 
-def _one_for_each(rows: DataFrame, merging: MergeSettings, *, global_keys: bool, hard_deletes: bool) -> DataFrame:
-    """One row for each key; of deletes by key one is as good as another."""
-    if hard_deletes:
-        return rows.dropDuplicates([PARTITION_PATH, RECORD_KEY])
-    return dedupe(rows, merging, global_keys=global_keys)
+    spec: KeySpec
+    merging: MergeSettings
+    global_keys: bool
+    hard_deletes: bool = False
+
+    def summarize(self, rows: DataFrame) -> Batch:
+        """Summarize a batch. Runs a Spark job."""
+        return summarize(rows, native_candidates(rows.schema, self.spec), global_keys=self.global_keys)
+
+    def merge(self, rows: DataFrame) -> DataFrame:
+        """Return one row per key. Lazy."""
+        if self.hard_deletes:
+            return rows.dropDuplicates([PARTITION_PATH, RECORD_KEY])
+        return dedupe(rows, self.merging, global_keys=self.global_keys)
+
+    def untagged(self, rows: DataFrame, persist: PersistFrame) -> DataFrame:
+        """Return `untagged` rows, merged by key if keys are repeated.
+
+        Runs a Spark job.
+
+        Args:
+            rows: Keyed rows, already persisted.
+            persist: Persists merged rows.
+        """
+        batch = self.summarize(rows)
+        return persist(untagged(self.merge(rows)), batch.rows) if batch.has_duplicates else untagged(rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """Tagged rows; with their ``counts`` by file group (COUNTS_SCHEMA) and their keys' locations if these are known
-    from the record index. ``inconsistencies``: what was found in the record index that cannot be."""
+    """Tagged rows.
+
+    Attributes:
+        rows: The rows.
+        counts: Number of rows by file group (COUNTS_SCHEMA), if known from the record index.
+        located: Locations of their keys, if known from the record index.
+        inconsistencies: Errors found in the record index.
+    """
 
     rows: DataFrame
     counts: pa.Table | None = None
@@ -109,41 +126,41 @@ def tag(
     *,
     combine: bool = False,
     hard_deletes: bool = False,
-    batch: Batch | None = None,
     persist: PersistFrame = _lazy,
 ) -> Tagged:
     """Tag rows with the locations of their keys.
 
-    *rows* have keys and ``_pyhudi_delete``; *slices* (SLICE_SCHEMA) are the file groups to search. *combine*: rows of
-    one key are merged first (`dedupe`), which costs nothing when no key comes twice. *hard_deletes*: rows are deletes
-    that win whatever their ordering values say. With a global index a row may come out as a delete at its old location
-    and a new record at the new one, or with the partition path it had before.
+    With a global index, a row may become a delete at its old location and a new record at the new one, or may get the
+    partition path of the stored record.
 
-    Runs a Spark job over *rows* (`locate` with a record index, else `summarize`, unless *batch* is given), for BLOOM
-    another over the files' footers.
-    Evaluating the result evaluates *rows* twice: persist them before if they are expensive. *persist* may persist what
-    it is given, so that evaluating the result several times searches the files once: the locations that were found,
-    which are narrow, or where that would not do, the result.
+    Runs a Spark job over the rows (`locate` with a record index, otherwise `summarize`), and for BLOOM another one over
+    the footers of files. Evaluating the result evaluates the rows twice; persist them first if they are expensive.
+
+    Args:
+        rows: Rows with keys and ``_pyhudi_delete``.
+        slices: File groups to search (SLICE_SCHEMA).
+        lookup: The table and settings of the lookup.
+        combine: Merge rows with the same key first, which costs nothing if no key is repeated.
+        hard_deletes: Rows are deletes that win regardless of ordering values.
+        persist: May persist the locations, which are narrow, or otherwise the result, so that evaluating the result
+            several times searches the files once.
+
+    Returns:
+        The tagged rows.
 
     Raises:
-        UnsupportedTableError: the index is not supported.
+        UnsupportedTableError: The index is not supported.
     """
     if lookup.index not in KNOWN_INDEXES:
         known = ", ".join(sorted(KNOWN_INDEXES))
         raise UnsupportedTableError(f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {known}")
     if lookup.spec.auto_keys and not lookup.stored_keys:
         return Tagged(untagged(rows))
-    everywhere = lookup.index.is_global
+    is_global = lookup.index.is_global
+    deduplication = Deduplication(lookup.spec, lookup.merging, is_global, hard_deletes)
     if len(BaseFiles.of(slices, None, log_only=lookup.merge_logs)) == 0:
-        return Tagged(
-            untagged_batch(
-                *(rows, lookup.spec, lookup.merging, persist),
-                combine=combine,
-                global_keys=everywhere,
-                hard_deletes=hard_deletes,
-            )
-        )
-    located = None
+        return Tagged(deduplication.untagged(rows, persist) if combine else untagged(rows))
+    located = batch = None
     inconsistencies: tuple[str, ...] = ()
     if lookup.records is not None:
         located = locate(rows, lookup.records, persist)
@@ -151,12 +168,13 @@ def tag(
         unknown = unknown_groups(located, slices, lookup.client)
         if unknown is not None:
             located, batch, inconsistencies = None, None, unknown
-    batch = batch or summarize(rows, native_candidates(rows.schema, lookup.spec), global_keys=everywhere)
+    batch = batch or deduplication.summarize(rows)
     merged = combine and batch.has_duplicates
     if merged:
-        rows = _one_for_each(rows, lookup.merging, global_keys=everywhere, hard_deletes=hard_deletes)
-    files = BaseFiles.of(slices, None if everywhere else batch.partitions, log_only=lookup.merge_logs)
-    small = batch.rows <= lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
+        rows = deduplication.merge(rows)
+    files = BaseFiles.of(slices, None if is_global else batch.partitions, log_only=lookup.merge_logs)
+    search = KeySearch(rows, lookup, files, batch)
+    small = search.broadcast
     if small:
         persist = partial(persist, rows=batch.rows)
     if len(files) == 0 or batch.rows == 0:
@@ -164,15 +182,15 @@ def tag(
     if located is not None:
         return _tag_by_records(rows, located, slices, lookup, small=small, hard_deletes=hard_deletes)
     narrow = small and not merged
-    search = BaseFileLookup(rows, lookup, files, batch, persist if narrow else _lazy)
-    found = search.tag_everywhere(hard_deletes) if everywhere else search.tag_in_partition()
-    return Tagged(found if narrow else persist(found), inconsistencies=inconsistencies)
+    tagging = _FileTagging(search, persist if narrow else _lazy)
+    tagged = tagging.tag_in_all_partitions(hard_deletes) if is_global else tagging.tag_in_partition()
+    return Tagged(tagged if narrow else persist(tagged), inconsistencies=inconsistencies)
 
 
 def _tag_by_records(
     rows: DataFrame, located: BatchLocations, slices: pa.Table, lookup: KeyLookup, *, small: bool, hard_deletes: bool
 ) -> Tagged:
-    """The tagged rows by the record index, without positions but for those whose record is in another partition."""
+    """Tag rows by the record index, without positions except for those whose record is in another partition."""
 
     def tag_moving(moving: DataFrame, old: pa.Table) -> DataFrame:
         lookup_by_scan = replace(lookup, merge_logs=True, records=None)
@@ -185,66 +203,50 @@ def _tag_by_records(
 
 
 @dataclass(frozen=True, slots=True)
-class BaseFileLookup:
-    rows: DataFrame
-    lookup: KeyLookup
-    files: BaseFiles
-    batch: Batch
+class _FileTagging:
+    """Tagging of rows by the keys in files."""
+
+    search: KeySearch
     persist: PersistFrame = _lazy
 
-    @property
-    def small(self) -> bool:
-        """True if the batch's keys may be broadcast."""
-        return self.batch.rows <= self.lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
-
-    def _base_locations(self, extra: tuple[str, ...] = ()) -> tuple[DataFrame, KeyColumns]:
-        """Locations of the keys of the batch: key columns, file number, old partition, row position, *extra* base
-        columns."""
-        small = self.small
-        if self.lookup.merge_logs:
+    def _locations(self, extra: tuple[str, ...] = ()) -> tuple[DataFrame, KeyColumns]:
+        """Return the locations of the keys of the batch (`scan_locations`), with ``extra`` columns of base rows."""
+        lookup = self.search.lookup
+        if lookup.merge_logs:
             return self._merged_locations(extra)
-        if self.lookup.index.is_bloom and not self.lookup.virtual_keys:
-            return bloom_locations(self.rows, self.lookup, self.files, extra)
-        everywhere = self.lookup.index.is_global
-        return scan_locations(
-            self.rows, self.lookup, self.files, self.batch, extra, broadcast=small, everywhere=everywhere
-        )
+        if lookup.index.is_bloom and not lookup.virtual_keys:
+            return bloom_locations(self.search, extra)
+        return scan_locations(self.search, extra)
 
     def _merged_locations(self, extra: tuple[str, ...]) -> tuple[DataFrame, KeyColumns]:
-        """The same, of slices with log files by what they hold now: those locations have no position."""
-        everywhere = self.lookup.index.is_global
+        """Return the same, with the merged rows of slices with log files; their locations have no position."""
         parts = [
-            scan_locations(
-                *(self.rows, self.lookup, files, self.batch, extra),
-                broadcast=self.small,
-                everywhere=everywhere,
-                merge_logs=merge_logs,
-            )
-            for files, merge_logs in zip(self.files.split(), (False, True), strict=True)
+            scan_locations(replace(self.search, files=files), extra, merge_logs=merge_logs)
+            for files, merge_logs in zip(self.search.files.split(), (False, True), strict=True)
             if len(files)
         ]
         locations, keys = parts[0]
         return (locations if len(parts) == 1 else locations.unionByName(parts[1][0])), keys
 
     def tag_in_partition(self) -> DataFrame:
-        locations, keys = self._base_locations()
+        """Tag rows with the locations of their keys in their partitions."""
+        locations, keys = self._locations()
         locations = self.persist(locations)
-        if self.lookup.has_log_deletes:
-            locations = current_locations(
-                self.rows, locations, keys, self.lookup, self.files, self.batch, self.small, self.persist
-            )
-        small = self.small
-        rows = self.rows
+        if self.search.lookup.has_log_deletes:
+            locations = current_locations(self.search, locations, keys, self.persist)
+        rows = self.search.rows
         condition = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
-        found = rows.join(F.broadcast(locations) if small else locations, condition, "left")
-        kept = found.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FILE_NO).isNotNull())
+        joined = rows.join(F.broadcast(locations) if self.search.broadcast else locations, condition, "left")
+        kept = joined.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FILE_NO).isNotNull())
         own = [F.col(quoted([name])) for name in rows.columns]
         return self._named(kept.select(*own, FILE_NO, ROW))
 
-    def tag_everywhere(self, hard_deletes: bool) -> DataFrame:
-        option = _MOVES.get(self.lookup.index, options.BLOOM_UPDATE_PARTITION_PATH)
-        moves = self.lookup.opts.get_typed(option)
-        merging = self.lookup.merging
+    def tag_in_all_partitions(self, hard_deletes: bool) -> DataFrame:
+        """Tag rows with the locations of their keys in any partition."""
+        rows, lookup = self.search.rows, self.search.lookup
+        option = _MOVES.get(lookup.index, options.BLOOM_UPDATE_PARTITION_PATH)
+        moves = lookup.opts.get_typed(option)
+        merging = lookup.merging
         refused = ""
         if moves and not hard_deletes and (merging.partial_update_mode or merging.mode is MergeMode.CUSTOM):
             kind = f"with {merging.partial_update_mode}" if merging.partial_update_mode else "by a merger"
@@ -252,26 +254,23 @@ class BaseFileLookup:
                 f"a record that moves cannot be merged {kind} yet; set {option.key}=false to update it "
                 "where it is, or delete the records that move and insert them"
             )
-        rows = self.rows
-        ordering = () if hard_deletes or not moves else self.lookup.ordering_fields
-        kept = () if hard_deletes or moves else self.lookup.stored_partition_fields
-        # fields inside structs are read with the column that they are in
-        extra = dict.fromkeys(top_column(name, rows.columns) for name in (*ordering, *kept))
-        locations, keys = self._base_locations(tuple(extra))
-        sequences = self.lookup.merging.sequences
-        gathered = self.persist(global_locations(locations, keys, ordering, kept, sequences=sequences))
-        chosen = F.broadcast(gathered) if self.small else gathered
-        found = rows.join(chosen, keys.matches(rows), "left")
-        own = {name: F.col(quoted([name])) for name in rows.columns}
-        return self._named(
-            apply_partition_changes(
-                found, own, rows.schema, ordering, kept, moves=moves, sequences=sequences, refused=refused
-            )
+        changes = PartitionChanges(
+            moves,
+            ordering=() if hard_deletes or not moves else lookup.ordering_fields,
+            kept=() if hard_deletes or moves else lookup.stored_partition_fields,
+            sequences=merging.sequences,
+            refused=refused,
         )
+        # Fields inside structs are read with their top-level column.
+        extra = dict.fromkeys(top_column(name, rows.columns) for name in (*changes.ordering, *changes.kept))
+        locations, keys = self._locations(tuple(extra))
+        gathered = self.persist(global_locations(locations, keys, changes))
+        joined = rows.join(F.broadcast(gathered) if self.search.broadcast else gathered, keys.matches(rows), "left")
+        return self._named(apply_partition_changes(joined, rows.schema, changes))
 
     def _named(self, rows: DataFrame) -> DataFrame:
         """Replace file numbers by file group and path."""
-        known = self.files.frame(rows.sparkSession, "file_no", "file_id", "base_path")
+        known = self.search.files.frame(rows.sparkSession, "file_no", "file_id", "base_path")
         names = [name for name in rows.columns if name not in (FILE_NO, ROW)]
         named = rows.join(F.broadcast(known), FILE_NO, "left")
         columns: list[str | Column] = [quoted([name]) for name in names]

@@ -46,7 +46,6 @@ from pyhudi.spark.write.bootstrap_write import write_bootstrap
 from pyhudi.spark.write.delete_partition import delete_chosen_partitions
 from pyhudi.spark.write.overwrite_table import overwrite_table
 from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
-from pyhudi.spark.write.plans.row_tagging import combines
 from pyhudi.spark.write.row_changes import CHANGE_COLUMNS
 from pyhudi.spark.write.stored_keys import identifies_records, keep_stored_keys
 from pyhudi.spark.write.write_execution import execute_write
@@ -366,7 +365,7 @@ def _prepare(
     if stored_keys:
         job = replace(job, df=keep_stored_keys(as_in_table(df, keyed_by, schema)), stored_keys=True)
     job.context("")  # refuses codecs and sizes that cannot be
-    if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and combines(job):
+    if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and job.combines:
         batch_order(spark_schema(remove_meta_columns(schema)), merging)  # and ordering columns that are missing
     return job
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import Operation
+from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.errors import HudiError
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.keygen import KeySpec
@@ -123,6 +123,25 @@ class WriteJob:
     def global_keys(self) -> bool:
         """True if two rows of the input with the same key are one record even when they are of different partitions."""
         return self.opts.get_typed(options.INDEX_TYPE).is_global
+
+    @property
+    def duplicate_policy(self) -> DuplicatePolicy:
+        """Treatment of records of an insert whose keys the table already has."""
+        if self.operation is not Operation.INSERT:
+            return DuplicatePolicy.NONE
+        if self.opts.get_typed(options.INSERT_DROP_DUPLICATES):
+            return DuplicatePolicy.DROP
+        return self.opts.get_typed(options.INSERT_DUP_POLICY)
+
+    @property
+    def combines(self) -> bool:
+        """True if rows with the same key are merged before they are written; rows that have their locations never
+        are."""
+        option = {
+            Operation.UPSERT: options.COMBINE_BEFORE_UPSERT,
+            Operation.DELETE: options.COMBINE_BEFORE_DELETE,
+        }.get(self.operation, options.COMBINE_BEFORE_INSERT)
+        return self.opts.get_typed(option) or self.duplicate_policy is DuplicatePolicy.DROP
 
     def slices(self, active: ActiveTimeline) -> pa.Table:
         """The file groups (SLICE_SCHEMA) that the table had at one moment."""

@@ -45,7 +45,7 @@ from pyhudi.spark.write.plans.consistent_bucket_routing import (
     opened,
     refuse_replacing,
 )
-from pyhudi.spark.write.plans.row_tagging import combines, duplicate_policy, keys_only
+from pyhudi.spark.write.plans.row_tagging import keys_only
 from pyhudi.spark.write.plans.write_plan import most_tasks, requested_tasks
 from pyhudi.spark.write.row_changes import keyed_changes
 from pyhudi.spark.write.write_job import WriteJob
@@ -111,7 +111,7 @@ class BucketPlan:
         """Write the rows, to existing file groups where possible; return the write stats. Runs Spark jobs."""
         job = self.job
         rows = _prepared(job, instant, self.written, self.cached)
-        if combines(job):
+        if job.combines:
             rows = numbered(rows)
         context = _context(job, instant, self.logs)
         if self.locations is not None:
@@ -212,7 +212,7 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: CachedFrame
     if deletes:
         rows = keys_only(rows, job.spec)
     rows = mark_deletes(rows, job.merging, every_row=deletes)
-    policy = duplicate_policy(job)
+    policy = job.duplicate_policy
     if policy is not DuplicatePolicy.NONE and job.client is not None and slices.num_rows:
         opts = job.opts.merged({options.INDEX_TYPE.key: IndexType.SIMPLE})
         lookup = KeyLookup(job.client, job.spec, job.merging, opts, merge_logs=True)
@@ -283,7 +283,7 @@ def _context(job: WriteJob, instant: str, logs: pa.Table | None) -> WriteContext
     )
     keyed = KeyedWrite(
         match=not duplicates,
-        dedupe=dedupe_in_tasks(job.merging, hard_deletes=deletes) if combines(job) else None,
+        dedupe=dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None,
     )
     context = job.context(instant)
     if logs is not None:

@@ -23,7 +23,7 @@ from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_del
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
-from pyhudi.spark.lookup.tagging import Tagged, untagged_batch
+from pyhudi.spark.lookup.tagging import Deduplication, Tagged
 from pyhudi.spark.write.plans.partition_upsert_plan import (
     PartitionUpsertPlan,
     base_files,
@@ -34,7 +34,7 @@ from pyhudi.spark.write.plans.partition_upsert_plan import (
 )
 from pyhudi.spark.write.plans.planned_keys import PlannedKeys
 from pyhudi.spark.write.plans.row_routing import count_rows, route
-from pyhudi.spark.write.plans.row_tagging import combines, duplicate_policy, keys_only, record_index_of, tag_rows
+from pyhudi.spark.write.plans.row_tagging import keys_only, record_index_of, tag_rows
 from pyhudi.spark.write.plans.table_state import TableState
 from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.row_changes import keyed_changes, located_changes, read_groups, with_base_paths
@@ -158,7 +158,7 @@ def plan_file_groups(
             if without_key_indexes(metadata_partitions) and supports_partition_lookup(
                 job, table.slices, table.logged, table.clustering
             ):
-                rows = cached.add(numbered(rows) if combines(job) else rows)
+                rows = cached.add(numbered(rows) if job.combines else rows)
                 partitions = count_partitions(rows, table.slices, job.key_constraint)
                 most = job.opts.get_typed(options.INDEX_TASK_ROWS)
                 if is_cheaper(partitions, job.config.table_type, parallelism(rows.sparkSession), most):
@@ -193,7 +193,7 @@ def _partition_upsert(
     job = table.job
     bases = base_files(table.slices, partitions)
     deletes = job.operation is Operation.DELETE
-    dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if combines(job) else None
+    dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
     lookup = PartitionLookup(bases, table.small, table.sizing, table.record_size, table.fill_ratio, dedupes)
     logs = table.log_slices(bases)
     return PartitionUpsertPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
@@ -215,9 +215,9 @@ def _count_tagged(
     table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None
 ) -> _CountedRows:
     """Tag rows by their keys, and count them."""
-    found = tag_rows(table.job, rows, table.slices, table.small, cached, table.logged, records)
+    found = tag_rows(table, rows, cached, records)
     counts = count_rows(found.rows) if found.counts is None else found.counts
-    by_key = records is not None and duplicate_policy(table.job) is DuplicatePolicy.NONE
+    by_key = records is not None and table.job.duplicate_policy is DuplicatePolicy.NONE
     return _CountedRows(found.rows, counts, by_key=by_key, located=found.located, inconsistencies=found.inconsistencies)
 
 
@@ -268,21 +268,21 @@ def _tag_located(
     if not changes.adds or job.operation is Operation.DELETE:
         return Tagged(located_changes(rows))
     new = changes.new_keys or job.spec.auto_keys
-    if new and (job.spec.auto_keys or changes.distinct_keys or not combines(job)):
+    if new and (job.spec.auto_keys or changes.distinct_keys or not job.combines):
         return Tagged(located_changes(rows))
     own = [name for name in rows.columns if name not in (FILE_ID, ROW)]
     known = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
     added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in own))
     if new:
         added = cached.add(added)
-        found = untagged_batch(added, job.spec, job.merging, cached.add, combine=True, global_keys=job.global_keys)
-        return Tagged(known.unionByName(found))
-    tagged = tag_rows(job, added, table.slices, table.small, cached, table.logged, records)
+        untagged = Deduplication(job.spec, job.merging, job.global_keys).untagged(added, cached.add)
+        return Tagged(known.unionByName(untagged))
+    tagged = tag_rows(table, added, cached, records)
     return Tagged(known.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:
-    if duplicate_policy(job) is not DuplicatePolicy.FAIL:
+    if job.duplicate_policy is not DuplicatePolicy.FAIL:
         return
     found = pc.sum(counts.filter(pc.is_valid(counts["file_id"]))["rows"]).as_py()
     if found:

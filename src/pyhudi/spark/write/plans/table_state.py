@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, MergeMode, Operation, TableType
 from pyhudi.errors import ConflictError
-from pyhudi.spark.write.plans.row_tagging import duplicate_policy
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
@@ -138,7 +137,7 @@ def _files_to_fill(job: WriteJob, slices: pa.Table, busy: pa.Table, limit: int) 
 def _log_contents(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> LogContents:
     """Log contents that a lookup has to read: keys that base files do not hold, and the stored version of a record
     where that decides whether the incoming one moves to another partition or is a duplicate."""
-    policy = duplicate_policy(job)
+    policy = job.duplicate_policy
     if not job.operation.changes_records and policy is DuplicatePolicy.NONE:
         return LogContents()
     logged = slices.filter(has_log_files(slices))
