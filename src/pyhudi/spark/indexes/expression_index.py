@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from pyhudi.config import Options, options
+from pyhudi.config import options
+from pyhudi.config.enums import InvalidText
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.base_file.column_bounds import leaf_type
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat
@@ -48,6 +50,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _IndexedFiles:
+    """Files whose values are added to an index at an instant. ``columns`` are those of the table; ``first``: the index
+    is being built."""
+
+    files: pa.Table
+    columns: pa.Schema
+    instant: str
+    first: bool = False
+    invalid_text: InvalidText = InvalidText.FAIL
+
+
 def build_expression_index(spark: SparkSession, table: LockedTable, index: ExpressionIndex) -> None:
     """Build an expression index over the current content of a table, without declaring it. Runs a Spark job.
 
@@ -74,9 +88,9 @@ def first_records(
     """
     newest = pc.max(live["instant"]).as_py() or ""
     with refused_values(str(index.expression)):
-        (records,) = _records(
-            spark, table.storage, table.config, live, [index], columns, newest, first=True, opts=table.opts
-        )
+        invalid_text = table.opts.get_typed(options.READ_INVALID_TEXT)
+        files = _IndexedFiles(live, columns, newest, first=True, invalid_text=invalid_text)
+        (records,) = _records(spark, table.storage, table.config, [index], files)
     if records is None:
         raise UnsupportedTableError(
             f"{index.expression} is null in some rows, and Apache Hudi does not support bloom filters of such "
@@ -93,13 +107,19 @@ def expression_delta(
     metadata: CommitMetadata,
     only: Collection[str] | None = None,
 ) -> IndexDelta | None:
-    """Write the updates of the expression indexes for a write at ``instant``; return None if the table has no such
-    indexes that pyhudi maintains.
-    Runs a Spark job.
+    """Write the updates of expression indexes. Runs a Spark job.
 
-    ``config`` is the current configuration of the table, ``metadata`` the commit metadata to be written. ``only``:
-    index partitions to update. Indexes whose values cannot be computed are omitted, so that the caller takes them out
-    of use.
+    Args:
+        spark: The session.
+        client: The table.
+        config: Current configuration of the table.
+        instant: Requested instant of the write.
+        metadata: Commit metadata to be published.
+        only: Index partitions to update; None: all.
+
+    Returns:
+        The update, without indexes whose values cannot be computed, which the caller disables; None if the table has no
+        expression indexes that pyhudi maintains.
     """
     storage = client.storage
     asked = [one for one in expression_indexes(storage, config, kept=True) if only is None or one.partition in only]
@@ -115,7 +135,7 @@ def expression_delta(
         return None
     names = [index.partition for index in indexes]
     try:
-        found = _records(spark, storage, config, files_of_commit(metadata), indexes, columns, instant)
+        found = _records(spark, storage, config, indexes, _IndexedFiles(files_of_commit(metadata), columns, instant))
         kept = {name: records for name, records in zip(names, found, strict=True) if records is not None}
         stats = _written(storage, config, kept, instant)
     except Exception as failure:  # also errors that Spark's own functions raise for some values
@@ -126,15 +146,15 @@ def expression_delta(
 
 def _is_overridden(spark: SparkSession, index: ExpressionIndex, storage: Storage) -> bool:
     """Return True if the session overrides the function that the index is built on."""
-    hidden = overridden_functions(spark, [index.expression.function])
-    if hidden:
+    overridden = overridden_functions(spark, [index.expression.function])
+    if overridden:
         _log.warning(
             "%s of %s cannot be maintained: the session defines a function named %s",
             index.partition,
             storage.root,
-            ", ".join(hidden),
+            ", ".join(overridden),
         )
-    return bool(hidden)
+    return bool(overridden)
 
 
 def _written(storage: Storage, config: TableConfig, records: Mapping[str, RecordChanges], instant: str) -> list[Stat]:
@@ -150,25 +170,21 @@ def _records(
     spark: SparkSession,
     storage: Storage,
     config: TableConfig,
-    files: pa.Table,
     indexes: Sequence[ExpressionIndex],
-    columns: pa.Schema,
-    instant: str,
-    *,
-    first: bool = False,
-    opts: Options | None = None,
+    files: _IndexedFiles,
 ) -> list[RecordChanges | None]:
     """Return the records of each index for the files; None for an index whose values do not allow bloom filters."""
-    if not files.num_rows:
+    if not files.files.num_rows:
         return [RecordChanges() for _ in indexes]
-    invalid_text = (opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT)
-    found = summaries(spark, storage, files, indexes, columns, invalid_text)
-    mine, logs_count = files.take(found["number"]), log_values_are_final(config)
+    by_file = summaries(spark, storage, files.files, indexes, files.columns, files.invalid_text)
+    summarized, logs_count = files.files.take(by_file["number"]), log_values_are_final(config)
 
     def records(index: ExpressionIndex) -> RecordChanges | None:
-        kept = found[index.partition].combine_chunks()
-        if index.kind == BLOOM_FILTERS and kept.field("text").null_count:
+        values = by_file[index.partition].combine_chunks()
+        if index.kind == BLOOM_FILTERS and values.field("text").null_count:
             return None
-        return expression_records(index, mine, kept, config.version, instant, logs_count=logs_count, first=first)
+        return expression_records(
+            *(index, summarized, values, config.version, files.instant), logs_count=logs_count, first=files.first
+        )
 
     return [records(index) for index in indexes]

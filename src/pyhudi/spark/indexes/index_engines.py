@@ -40,9 +40,7 @@ def spark_builder(spark: SparkSession) -> Builder:
             return table.config
         if request.kind != SECONDARY:
             return build_record_index(spark, table.storage, table.config, table.opts, table.data, table.completion)
-        build_secondary_index(
-            spark, table.storage, table.config, table.opts, table.data, request.secondary, table.completion
-        )
+        build_secondary_index(spark, table, request.secondary)
         return table.config
 
     return build
@@ -56,7 +54,7 @@ def spark_preparer(spark: SparkSession) -> Preparer:
         if request.expression is not None:
             return _prepared_expression(spark, table, request.expression, instant)
         if request.kind == SECONDARY:
-            entries = InitialEntries.of(spark, storage, config, opts, data, request.secondary)
+            entries = InitialEntries.of(spark, table, request.secondary)
             return PreparedIndex(request.partition, entries.groups, None, lambda: _in_tasks(entries.write, instant))
         partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
         check_record_index(config, opts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,35 +24,26 @@ from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after, table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
+from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, write_changes
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.write.planning.existing_files import row_counts
 
 if TYPE_CHECKING:
-    from pyhudi.storage import Storage
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.active_timeline import ActiveTimeline
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.timeline import Timeline
+    from pyhudi.services.indexing.index_builder import LockedTable
 
 
-def build_secondary_index(
-    spark: SparkSession,
-    storage: Storage,
-    config: TableConfig,
-    opts: Options,
-    data: ActiveTimeline,
-    index: SecondaryIndex,
-    completion: Callable[[], str],
-) -> int:
-    """Build a secondary index over the content of the table on its timeline ``data``, without declaring it; return the
-    number of its file groups. The caller holds the table lock. Runs a Spark job."""
-    first = InitialEntries.of(spark, storage, config, opts, data, index)
-    metadata_context = MetadataWriteContext(storage, opts, data, completion)
+def build_secondary_index(spark: SparkSession, table: LockedTable, index: SecondaryIndex) -> int:
+    """Build a secondary index over the current content of a table, without declaring it. Runs a Spark job.
+
+    Returns:
+        The number of its file groups.
+    """
+    first = InitialEntries.of(spark, table, index)
+    context = MetadataWriteContext(table.storage, table.opts, table.data, table.completion)
     build_partition(
-        metadata_context, config, index.partition, first.groups, lambda groups: first.write(groups.files.instant)
+        context, table.config, index.partition, first.groups, lambda groups: first.write(groups.files.instant)
     )
     return len(first.groups)
 
@@ -69,20 +60,13 @@ class InitialEntries:
     groups: Sequence[str]
 
     @classmethod
-    def of(
-        cls,
-        spark: SparkSession,
-        storage: Storage,
-        config: TableConfig,
-        opts: Options,
-        data: ActiveTimeline,
-        index: SecondaryIndex,
-    ) -> InitialEntries:
-        """Load the file slices of the table; reads no rows."""
-        table = PinnedTable(storage, config, data)
-        slices = FileSystemView.load(table, data.timeline).latest_slices()
-        number = group_count(sum(row_counts(storage, slices["base_path"].drop_null())), *_limits(opts))
-        return cls(spark, table, opts, slices, index, file_group_ids(index.partition, number))
+    def of(cls, spark: SparkSession, locked: LockedTable, index: SecondaryIndex) -> InitialEntries:
+        """Load the file slices of a table; reads no rows."""
+        table = PinnedTable(locked.storage, locked.config, locked.data)
+        slices = FileSystemView.load(table, locked.data.timeline).latest_slices()
+        count = sum(row_counts(locked.storage, slices["base_path"].drop_null()))
+        groups = file_group_ids(index.partition, group_count(count, *_limits(locked.opts)))
+        return cls(spark, table, locked.opts, slices, index, groups)
 
     def write(self, instant: str) -> list[dict[str, Any]]:
         """Write the base files of the index at an instant of the metadata table; return their write stats. Runs a Spark
@@ -99,43 +83,37 @@ class InitialEntries:
         )
 
 
-def secondary_delta(
-    spark: SparkSession,
-    client: TableMetaClient,
-    config: TableConfig,
-    opts: Options,
-    timeline: Timeline,
-    instant: str,
-    metadata: CommitMetadata,
-    only: Collection[str] | None = None,
-) -> IndexDelta | None:
-    """Write the updates of the secondary indexes for a write; return None if the table has no such indexes that pyhudi
-    maintains.
-    Runs a Spark job.
+def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) -> IndexDelta | None:
+    """Write the updates of secondary indexes. Runs a Spark job.
 
-    ``timeline`` is the timeline that the write was planned on, ``metadata`` the commit metadata to be written.
-    ``only``: index partitions to update.
+    Args:
+        commit: The commit.
+        only: Index partitions to update; None: all.
+
+    Returns:
+        The update; None if the table has no such indexes that pyhudi maintains.
     """
-    table = PinnedTable.of(client)
-    columns = schema_after(table, metadata)
+    storage, config, version = commit.storage, commit.config, commit.config.version
+    table = PinnedTable.of(commit.client)
+    columns = schema_after(table, commit.metadata)
     indexes = [
         index
-        for index in secondary_indexes(client.storage, config, kept=True)
+        for index in secondary_indexes(storage, config, kept=True)
         if (only is None or index.partition in only)
         and index.column in columns.names
         and can_be_indexed(columns.field(index.column).type)
     ]
     if not indexes:
         return None
-    own = metadata_timeline(client.storage, config.version).timeline
-    groups = [group_slices(client.storage, own, index.partition, config.version) for index in indexes]
-    slices = FileSystemView.load(client, timeline).latest_slices()
-    changes = slice_changes(slices, metadata, instant)
+    own = metadata_timeline(storage, version).timeline
+    groups = [group_slices(storage, own, index.partition, version) for index in indexes]
+    slices = FileSystemView.load(commit.client, commit.timeline).latest_slices()
+    changes = slice_changes(slices, commit.metadata, commit.instant)
     stats: Sequence[dict[str, Any]] = ()
     if changes:
-        context = _context(table, columns, indexes, opts)
-        target = IndexTarget(client.storage, instant, config.version, indexes, groups)
-        stats = write_changes(spark, context, changes, target)
+        context = _context(table, columns, indexes, commit.opts)
+        target = IndexTarget(storage, commit.instant, version, indexes, groups)
+        stats = write_changes(commit.spark, context, changes, target)
     return IndexDelta(frozenset(index.partition for index in indexes), stats)
 
 

@@ -32,6 +32,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.write_stages import run_tasks
 from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
 from pyhudi.spark.keys.key_text import quoted, quoted_name
 from pyhudi.spark.read.dataframe_reader import dataframe
@@ -92,7 +93,7 @@ class SparkClusteringRunner:
         delta = index_delta(spark, client.storage, tx.config, opts, tx.instant, changes)
         if delta is not None:
             delta = replace(delta, count_conflicting_keys=None)  # the keys already exist
-        return with_other_indexes(spark, client, opts, tx, metadata, delta, rows_stay=True)
+        return with_other_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), delta, rows_stay=True)
 
 
 def _in_tasks(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> pa.Table:

@@ -35,6 +35,7 @@ from pyhudi.services.repair.duplicate_keys import (
 from pyhudi.spark.execution.write_stages import run_tasks
 from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.dataframe_reader import dataframe
@@ -211,7 +212,7 @@ def _replace(
     metadata = CommitMetadata(OPERATION, stats, extra, replaced=replaced)
     changes = KeyChanges(stats, slices, replaced)
     index = index_delta(spark, client.storage, tx.config, tx.opts, tx.instant, changes)
-    index = with_other_indexes(spark, client, opts, tx, metadata, index)
+    index = with_other_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), index)
     return tx.commit(metadata, index=index)
 
 

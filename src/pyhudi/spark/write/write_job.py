@@ -20,6 +20,7 @@ from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.spark_errors import spark_errors
@@ -217,7 +218,8 @@ class WriteJob:
             tx.abort()
             return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
         if self.client is not None:
-            index = with_other_indexes(self.df.sparkSession, self.client, self.opts, tx, metadata, index)
+            commit = IndexedCommit.of(self.df.sparkSession, self.client, self.opts, tx, metadata)
+            index = with_other_indexes(commit, index)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
         outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree, index=index, reads=self.reads)
         if isinstance(outcome, Conflicted):

@@ -18,7 +18,7 @@ from pyhudi.metadata.file_groups.delta_files import GroupSlice
 from pyhudi.metadata.metadata_layout import file_group_ids
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import table_schema
-from pyhudi.spark.indexes.record_index.record_index_keys import file_keys, slice_keys, task_count
+from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.table.pinned_table import PinnedTable
@@ -91,13 +91,33 @@ class InitialKeys:
         if not files.num_rows:
             return []
         tasks = task_count(len(groups), self.spark)
-        keys = _keys(self.spark, self.table, self.opts, slices, files, groups, tasks)
+        keys = self._keys(files, KeyRouting(groups, tasks))
         target = RecordIndexWrite(
             self.table.storage, instant, config.version, groups, [GroupSlice(file_id) for file_id in groups.ids]
         )
         written = write_keys(keys, KeyLocations(files, pa.array([], pa.string())), target, tasks)
         check_no_duplicates(written.duplicates, groups)
         return written.stats
+
+    def _keys(self, files: pa.Table, routing: KeyRouting) -> DataFrame:
+        """Return the current keys of the table; ``files`` are the slices as numbered locations."""
+        spark, table, opts = self.spark, self.table, self.opts
+        has_logs = has_log_files(self.slices)
+        parts = []
+        base_only = files.filter(pc.invert(has_logs))
+        if base_only.num_rows:
+            invalid_text = opts.get_typed(options.READ_INVALID_TEXT)
+            parts.append(file_keys(spark, table.storage, base_only, routing, invalid_text=invalid_text))
+        if base_only.num_rows < files.num_rows:
+            columns = table_schema(table)
+            if columns is None:
+                raise UnsupportedTableError("the table has log files, but no schema")
+            names = column_names(table, columns.schema)
+            context = slice_context(table, columns.schema, names=names, opts=opts)
+            rows = self.slices.append_column("number", files["number"]).filter(has_logs).to_pylist()
+            slices = [(FileSlice.of(row), row["number"]) for row in rows]
+            parts.append(slice_keys(spark, context, slices, routing))
+        return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
 
 def check_no_duplicates(count: int, groups: RecordGroups) -> None:
@@ -142,29 +162,3 @@ def _estimated_rows(storage: Storage, files: pa.Table) -> list[int]:
         return rows
     by_byte = sum(rows) / max(1, pc.sum(some["base_size"]).as_py() or 0)
     return [round(size * by_byte) for size in files["base_size"].to_pylist()]
-
-
-def _keys(
-    spark: SparkSession,
-    table: PinnedTable,
-    opts: Options,
-    slices: pa.Table,
-    files: pa.Table,
-    groups: RecordGroups,
-    tasks: int,
-) -> DataFrame:
-    """The keys that the table's rows have now; ``files`` are the slices as numbered locations."""
-    logged = has_log_files(slices)
-    parts = []
-    alone = files.filter(pc.invert(logged))
-    if alone.num_rows:
-        invalid_text = opts.get_typed(options.READ_INVALID_TEXT)
-        parts.append(file_keys(spark, table.storage, alone, groups, tasks, invalid_text=invalid_text))
-    if alone.num_rows < files.num_rows:
-        found = table_schema(table)
-        if found is None:
-            raise UnsupportedTableError("the table has log files, but no columns are known of it")
-        context = slice_context(table, found.schema, names=column_names(table, found.schema), opts=opts)
-        rows = slices.append_column("number", files["number"]).filter(logged).to_pylist()
-        parts.append(slice_keys(spark, context, [(FileSlice.of(row), row["number"]) for row in rows], groups, tasks))
-    return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])

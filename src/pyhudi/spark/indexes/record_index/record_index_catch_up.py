@@ -1,6 +1,6 @@
-"""Updates by a write of a record index that is being built at the same time.
+"""Update of a record index that is built while a write runs.
 
-The index cannot be looked at yet, so the file slices before and after the write are compared: the index learns of all
+The index cannot be read yet. Therefore the file slices before and after the write are compared, and the index gets all
 keys of the file groups that the write has changed.
 """
 
@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
-from pyhudi.config import Options
 from pyhudi.index.record_index_groups import RecordGroups
 from pyhudi.merge.file_group_reader import SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
@@ -24,40 +21,33 @@ from pyhudi.metadata.indexes.record_index_definition import has_partitioned_reco
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
-from pyhudi.spark.indexes.record_index.record_index_keys import slice_keys, task_count
+from pyhudi.spark.indexes.indexed_commit import IndexedCommit
+from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered, with_new_groups
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import millis_of_instant
 
-if TYPE_CHECKING:
-    from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.timeline import Timeline
-
 _log = logging.getLogger(__name__)
 
 
-def catch_up_delta(
-    spark: SparkSession,
-    client: TableMetaClient,
-    config: TableConfig,
-    opts: Options,
-    timeline: Timeline,
-    instant: str,
-    metadata: CommitMetadata,
-) -> IndexDelta | None:
-    """Write what a write at ``instant`` has done to keys to the record index that is being built; None if that cannot
-    be said: the index cannot be built then. Runs a Spark job.
+def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
+    """Write the key changes of a commit to the record index that is being built. Runs a Spark job.
 
-    ``timeline`` is what the write was planned on, ``metadata`` what its commit is going to say.
+    Args:
+        commit: The commit.
+
+    Returns:
+        The update; None if it cannot be determined, so that the index cannot be built.
     """
+    spark, config, opts, instant = commit.spark, commit.config, commit.opts, commit.instant
     if not config.populate_meta_fields:
         return None
-    storage, version = client.storage, config.version
-    changes = slice_changes(FileSystemView.load(client, timeline).latest_slices(), metadata, instant)
+    storage, version = commit.storage, config.version
+    changes = slice_changes(
+        FileSystemView.load(commit.client, commit.timeline).latest_slices(), commit.metadata, instant
+    )
     after = [change.after for change in changes if change.after is not None]
     before = [change.before for change in changes if change.before is not None]
     if not after and not before:
@@ -74,19 +64,19 @@ def catch_up_delta(
     groups = RecordGroups.of(known, partitioned=partitioned)
     groups = with_new_groups(storage, config, opts, instant, groups, sorted({one.partition for one in after}))
     partitions = sorted({one.partition for one in before})
-    tasks = task_count(len(groups), spark)
-    table = PinnedTable.of(client)
-    schema = schema_after(table, metadata)
+    routing = KeyRouting(groups, task_count(len(groups), spark))
+    table = PinnedTable.of(commit.client)
+    schema = schema_after(table, commit.metadata)
     context = slice_context(table, schema, names=column_names(table, schema), opts=opts)
     there = [(one, number) for number, one in enumerate(after)]
-    keys = slice_keys(spark, _with_own(context, instant), there, groups, tasks)
+    keys = slice_keys(spark, _with_own(context, instant), there, routing)
     if before:
         gone = [(one, -1 - partitions.index(one.partition)) for one in before]
-        keys = keys.unionByName(slice_keys(spark, context, gone, groups, tasks))
+        keys = keys.unionByName(slice_keys(spark, context, gone, routing))
     target = RecordIndexWrite(
         storage, instant, version, groups, file_groups_of(storage, config, groups), index_is_building=True
     )
-    written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, tasks)
+    written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, routing.tasks)
     if written.duplicates:
         _log.warning("the record index of %s cannot be built: keys are in several file groups now", storage.root)
         return None
@@ -94,7 +84,7 @@ def catch_up_delta(
 
 
 def _with_own(context: SliceContext, instant: str) -> SliceContext:
-    """The context, with the log blocks of a write that is pending among those that count (tables of version 6)."""
+    """Return the context in which log blocks of this pending write are valid (tables of version 6)."""
     committed = context.view.committed
     if not isinstance(committed, CommittedInstants):
         return context

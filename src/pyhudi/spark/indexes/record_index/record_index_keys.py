@@ -1,13 +1,13 @@
-"""The keys of a table on their way to the tasks that write the file groups of a record index.
+"""Keys of a table, routed to the tasks that write the file groups of a record index.
 
-What a write has added is read back from its files, only their keys: the tasks that wrote them decided at last which
-file took which record. Log files add keys where the bucket index is in use, which does not look whether a key is new.
+New keys of a write are read back from its files, because the tasks that wrote them assigned the records to files. With
+the bucket index, log files contain new keys, too, because that index does not look up keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -28,14 +28,44 @@ from pyhudi.storage import Storage
 from pyhudi.write.rows.base_file_batches import open_base
 
 FILE, GROUP, TASK = "_pyhudi_file", "_pyhudi_group", "_pyhudi_task"
-"""Columns of frames of keys: the number of the key's location, the number of the file group of the index that has the
-key, and the placement key of the task that writes that file group."""
+"""Columns of DataFrames of keys: the number of the key's location, the number of its file group of the index, and the
+placement key of the task that writes this file group."""
 _KEYS = f"{RECORD_KEY} string, {FILE} int, {GROUP} int, {TASK} int"
 Batches = Iterator[pa.RecordBatch]
 
 
+@dataclass(frozen=True, slots=True)
+class KeyRouting:
+    """Routing of keys to the tasks that write the index.
+
+    Attributes:
+        groups: File groups of the index.
+        tasks: Number of tasks that write them.
+    """
+
+    groups: RecordGroups
+    tasks: int
+
+    def route(self, keys: pa.Array, partitions: pa.Array | str, locations: pa.Array | int) -> pa.RecordBatch:
+        """Return keys with the number of their location (`FILE`), their file group (`GROUP`) and its task (`TASK`).
+
+        Args:
+            keys: Record keys.
+            partitions: Their partitions, or that of all.
+            locations: The numbers of their locations, or that of all.
+        """
+        placement = np.array(placement_keys(self.tasks), dtype=np.int32)
+        group_numbers = self.groups.numbers(keys, partitions)
+        if isinstance(locations, int):
+            locations = pa.array(np.full(len(keys), locations, dtype=np.int32))
+        columns = [keys, locations, pa.array(group_numbers), pa.array(placement[group_numbers % self.tasks])]
+        routed = pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, FILE, GROUP, TASK])
+        # Keys of partitions without a file group have never been in the index.
+        return routed.filter(pa.array(group_numbers != NO_FILE_GROUP)) if self.groups.partitioned else routed
+
+
 def removed_from(numbers: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The numbers of locations for keys that are gone from partitions with these numbers; and back."""
+    """Convert numbers of partitions to numbers of locations for keys that were removed from them, and back."""
     return pc.subtract(pa.scalar(-1, pa.int32()), numbers)
 
 
@@ -43,26 +73,32 @@ def file_keys(
     spark: SparkSession,
     storage: Storage,
     files: pa.Table,
-    groups: RecordGroups,
-    tasks: int,
+    routing: KeyRouting,
     *,
     since: str | None = None,
     invalid_text: InvalidText = InvalidText.FAIL,
 ) -> DataFrame:
-    """The keys that base files and log files hold (`FILE`, `GROUP`, `TASK`). Lazy.
+    """Read the keys of base files and log files. Lazy.
 
-    ``files`` have the columns path, partition and number, and maybe ``tail``: the number of last rows that are wanted
-    (null: all). ``since``: only rows that were written by this instant. ``invalid_text``: what becomes of keys that are
-    not UTF-8.
+    Args:
+        spark: The session.
+        storage: Storage of the table.
+        files: Files, with the columns path, partition and number, and optionally ``tail``: the number of last rows to
+            read (null: all).
+        routing: Routing of the keys.
+        since: Read only rows that were written by this instant.
+        invalid_text: Treatment of keys that are not UTF-8.
+
+    Returns:
+        The keys (`FILE`, `GROUP`, `TASK`).
     """
-    placement = np.array(placement_keys(tasks), dtype=np.int32)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         for batch in batches:
             for path, partition, number, tail in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 for keys in _keys_of(storage, path, since, tail, invalid_text):
-                    yield _numbered(keys, partition, number, groups, placement)
+                    yield routing.route(keys, partition, number)
 
     if "tail" not in files.column_names:
         files = files.append_column("tail", pa.nulls(files.num_rows, pa.int64()))
@@ -92,15 +128,19 @@ def _keys_of(
 
 
 def slice_keys(
-    spark: SparkSession,
-    context: SliceContext,
-    slices: Sequence[tuple[FileSlice, int]],
-    groups: RecordGroups,
-    tasks: int,
+    spark: SparkSession, context: SliceContext, slices: Sequence[tuple[FileSlice, int]], routing: KeyRouting
 ) -> DataFrame:
-    """The keys of the rows that file slices hold now, log files merged, like `file_keys`, each with the number of its
-    slice. Lazy."""
-    placement = np.array(placement_keys(tasks), dtype=np.int32)
+    """Read the current keys of file slices, with their log files merged. Lazy.
+
+    Args:
+        spark: The session.
+        context: Settings for reading the slices.
+        slices: Slices with their numbers.
+        routing: Routing of the keys.
+
+    Returns:
+        The keys (`FILE`, `GROUP`, `TASK`); `FILE` is the number of the slice.
+    """
     context = replace(context, columns=(RECORD_KEY,))
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -109,16 +149,20 @@ def slice_keys(
             for at in batch.column(0).to_pylist():
                 one, number = slices[at]
                 for rows in read_slice(context, one):
-                    yield _numbered(rows.column(0).cast(pa.string()), one.partition, number, groups, placement)
+                    yield routing.route(rows.column(0).cast(pa.string()), one.partition, number)
 
     frame = small_frame(spark, pa.table({"at": pa.array(range(len(slices)), pa.int32())}))
     return frame.repartition(max(1, min(len(slices), 4 * shuffle_partitions(spark)))).mapInArrow(read, _KEYS)
 
 
-def removed_keys(rows: DataFrame, partitions: pa.Array, groups: RecordGroups, tasks: int) -> DataFrame:
-    """Keys that are gone, in the form of `file_keys`. Lazy. *rows* have them and the partitions that they are gone
-    from, which are among ``partitions``; others are left out."""
-    placement = np.array(placement_keys(tasks), dtype=np.int32)
+def removed_keys(rows: DataFrame, partitions: pa.Array, routing: KeyRouting) -> DataFrame:
+    """Return removed keys in the form of `file_keys`. Lazy.
+
+    Args:
+        rows: Rows with the keys, and with the partitions from which they were removed.
+        partitions: All partitions; rows of others are left out.
+        routing: Routing of the keys.
+    """
 
     def number(batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
@@ -126,25 +170,9 @@ def removed_keys(rows: DataFrame, partitions: pa.Array, groups: RecordGroups, ta
             at = pc.index_in(paths, value_set=partitions)
             known = at.is_valid()
             locations = removed_from(at).filter(known)
-            yield _numbered(keys.filter(known), paths.filter(known), locations, groups, placement)
+            yield routing.route(keys.filter(known), paths.filter(known), locations)
 
     return rows.select(RECORD_KEY, PARTITION_PATH).mapInArrow(number, _KEYS)
-
-
-def _numbered(
-    keys: pa.Array,
-    partitions: pa.Array | str,
-    locations: pa.Array | int,
-    groups: RecordGroups,
-    placement: np.ndarray[tuple[int], np.dtype[np.int32]],
-) -> pa.RecordBatch:
-    of_group = groups.numbers(keys, partitions)
-    if isinstance(locations, int):
-        locations = pa.array(np.full(len(keys), locations, dtype=np.int32))
-    columns = [keys, locations, pa.array(of_group), pa.array(placement[of_group % len(placement)])]
-    found = pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, FILE, GROUP, TASK])
-    # what has no file group has never been in the index
-    return found.filter(pa.array(of_group != NO_FILE_GROUP)) if groups.partitioned else found
 
 
 def task_count(groups: int, spark: SparkSession) -> int:

@@ -22,7 +22,13 @@ from pyhudi.metadata.indexes.record_index_definition import has_partitioned_reco
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.execution.driver_frames import union
-from pyhudi.spark.indexes.record_index.record_index_keys import file_keys, removed_from, removed_keys, task_count
+from pyhudi.spark.indexes.record_index.record_index_keys import (
+    KeyRouting,
+    file_keys,
+    removed_from,
+    removed_keys,
+    task_count,
+)
 from pyhudi.spark.indexes.record_index.record_index_writer import (
     PARTITION,
     KeyLocations,
@@ -122,14 +128,15 @@ def index_delta(
     gathered = keys is not None
     if keys is None:
         read = partial(file_keys, invalid_text=opts.get_typed(options.READ_INVALID_TEXT))
+        routing = KeyRouting(groups, tasks)
         parts = []
         if files.num_rows:
-            parts.append(read(spark, storage, files, groups, tasks, since=instant))
+            parts.append(read(spark, storage, files, routing, since=instant))
         if deleted is not None:
-            parts.append(removed_keys(deleted, partitions, groups, tasks))
+            parts.append(removed_keys(deleted, partitions, routing))
         if replaced.num_rows:
             numbers = removed_from(pc.index_in(replaced["partition"], value_set=partitions))
-            parts.append(read(spark, storage, replaced.append_column("number", numbers), groups, tasks))
+            parts.append(read(spark, storage, replaced.append_column("number", numbers), routing))
         keys = union(parts)
     locations = KeyLocations(files, partitions)
     written = write_keys(keys, locations, target, None if gathered else tasks)

@@ -18,7 +18,15 @@ from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches, slice_keys, task_count
+from pyhudi.spark.indexes.record_index.record_index_keys import (
+    FILE,
+    GROUP,
+    TASK,
+    Batches,
+    KeyRouting,
+    slice_keys,
+    task_count,
+)
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -46,7 +54,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
     context = slice_context(table, found.schema, names=column_names(table, found.schema), opts=first.opts)
     there = [(FileSlice.of(row), number) for number, row in enumerate(changed.to_pylist())]
     tasks = task_count(len(first.groups), first.spark)
-    keys = slice_keys(first.spark, context, there, first.groups, tasks)
+    keys = slice_keys(first.spark, context, there, KeyRouting(first.groups, tasks))
     written = {first.groups.ids.index(str(stat["fileId"])): stat for stat in stats}
     version = config.version
 

@@ -1,0 +1,57 @@
+"""Commit whose changes the indexes of a table follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.timeline.timeline import Timeline
+    from pyhudi.transaction.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedCommit:
+    """Commit of a write whose files are written, before it is published.
+
+    Attributes:
+        spark: The session.
+        client: The table.
+        config: Configuration of the table, which names its indexes.
+        opts: Options of the write.
+        timeline: Timeline on which the write was planned.
+        instant: Requested instant of the write.
+        metadata: Commit metadata to be published.
+    """
+
+    spark: SparkSession
+    client: TableMetaClient
+    config: TableConfig
+    opts: Options
+    timeline: Timeline
+    instant: str
+    metadata: CommitMetadata
+
+    @classmethod
+    def of(
+        cls, spark: SparkSession, client: TableMetaClient, opts: Options, tx: Transaction, metadata: CommitMetadata
+    ) -> IndexedCommit:
+        """Return the commit of a transaction."""
+        return cls(spark, client, tx.config, opts, tx.timeline, tx.instant, metadata)
+
+    @property
+    def storage(self) -> Storage:
+        """Storage of the table."""
+        return self.client.storage
+
+    def with_config(self, config: TableConfig) -> IndexedCommit:
+        """Return the commit with a newer configuration of the table."""
+        return replace(self, config=config)
