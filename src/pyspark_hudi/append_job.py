@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, IndexType, Operation, SortMode
 from pyhudi.config.misspelled_options import refuse_misspelt
-from pyhudi.errors import HudiError, NotAHudiTableError, QueryError, UnsupportedTableError
+from pyhudi.errors import HudiError, QueryError, UnsupportedTableError
 from pyhudi.keygen import KeySpec
 from pyhudi.keygen.partition_path_text import partition_paths
 from pyhudi.keygen.record_key_text import generated_keys, new_record_keys
@@ -22,7 +22,6 @@ from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.read.schema.table_columns import TableSchema, table_schema
 from pyhudi.read.table_location import refuse_nested_table
-from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.spark_arrow import spark_arrow_schema
 from pyhudi.schema.spark_json import from_spark_json
@@ -45,6 +44,7 @@ from pyhudi.write.planning.existing_files import check_not_bucketed
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
+from pyhudi.write.settings.write_target import WriteTarget, open_existing
 from pyhudi.write.tasks.write_tasks import bulk_insert_task
 from pyhudi.write.write_checks import check_writable
 from pyhudi.write.write_operations import action_of, type_name
@@ -78,10 +78,8 @@ class AppendJob:
     """A bulk insert that has passed all checks that do not require data.
 
     Args:
-        storage: Storage of the table.
+        target: The table and the settings of the write.
         client: The table; None if it does not exist yet.
-        config: Its configuration, or that of the table to create.
-        opts: Options of the write.
         spec: Specification of keys.
         incoming: Columns of the input rows.
         schema: Columns of the files.
@@ -89,10 +87,8 @@ class AppendJob:
         context: Context of the tasks, without the instant.
     """
 
-    storage: Storage
+    target: WriteTarget
     client: TableMetaClient | None
-    config: TableConfig
-    opts: Options
     spec: KeySpec
     incoming: pa.Schema
     schema: pa.Schema
@@ -106,20 +102,20 @@ class AppendJob:
             UnsupportedTableError: The table cannot be written.
             LockError: The lock of the table could not be acquired.
         """
-        created = self.client is None
-        client = self.client or TableMetaClient.create(self.storage, self.config, self.opts)
+        target, created = self.target, self.client is None
+        client = self.client or TableMetaClient.create(target.storage, target.config, target.opts)
         try:
-            action = action_of(Operation.BULK_INSERT, self.config.table_type)
-            with ResumableTransaction.begin(client, action, type_name(Operation.BULK_INSERT), self.opts) as tx:
+            action = action_of(Operation.BULK_INSERT, target.config.table_type)
+            with ResumableTransaction.begin(client, action, type_name(Operation.BULK_INSERT), target.opts) as tx:
                 _check_indexes(tx.config)
                 tx.to_inflight()
                 context = replace(self.context, instant=tx.instant)
                 return BegunAppend(
-                    tx.suspend(), self.opts, self.spec, self.incoming, self.schema, self.planned_on, context, created
+                    tx.suspend(), target, self.spec, self.incoming, self.schema, self.planned_on, context, created
                 )
         except BaseException:
             if created:
-                _remove(self.storage, self.opts)
+                _remove(target.storage, target.opts)
             raise
 
 
@@ -129,7 +125,7 @@ class BegunAppend:
     ``created``: the table was created by it."""
 
     state: SuspendedTransaction
-    opts: Options
+    target: WriteTarget
     spec: KeySpec
     incoming: pa.Schema
     schema: pa.Schema
@@ -152,30 +148,27 @@ class BegunAppend:
             ConflictError: Another writer committed a conflicting change first, or considered this one dead; the write
                 is rolled back completely.
         """
-        storage = self.state.storage
+        storage, opts = self.state.storage, self.target.opts
         written = decode_stats(stats)
         with ResumableTransaction.resume(self.state) as tx:
-            if written.num_rows == 0 and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
+            if written.num_rows == 0 and not opts.get_typed(options.ALLOW_EMPTY_COMMIT):
                 tx.abort()
                 return
-            agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
-            metadata = CommitMetadata(type_name(Operation.BULK_INSERT), written, self._extra_metadata())
+            agree = opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
+            metadata = CommitMetadata(
+                type_name(Operation.BULK_INSERT), written, self.target.extra_metadata(self.schema)
+            )
             outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree)
         if isinstance(outcome, Conflicted):
             raise outcome.error()
-        with run_async_services(storage, self.opts, LOCAL):
-            after_commit(storage, self.opts, LOCAL)
+        with run_async_services(storage, opts, LOCAL):
+            after_commit(storage, opts, LOCAL)
 
     def abort(self) -> None:
         """Roll back the write. Does nothing if it is committed."""
         ResumableTransaction.resume(self.state).abort()
         if self.created:
-            _remove(self.state.storage, self.opts)
-
-    def _extra_metadata(self) -> Mapping[str, str]:
-        prefix = self.opts.get_typed(options.COMMIT_METADATA_KEY_PREFIX)
-        kept = self.opts.with_prefix(prefix) if prefix else {}
-        return {"schema": to_avro(self.schema, self.state.config.name), **kept}
+            _remove(self.state.storage, self.target.opts)
 
     def _keyed(self, batches: Iterable[pa.RecordBatch], task: TaskId) -> Iterator[pa.RecordBatch]:
         first = 0
@@ -223,17 +216,15 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     opts = Options.parse(given)
     check_unsupported_options(opts)
     storage = open_storage(path, opts)
-    client = _open(storage, opts)
+    client = open_existing(storage, opts)
     if client is None:
         refuse_nested_table(storage.root, opts)
-    config = TableConfig.for_new_table(opts) if client is None else client.config
-    if client is not None:
-        opts = config.validate_against(opts)
+    target = WriteTarget.of(storage, client, opts)
+    config, opts = target.config, target.opts
     _check_operation(opts, keyed=bool(config.record_keys))
     _check_options(config, opts)
     _check_indexes(config)
-    merging = config.merging_of_write(opts)
-    check_writable(config, merging, Operation.BULK_INSERT, opts)
+    check_writable(config, target.merging, Operation.BULK_INSERT, opts)
     if client is not None:
         check_not_bucketed(client)
     spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
@@ -242,16 +233,9 @@ def prepare_append(source: Mapping[str, str], columns: StructType) -> AppendJob:
     incoming = own_schema(from_spark_json(columns.json()))
     _check_key_columns(incoming, spec)
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, Operation.BULK_INSERT)
-    context = write_context(storage, config, merging, opts, Operation.BULK_INSERT, "", schema)
+    context = write_context(target, Operation.BULK_INSERT, "", schema)
     planned_on = None if table is None else table.recorded
-    return AppendJob(storage, client, config, opts, spec, incoming, schema, planned_on, context)
-
-
-def _open(storage: Storage, opts: Options) -> TableMetaClient | None:
-    try:
-        return TableMetaClient.open(storage, opts)
-    except NotAHudiTableError:
-        return None
+    return AppendJob(target, client, spec, incoming, schema, planned_on, context)
 
 
 def _check_operation(opts: Options, *, keyed: bool) -> None:

@@ -21,6 +21,7 @@ from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_checks import check_writable
 
 
@@ -33,10 +34,7 @@ class BootstrapPlan:
     columns; ``all_columns``: they are those of a file of the source, and no other file may have more.
     """
 
-    storage: Storage
-    config: TableConfig
-    merging: MergeSettings
-    opts: Options
+    target: WriteTarget
     spec: KeySpec
     source: Storage
     source_path: str
@@ -80,9 +78,8 @@ class BootstrapPlan:
         merging = config.merging_of_write(opts)
         check_writable(config, merging, Operation.BULK_INSERT, opts)
         _check_columns(schema, spec, merging)
-        return cls(
-            storage, config, merging, opts, spec, source, base_path, schema, columns is None, metadata_only, full
-        )
+        target = WriteTarget(storage, config, merging, opts)
+        return cls(target, spec, source, base_path, schema, columns is None, metadata_only, full)
 
 
 def remaining(plan: BootstrapPlan, client: TableMetaClient) -> BootstrapPlan:
@@ -97,7 +94,7 @@ def remaining(plan: BootstrapPlan, client: TableMetaClient) -> BootstrapPlan:
     known = client.config.properties.get(options.BOOTSTRAP_BASE_PATH.key)
     if known is not None and known != plan.source_path:
         raise ConfigError(
-            f"the table at {plan.storage.uri()} was bootstrapped from {known}, not from {plan.source_path}; "
+            f"the table at {plan.target.storage.uri()} was bootstrapped from {known}, not from {plan.source_path}; "
             "choose another path"
         )
     left = plan.full if METADATA_BOOTSTRAP in done else plan.metadata_only
@@ -106,7 +103,7 @@ def remaining(plan: BootstrapPlan, client: TableMetaClient) -> BootstrapPlan:
     if done == {METADATA_BOOTSTRAP} and known is not None and left.num_rows:
         return replace(plan, metadata_only=plan.metadata_only.slice(0, 0))
     raise TableExistsError(
-        f"the table at {plan.storage.uri()} has been written to, but a bootstrap requires a new one: choose "
+        f"the table at {plan.target.storage.uri()} has been written to, but a bootstrap requires a new one: choose "
         "another path, or delete the table"
     )
 

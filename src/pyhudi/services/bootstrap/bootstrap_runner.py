@@ -46,27 +46,27 @@ def run_bootstrap(
         TableExistsError: The table has been written to.
         UnsupportedTableError: A full-record bootstrap is required, but not supported.
     """
-    with writer_turn(plan.storage, plan.opts):
+    with writer_turn(plan.target.storage, plan.target.opts):
         return _run(plan, run, full, stats_reader)
 
 
 def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_reader: FileStatsReader) -> WriteResult:
     try:
-        client = TableMetaClient.open(plan.storage, plan.opts)
+        client = TableMetaClient.open(plan.target.storage, plan.target.opts)
     except NotAHudiTableError:
         client = None
     created = client is None
     if client is not None:
         plan = remaining(plan, client)
         client = _with_source(plan, client)
-        plan = replace(plan, config=client.config)
+        plan = replace(plan, target=replace(plan.target, config=client.config))
     if plan.full.num_rows and full is None:
         raise UnsupportedTableError(
             f"{plan.full.num_rows:,} files require a full-record bootstrap, which needs Spark: pass a session, or "
             "use metadata-only bootstrap for all partitions"
         )
     if client is None:
-        client = TableMetaClient.create(plan.storage, plan.config, plan.opts)
+        client = TableMetaClient.create(plan.target.storage, plan.target.config, plan.target.opts)
     results = []
     try:
         if plan.metadata_only.num_rows:
@@ -76,12 +76,12 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
     except BaseException:
         if created:
             try:
-                remove_empty_table(plan.storage, plan.opts)
+                remove_empty_table(plan.target.storage, plan.target.opts)
             except HudiError as failure:  # The first error is the one to report.
-                _log.warning("the empty table at %s was not removed: %s", plan.storage.uri(), failure)
+                _log.warning("the empty table at %s was not removed: %s", plan.target.storage.uri(), failure)
         raise
     if not results:
-        return WriteResult(plan.storage.uri(), "BOOTSTRAP")
+        return WriteResult(plan.target.storage.uri(), "BOOTSTRAP")
     last = results[-1]
     return replace(
         last,
@@ -94,6 +94,6 @@ def _run(plan: BootstrapPlan, run: Runner, full: FullBootstrap | None, stats_rea
 
 def _with_source(plan: BootstrapPlan, client: TableMetaClient) -> TableMetaClient:
     """Return the table with its source recorded, also in an empty one that was created without it."""
-    wanted = bootstrap_properties(plan.opts, client.config.version)
+    wanted = bootstrap_properties(plan.target.opts, client.config.version)
     missing = {key: value for key, value in wanted.items() if key not in client.config.properties}
     return client.with_config(client.config.updated(client.storage, set=missing)) if missing else client

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -63,24 +63,25 @@ def bootstrap_metadata(
         SchemaMismatchError, RecordKeyError: The rows of a source file do not match the table.
         StorageError: A source file has changed. The bootstrap is rolled back completely.
     """
-    index = BootstrapIndex(plan.storage)
-    sources = source_files(plan.storage.root, plan.source, plan.metadata_only)
-    action = action_of(Operation.BOOTSTRAP, plan.config.table_type)
+    index = BootstrapIndex(plan.target.storage)
+    sources = source_files(plan.target.storage.root, plan.source, plan.metadata_only)
+    action = action_of(Operation.BOOTSTRAP, plan.target.config.table_type)
     name = type_name(Operation.BOOTSTRAP)
-    with Transaction.begin(client, action, name, plan.opts, stats_reader, instant=METADATA_BOOTSTRAP) as tx:
+    with Transaction.begin(client, action, name, plan.target.opts, stats_reader, instant=METADATA_BOOTSTRAP) as tx:
         tx.to_inflight()
-        context = write_context(
-            plan.storage, tx.config, plan.merging, plan.opts, Operation.BOOTSTRAP, tx.instant, plan.schema
+        target = replace(plan.target, config=tx.config)
+        context = write_context(target, Operation.BOOTSTRAP, tx.instant, plan.schema)
+        reader = SourceReader(
+            plan.target.storage, plan.target.config, plan.schema, plan.all_columns, context.invalid_text
         )
-        reader = SourceReader(plan.storage, plan.config, plan.schema, plan.all_columns, context.invalid_text)
         stats = run(SkeletonHandle(context, plan.spec, reader), sources)
         index.write(plan.source_path, sources)
-        extra = {"schema": to_avro(plan.schema, plan.config.name)}
+        extra = {"schema": to_avro(plan.schema, plan.target.config.name)}
         outcome = tx.commit(CommitMetadata(name, stats, extra))
     if isinstance(outcome, Conflicted):
         raise outcome.error()
     return WriteResult(
-        plan.storage.uri(),
+        plan.target.storage.uri(),
         name,
         outcome.instant.requested,
         outcome.completion,

@@ -41,6 +41,7 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
+from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.tasks.binary_copy import copy_base_files
 from pyhudi.write.tasks.row_copy import copied_columns, write_copies, write_copies_to
 from pyhudi.write.write_status import Stat
@@ -146,7 +147,8 @@ class ClusteringJob:
         _check_columns_kept(plan.instant, names)
         order = RowOrder.of(own, plan.sort_columns, opts)
         merging = with_delete_marker(table.config.merging, opts)
-        context = write_context(table.storage, table.config, merging, opts, Operation.BULK_INSERT, plan.instant, own)
+        target = WriteTarget(table.storage, table.config, merging, opts)
+        context = write_context(target, Operation.BULK_INSERT, plan.instant, own)
         attempt = secrets.randbits(31) if attempt is None else attempt
         size = _UNLIMITED if single else opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES)
         context = replace(context, max_file_size=size, attempt=f"{attempt:x}", logs=None, names_at=names)

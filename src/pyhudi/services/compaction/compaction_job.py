@@ -30,6 +30,7 @@ from pyhudi.write.handles.log_compaction_handle import compact_logs
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
+from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class CompactionJob:
         if budget is not None:
             reading = replace(reading, budget=budget)
         merging = with_delete_marker(table.config.merging, opts)
-        context = write_context(table.storage, table.config, merging, opts, Operation.UPSERT, plan.instant, own)
+        target = WriteTarget(table.storage, table.config, merging, opts)
+        context = write_context(target, Operation.UPSERT, plan.instant, own)
         attempt = secrets.randbits(31) if attempt is None else attempt
         return cls(
             reading,

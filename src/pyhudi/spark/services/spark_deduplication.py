@@ -53,6 +53,7 @@ from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.location_columns import FILE_ID
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
+from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.tasks.row_copy import copied_columns, write_copies, write_copies_to
 from pyhudi.write.write_operations import type_name
 from pyhudi.write.write_status import encode_stats
@@ -196,7 +197,8 @@ def _replace(
     """Write the new file groups and commit."""
     stored, own = stored_columns(table, "deduplicate", None)
     merging = with_delete_marker(table.config.merging, opts)
-    context = write_context(table.storage, table.config, merging, opts, Operation.BULK_INSERT, tx.instant, own)
+    target = WriteTarget(table.storage, table.config, merging, opts)
+    context = write_context(target, Operation.BULK_INSERT, tx.instant, own)
     column_version = column_names(table, as_nullable(stored))
     context = replace(context, logs=None, names_at=column_version)
     names = [*copied_columns(context), FILE_ID, _PLACE]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, Operation
 from pyhudi.config.misspelled_options import refuse_misspelt
-from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, TableExistsError
+from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.keygen import KeySpec
 from pyhudi.read.execute.merged_reader import column_names
@@ -64,6 +64,7 @@ from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.planning.existing_files import check_not_bucketed, sample_keys
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
+from pyhudi.write.settings.write_target import WriteTarget, open_existing
 from pyhudi.write.write_checks import check_partial, check_table_exists, check_writable, warn_of_old_partitions
 from pyhudi.write.write_operations import check_operation, type_name
 from pyhudi.write.write_result import WriteResult
@@ -143,7 +144,7 @@ def _write_once(
     partitions: tuple[str, ...],
 ) -> WriteResult:
     """Write a DataFrame to the table as it is now; ``chosen`` is the save mode."""
-    client = _open(storage, opts)
+    client = open_existing(storage, opts)
     keyed = bool(opts.get_typed(options.RECORDKEY_FIELD) if client is None else client.config.record_keys)
     keyed |= client is not None and identifies_records(df.columns)
     operation = _operation(opts, keyed=keyed)
@@ -309,13 +310,6 @@ def _operation(opts: Options, *, keyed: bool) -> Operation:
     return operation
 
 
-def _open(storage: Storage, opts: Options) -> TableMetaClient | None:
-    try:
-        return TableMetaClient.open(storage, opts)
-    except NotAHudiTableError:
-        return None
-
-
 def _prepare(
     df: DataFrame,
     storage: Storage,
@@ -325,12 +319,8 @@ def _prepare(
     changes: RowChanges | None = None,
 ) -> WriteJob:
     """Check everything that can be checked without the data."""
-    if client is None:
-        config = TableConfig.for_new_table(opts)
-    else:
-        config = client.config
-        opts = config.validate_against(opts)
-    merging = config.merging_of_write(opts)
+    target = WriteTarget.of(storage, client, opts)
+    config, merging, opts = target.config, target.merging, target.opts
     located = changes is not None and changes.located
     changing = operation.changes_records
     stored_keys = not config.record_keys and changes is None and changing and identifies_records(df.columns)
@@ -359,7 +349,7 @@ def _prepare(
     rows = as_in_table(rows, keyed_by, schema)
     planned_on = None if table is None else table.recorded
     bucketing = _bucketing(storage, client, config, opts)
-    job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on, bucketing)
+    job = WriteJob(rows, target, client, operation, spec, schema, planned_on, bucketing)
     if pinned is not None and table is not None and table.has_history:
         job = replace(job, names_at=column_names(pinned, schema))
     if stored_keys:

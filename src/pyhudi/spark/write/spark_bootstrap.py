@@ -45,14 +45,14 @@ _log = logging.getLogger(__name__)
 
 def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
     """Execute a plan by Spark tasks; raises the errors of `run_bootstrap`."""
-    runner = SparkSkeletonWriter(spark, plan.opts.get_typed(options.BOOTSTRAP_PARALLELISM))
+    runner = SparkSkeletonWriter(spark, plan.target.opts.get_typed(options.BOOTSTRAP_PARALLELISM))
 
     def full(left: BootstrapPlan, client: TableMetaClient) -> WriteResult:
         return execute_write(_full_job(spark, left, client))
 
     result = run_bootstrap(plan, runner, full, SparkFileStatsReader(spark))
     try:
-        ensure_record_index(spark, plan.storage, plan.opts)
+        ensure_record_index(spark, plan.target.storage, plan.target.opts)
     except Exception as failure:  # the rows are committed, so this is not an error
         text = f"the bootstrap is committed, but the record index could not be maintained: {failure}"
         _log.warning("%s", text)
@@ -80,11 +80,8 @@ def _full_job(spark: SparkSession, plan: BootstrapPlan, client: TableMetaClient)
     """Return the bulk_insert of the rows of files that are bootstrapped in full."""
     return WriteJob(
         _rows(spark, plan),
-        plan.storage,
+        replace(plan.target, config=client.config),
         client,
-        client.config,
-        plan.merging,
-        plan.opts,
         Operation.BULK_INSERT,
         plan.spec,
         plan.schema,
@@ -95,7 +92,11 @@ def _full_job(spark: SparkSession, plan: BootstrapPlan, client: TableMetaClient)
 def _rows(spark: SparkSession, plan: BootstrapPlan) -> DataFrame:
     """Return the rows of these files. Lazy."""
     reader = SourceReader(
-        plan.storage, plan.config, plan.schema, plan.all_columns, plan.opts.get_typed(options.READ_INVALID_TEXT)
+        plan.target.storage,
+        plan.target.config,
+        plan.schema,
+        plan.all_columns,
+        plan.target.opts.get_typed(options.READ_INVALID_TEXT),
     )
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -103,8 +104,8 @@ def _rows(spark: SparkSession, plan: BootstrapPlan) -> DataFrame:
         for source in _sources(batches):
             yield from reader.rows(source)
 
-    sources = source_files(plan.storage.root, plan.source, plan.full)
-    parallelism = plan.opts.get_typed(options.BOOTSTRAP_PARALLELISM)
+    sources = source_files(plan.target.storage.root, plan.source, plan.full)
+    parallelism = plan.target.opts.get_typed(options.BOOTSTRAP_PARALLELISM)
     return rows_of_tasks(_frame(spark, sources, parallelism), read, plan.schema)
 
 

@@ -17,7 +17,6 @@ from pyhudi.errors import HudiError
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.keygen import KeySpec
 from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
@@ -39,6 +38,7 @@ from pyhudi.transaction.table_overwrite.created_table_removal import remove_empt
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.settings.write_context import WriteContext
 from pyhudi.write.settings.write_settings import write_context
+from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_operations import action_of, type_name
 from pyhudi.write.write_result import WriteResult
 
@@ -96,11 +96,8 @@ class WriteJob:
     """
 
     df: DataFrame
-    storage: Storage
+    target: WriteTarget
     client: TableMetaClient | None
-    config: TableConfig
-    merging: MergeSettings
-    opts: Options
     operation: Operation
     spec: KeySpec
     schema: pa.Schema
@@ -114,6 +111,26 @@ class WriteJob:
     names_at: ColumnNamesByInstant | None = None
     key_constraint: KeyConstraint | None = None
     partitions: tuple[str, ...] = ()
+
+    @property
+    def storage(self) -> Storage:
+        """Storage of the table."""
+        return self.target.storage
+
+    @property
+    def config(self) -> TableConfig:
+        """Configuration of the table, or of the table to create."""
+        return self.target.config
+
+    @property
+    def merging(self) -> MergeSettings:
+        """Merge settings of the write."""
+        return self.target.merging
+
+    @property
+    def opts(self) -> Options:
+        """Options of the write."""
+        return self.target.opts
 
     @property
     def action(self) -> str:
@@ -150,22 +167,20 @@ class WriteJob:
 
     def context(self, instant: str) -> WriteContext:
         """Return the context of the tasks."""
-        found = write_context(self.storage, self.config, self.merging, self.opts, self.operation, instant, self.schema)
-        found = replace(found, names_at=self.names_at)
+        context = write_context(self.target, self.operation, instant, self.schema)
+        context = replace(context, names_at=self.names_at)
         if self.changes is None:
-            return found
+            return context
         unassigned = self.changes.unassigned
-        return replace(found, unassigned=unassigned, updates_columns=bool(unassigned) and self.changes.only_updates)
+        return replace(context, unassigned=unassigned, updates_columns=bool(unassigned) and self.changes.only_updates)
 
     def metadata(self, stats: pa.Table, replaced: pa.Table | None = None) -> CommitMetadata:
         """Return the metadata of the commit."""
         return CommitMetadata(type_name(self.operation), stats, self.extra_metadata(), replaced=replaced)
 
     def extra_metadata(self) -> Mapping[str, str]:
-        """The table's columns, and options that the user wants to have kept with the commit."""
-        prefix = self.opts.get_typed(options.COMMIT_METADATA_KEY_PREFIX)
-        kept = self.opts.with_prefix(prefix) if prefix else {}
-        return {"schema": to_avro(self.schema, self.config.name), **kept, **self.extra}
+        """Return the entries of commit metadata besides file statistics."""
+        return {**self.target.extra_metadata(self.schema), **self.extra}
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

@@ -19,13 +19,13 @@ from pyhudi.metadata.metadata_layout import COLUMN_STATS, RECORD_INDEX
 from pyhudi.metadata.writer.metadata_writer import enabled_partitions, is_enabled
 from pyhudi.schema.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
-from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.planning.small_files import Sizing
 from pyhudi.write.settings.change_log_settings import ChangeLogSettings
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import BaseFileOptions, WriteContext
+from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_operations import REPLACING, merges_records
 
 
@@ -178,21 +178,20 @@ def _change_log(config: TableConfig, opts: Options, avro_schema: str) -> ChangeL
     return ChangeLogSettings(config.cdc_mode, schema, limits)
 
 
-def write_context(
-    storage: Storage,
-    config: TableConfig,
-    merging: MergeSettings,
-    opts: Options,
-    operation: Operation,
-    instant: str,
-    schema: pa.Schema,
-) -> WriteContext:
-    """Return the context for the tasks of a write; ``schema`` has the table's own columns as stored in files.
+def write_context(target: WriteTarget, operation: Operation, instant: str, schema: pa.Schema) -> WriteContext:
+    """Return the context for the tasks of a write.
+
+    Args:
+        target: The table and the settings of the write.
+        operation: Operation of the write.
+        instant: Requested instant of the write.
+        schema: The table's own columns as stored in files.
 
     Raises:
         ConfigError: Options of the files are invalid.
         UnsupportedTableError: The merger of the table is not registered.
     """
+    config, merging, opts = target.config, target.merging, target.opts
     updates = operation.changes_records
     avro_schema = to_avro(add_meta_columns(schema), config.name)
     logs = None
@@ -203,7 +202,7 @@ def write_context(
     # inserts into log files are merged by readers
     merges = merges_records(operation, opts) and (updates or logs is None)
     return WriteContext(
-        storage=storage,
+        storage=target.storage,
         instant=instant,
         schema=schema,
         avro_schema=avro_schema,

@@ -62,8 +62,8 @@ def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
     storage = open_storage(path, opts)
     refuse_nested_table(storage.root, opts)
     plan = BootstrapPlan.of(storage, opts)
-    if arguments.flag("bootstrap_overwrite") and plan.storage.exists(PATH):
-        remove_table(plan.storage)
+    if arguments.flag("bootstrap_overwrite") and plan.target.storage.exists(PATH):
+        remove_table(plan.target.storage)
     bootstrap(spark, plan)
     return [(0,)]
 
