@@ -37,6 +37,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.suspended_transaction import ResumableTransaction, SuspendedTransaction
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
@@ -158,7 +159,7 @@ class BegunAppend:
             metadata = CommitMetadata(
                 type_name(Operation.BULK_INSERT), written, self.target.extra_metadata(self.schema)
             )
-            outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree)
+            outcome = tx.commit(metadata, conditions=CommitConditions(self.planned_on, agree))
         if isinstance(outcome, Conflicted):
             raise outcome.error()
         with run_async_services(storage, opts, LOCAL):

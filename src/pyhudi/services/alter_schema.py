@@ -26,6 +26,7 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.timeline.operation_types import ALTER_SCHEMA
 from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.write_operations import action_of
@@ -88,10 +89,12 @@ def alter_schema(client: TableMetaClient, given: Options, change: SchemaChange) 
                 version = with_version(after, int(tx.instant))
                 schema = to_avro(add_meta_columns(version.to_arrow()), client.config.name)
                 metadata = CommitMetadata(ALTER_SCHEMA, extra={"schema": schema, LATEST_SCHEMA: version.to_json()})
-                found = tx.commit(metadata, planned_on=planned_on, altered=history.with_version(version))
-            if not isinstance(found, Conflicted):
-                return SchemaUpdateResult(found.instant.requested, found.warnings)
-            outcome = found
+                committed = tx.commit(
+                    metadata, conditions=CommitConditions(planned_on), altered=history.with_version(version)
+                )
+            if not isinstance(committed, Conflicted):
+                return SchemaUpdateResult(committed.instant.requested, committed.warnings)
+            outcome = committed
     assert outcome is not None
     raise outcome.error()
 

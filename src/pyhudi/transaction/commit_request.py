@@ -24,15 +24,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitConditions:
+    """State of the table on which a write depends, besides the file groups that it changes.
+
+    Attributes:
+        planned_on: Columns of the table (Avro JSON) with which the write was planned; None: it is the first write, or
+            does not depend on columns.
+        agree_on_columns: They may have changed since (`pyhudi.transaction.conflicts.schema_conflicts`).
+        reads: Data that the write has read; a change of it is a conflict.
+    """
+
+    planned_on: str | None = None
+    agree_on_columns: bool = False
+    reads: ReadSet | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CommitRequest:
     """A commit as requested from `Transaction.commit`, which documents the fields."""
 
     metadata: CommitMetadata
     exclusively: Callable[[Instant], None] | None = None
     index: IndexDelta | None = None
-    planned_on: str | None = None
-    agree_on_columns: bool = False
-    reads: ReadSet | None = None
+    conditions: CommitConditions = CommitConditions()
     altered: SchemaHistory | None = None
 
     def find_conflict(self, instant: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
@@ -40,8 +54,8 @@ class CommitRequest:
         be exclusive, any. ``begun`` is the timeline at the start of the write, ``active`` was loaded under the lock of
         the table."""
         conflict = find_key_conflict(self.index, instant, begun, active)
-        if conflict is None and self.reads is not None:
-            conflict = self.reads.find_conflict(instant, active)
+        if conflict is None and self.conditions.reads is not None:
+            conflict = self.conditions.reads.find_conflict(instant, active)
         if conflict is None and self.exclusively is not None:
             conflict = find_concurrent_write(instant, begun, active)
         return conflict
@@ -49,15 +63,17 @@ class CommitRequest:
     def agreed_metadata(self, instant: str, active: ActiveTimeline) -> RecordedSchema | Conflicted:
         """Return the metadata of the commit with the current columns of the table, and the schema history after the
         commit; or the conflict between the columns."""
-        kept = self.planned_on is not None or self.altered is not None  # Otherwise a first write, or a service.
-        if self.metadata.schema_json is None or not (kept or self.agree_on_columns):
+        kept = (
+            self.conditions.planned_on is not None or self.altered is not None
+        )  # Otherwise a first write, or a service.
+        if self.metadata.schema_json is None or not (kept or self.conditions.agree_on_columns):
             return RecordedSchema(self.metadata)
         latest = newest_columns(active)
         if kept:
-            recorded = record_schema(self.metadata, instant, self.planned_on, active, latest, self.altered)
+            recorded = record_schema(self.metadata, instant, self.conditions.planned_on, active, latest, self.altered)
             if isinstance(recorded, Conflicted) or LATEST_SCHEMA in recorded.metadata.extra:
                 return recorded
-        if not self.agree_on_columns:
+        if not self.conditions.agree_on_columns:
             return RecordedSchema(self.metadata)
-        agreed = schema_conflicts.resolve_schema_conflict(self.metadata, instant, self.planned_on, latest)
+        agreed = schema_conflicts.resolve_schema_conflict(self.metadata, instant, self.conditions.planned_on, latest)
         return agreed if isinstance(agreed, Conflicted) else RecordedSchema(agreed)

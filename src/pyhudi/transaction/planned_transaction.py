@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
@@ -51,6 +52,23 @@ _TAKEN_FOR_DEAD = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class PlanAttempt:
+    """Attempt to execute a plan of the timeline.
+
+    Attributes:
+        action: Action of the plan.
+        instant: Requested instant of the plan.
+        operation: Operation type of the commit.
+        id: Unique text that distinguishes attempts at the plan.
+    """
+
+    action: str
+    instant: str
+    operation: str
+    id: str
+
+
 class PlannedTransaction(Transaction):
     """A running compaction, log compaction or clustering. Not thread-safe; used in a ``with`` block like a
     `Transaction`.
@@ -66,20 +84,24 @@ class PlannedTransaction(Transaction):
     def start_attempt(
         cls,
         client: TableMetaClient,
-        action: str,
-        instant: str,
-        operation: str,
+        attempt: PlanAttempt,
         options: Mapping[str, str],
-        attempt: str,
         stats_reader: FileStatsReader = LOCAL,
         *,
         take_over: bool = False,
     ) -> Self | None:
-        """Start executing the pending plan ``instant``. Return None if it is no longer to be executed: it was removed
-        from the timeline or completed, or is a log compaction that failed before.
+        """Start executing a pending plan.
 
-        ``attempt`` is a unique text for this attempt at the plan, ``stats_reader`` as in `Transaction`. ``take_over``:
-        the user has requested the plan by its instant, knowing that no other process executes it.
+        Args:
+            client: The table.
+            attempt: The plan and this attempt at it.
+            options: Options of the service.
+            stats_reader: As in `Transaction`.
+            take_over: The user has requested the plan by its instant, knowing that no other process executes it.
+
+        Returns:
+            The transaction. None if the plan is no longer to be executed: it was removed from the timeline or
+            completed, or is a log compaction that failed before.
 
         Raises:
             BusyError: Another process is executing the plan, or another program may be.
@@ -88,7 +110,8 @@ class PlannedTransaction(Transaction):
             LockError: The lock of the table could not be acquired.
         """
         storage, opts = client.storage, Options.parse(options)
-        self = cls(storage, client.config, operation, opts)
+        instant = attempt.instant
+        self = cls(storage, client.config, attempt.operation, opts)
         self.stats_reader = stats_reader
         policy = failed_writes_policy(opts)
         several = policy is not FailedWritesPolicy.EAGER
@@ -99,7 +122,7 @@ class PlannedTransaction(Transaction):
             # If only services run on the table, no other action removes failed log compactions.
             failed = [i for i in self._rollbacks.failed_writes(active, policy) if _is_other_log(i, instant)]
             self._rollbacks.check(active, failed)
-            entry = _pending(active, action, instant)
+            entry = _pending(active, attempt.action, instant)
             if entry is None:
                 return None
             if several and entry.state is State.INFLIGHT:
@@ -108,13 +131,13 @@ class PlannedTransaction(Transaction):
                 refuse_foreign(active, entry, opts, take_over=take_over)
             self.config = without_disabled(storage, config, opts)
             self._rollbacks.clean_up(active, failed)
-            entry = _pending(active, action, instant)
+            entry = _pending(active, attempt.action, instant)
             if entry is not None and entry.state is State.INFLIGHT:
                 self._rollbacks.roll_back(active, entry)
-                entry = _pending(active, action, instant)
+                entry = _pending(active, attempt.action, instant)
             if entry is None:
                 return None
-            self._attempt, self._claim = attempt, Claim(storage, instant, attempt)
+            self._attempt, self._claim = attempt.id, Claim(storage, instant, attempt.id)
             self._claim.take(newest_rollback(active))
             self.timeline = active.timeline
             if several:

@@ -42,7 +42,7 @@ from pyhudi.timeline.write_gate import PublicationIntent, WriteGate
 from pyhudi.transaction.action_start import current_config, new_heartbeat, newest, refuse_pending_restore
 from pyhudi.transaction.cleanup import clean_up, stop_heartbeat
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.commit_request import CommitRequest
+from pyhudi.transaction.commit_request import CommitConditions, CommitRequest
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.conflict_resolution import find_conflict
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.table.schema_history import SchemaHistory
-    from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 
 __all__ = ["Transaction"]
 
@@ -221,9 +220,7 @@ class Transaction:
         *,
         exclusively: Callable[[Instant], None] | None = None,
         index: IndexDelta | None = None,
-        planned_on: str | None = None,
-        agree_on_columns: bool = False,
-        reads: ReadSet | None = None,
+        conditions: CommitConditions | None = None,
         altered: SchemaHistory | None = None,
     ) -> Committed | Conflicted:
         """Publish the write, or roll it back because another writer changed the same file groups first.
@@ -231,9 +228,8 @@ class Transaction:
         The metadata table is updated first; ``index`` are the changes that the writer itself has written to some of its
         partitions. ``exclusively`` is called with the completed instant before any other writer may start or commit;
         then every write of others that is pending, or was completed since this one started, is a conflict.
-        ``agree_on_columns``: the table's columns (Avro JSON) with which the write was planned, ``planned_on``, may have
-        changed since (`pyhudi.transaction.conflicts.schema_conflicts`). ``reads``: data on which the write depends,
-        whose change is a conflict, too. ``altered``: the schema history with the version that the commit adds.
+        ``conditions``: state of the table on which the write depends. ``altered``: the schema history with the version
+        that the commit adds.
 
         After the publication nothing is raised: failures are logged, and included in the warnings of the result (except
         those of ``exclusively``).
@@ -253,7 +249,7 @@ class Transaction:
         self._reconcile_files(metadata)
         warnings: list[str] = []
         try:
-            request = CommitRequest(metadata, exclusively, index, planned_on, agree_on_columns, reads, altered)
+            request = CommitRequest(metadata, exclusively, index, conditions or CommitConditions(), altered)
             conflict = self._resolve_and_publish(request)
         except CommitStateUnknownError:
             self._leave_pending()

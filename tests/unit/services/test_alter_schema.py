@@ -23,6 +23,7 @@ from pyhudi.storage import Storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
+from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.transaction import Transaction
 from tests.tables import HandMadeTable
 from tests.unit.services.merge_on_read_table import FAST
@@ -160,7 +161,9 @@ def test_a_write_planned_before_it_is_a_conflict(tmp_path: Path) -> None:
     tx = Transaction.begin(client, Action.COMMIT, "UPSERT", opts)
     tx.to_inflight()
     alter_schema(TableMetaClient.open(table.path, opts), opts, rename)
-    outcome = tx.commit(CommitMetadata("UPSERT", extra={"schema": text or ""}), planned_on=text, agree_on_columns=True)
+    outcome = tx.commit(
+        CommitMetadata("UPSERT", extra={"schema": text or ""}), conditions=CommitConditions(text, agree_on_columns=True)
+    )
     with pytest.raises(ConflictError, match="has changed the columns of the table"):
         raise outcome.error()  # type: ignore[union-attr]
 

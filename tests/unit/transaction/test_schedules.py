@@ -43,7 +43,7 @@ from pyhudi.transaction.action_start import newest
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.transaction.locks import file_system_lock, lock_factory, storage_based_lock
-from pyhudi.transaction.planned_transaction import PlannedTransaction
+from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.handles.marked_file import MarkedFile
 from pyhudi.write.settings.log_settings import log_slices
@@ -251,7 +251,7 @@ class Compaction:
         ]
         attempt = uuid.uuid4().hex[:8]
         tx = PlannedTransaction.start_attempt(
-            client, Action.COMPACTION, instant, "COMPACT", self.options, attempt, take_over=take_over
+            client, PlanAttempt(Action.COMPACTION, instant, "COMPACT", attempt), self.options, take_over=take_over
         )
         if tx is None:
             return None
@@ -361,7 +361,7 @@ class Clustering:
             (group,) = pending_clustering_groups(client.active_timeline()).to_pylist()
             attempt = uuid.uuid4().hex[:8]
             tx = PlannedTransaction.start_attempt(
-                client, plan.action, plan.requested, "CLUSTER", self.options, attempt, take_over=take_over
+                client, PlanAttempt(plan.action, plan.requested, "CLUSTER", attempt), self.options, take_over=take_over
             )
             if tx is None:
                 return None

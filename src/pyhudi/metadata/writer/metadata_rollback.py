@@ -64,12 +64,12 @@ def apply_rollback(
     if config.version < 8:
         _void(storage, config, active, target, rollback, log_files)
         return
-    known = active.timeline.find(target, Action.DELTA_COMMIT)
+    delta_commit = active.timeline.find(target, Action.DELTA_COMMIT)
     begun = active.timeline.find(rollback, Action.ROLLBACK)
-    if known is None and (begun is None or begun.is_completed):
+    if delta_commit is None and (begun is None or begun.is_completed):
         # Tasks write log files of indexes before the delta commit begins. A plan is run again under the same instant,
         # which would make them valid.
-        delete_instant(storage, active, target, config)
+        _delete(storage, active, target, config, delta_commit)
         return
     started = time.monotonic()
     paths = written_by(storage, target, config)
@@ -79,7 +79,7 @@ def apply_rollback(
         tuple(RollbackRequest(p, files=(_uri(storage, p, name),)) for p, names in paths.items() for name in names),
     )
     entry = begin(active, rollback, Action.ROLLBACK, plan.encode())
-    delete_instant(storage, active, target, config)
+    _delete(storage, active, target, config, delta_commit)
     partitions = {
         partition: RolledBackPartition(deleted=tuple(_uri(storage, partition, name) for name in names))
         for partition, names in paths.items()
@@ -107,13 +107,18 @@ def is_merged(storage: Storage, config: TableConfig, target: Instant) -> bool:
 
 def delete_instant(storage: Storage, active: ActiveTimeline, instant: str, config: TableConfig) -> None:
     """Delete the log files (from version 8 on) and the delta commit of an instant that no reader uses."""
+    _delete(storage, active, instant, config, active.timeline.find(instant, Action.DELTA_COMMIT))
+
+
+def _delete(
+    storage: Storage, active: ActiveTimeline, instant: str, config: TableConfig, delta_commit: Instant | None
+) -> None:
     if config.version >= 8:
         paths = written_by(storage, instant, config)
         storage.delete_many(join_path(METADATA_FOLDER, p, name) for p, names in paths.items() for name in names)
-    known = active.timeline.find(instant, Action.DELTA_COMMIT)
-    if known is None:
+    if delta_commit is None:
         return
-    for state in active.states(known):  # The completed file first.
+    for state in active.states(delta_commit):  # The completed file first.
         active.delete(state)
 
 

@@ -25,7 +25,7 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.planned_transaction import PlannedTransaction
+from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from pyhudi.transaction.writer_turns import plan_turn
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
@@ -167,7 +167,10 @@ def _run_plan(
     job = ClusteringJob.of(pinned, plan, opts)
     runner.check(client.config, job)
     taken = PlannedTransaction.start_attempt(
-        *(client, plan.action, plan.instant, CLUSTER, opts, job.task_context.context.attempt, runner.stats_reader),
+        client,
+        PlanAttempt(plan.action, plan.instant, CLUSTER, job.task_context.context.attempt),
+        opts,
+        runner.stats_reader,
         take_over=take_over,
     )
     if taken is None:

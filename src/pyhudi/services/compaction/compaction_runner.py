@@ -22,7 +22,7 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.planned_transaction import PlannedTransaction
+from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from pyhudi.transaction.writer_turns import plan_turn
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
@@ -152,11 +152,14 @@ def _run_plan(
     assert plan.instant is not None
     nothing = CompactionResult(action=plan.action)
     job = CompactionJob.of(PinnedTable.of(client), plan, opts)  # Refuse unsupported jobs before anything is changed.
-    operation = operation_type(plan.action)
     keeper = runner if isinstance(runner, IndexMaintainer) else None
     stats_reader = LOCAL if keeper is None else keeper.stats_reader
     taken = PlannedTransaction.start_attempt(
-        *(client, plan.action, plan.instant, operation, opts, job.context.attempt, stats_reader), take_over=take_over
+        client,
+        PlanAttempt(plan.action, plan.instant, operation_type(plan.action), job.context.attempt),
+        opts,
+        stats_reader,
+        take_over=take_over,
     )
     if taken is None:
         return nothing

@@ -33,6 +33,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
 from pyhudi.transaction.transaction import Transaction
@@ -236,7 +237,7 @@ class WriteJob:
             commit = IndexedCommit.of(self.df.sparkSession, self.client, self.opts, tx, metadata)
             index = with_other_indexes(commit, index)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
-        outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree, index=index, reads=self.reads)
+        outcome = tx.commit(metadata, index=index, conditions=CommitConditions(self.planned_on, agree, self.reads))
         if isinstance(outcome, Conflicted):
             raise outcome.error()
         return WriteResult(

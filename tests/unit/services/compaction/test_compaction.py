@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.planned_transaction import PlannedTransaction
+from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.settings.write_context import TaskId
@@ -273,7 +272,9 @@ def test_writers_go_on_after_a_failed_run(mor: MorTable):
 def test_an_inflight_run_is_undone_first(mor: MorTable):
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse(mor.options)
-    dead = PlannedTransaction.start_attempt(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "slow")
+    dead = PlannedTransaction.start_attempt(
+        mor.client, PlanAttempt(plan.action, plan.instant or "", "COMPACT", "slow"), opts
+    )
     assert dead is not None
     dead.to_inflight()
     mor.delta([row("a0", "a", 9, "after")])
@@ -345,7 +346,11 @@ def test_the_time_of_a_rollback_is_waited_out_before_the_next_writer(mor: MorTab
     """As of any time that is taken: else a writer with a slower clock might take an earlier one."""
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse({**mor.options, "hoodie.time.generator.max_expected_clock_skew_ms": "700"})
-    take = partial(PlannedTransaction.start_attempt, mor.client, plan.action, plan.instant or "", "COMPACT", opts)
+
+    def take(attempt: str) -> PlannedTransaction | None:
+        wanted = PlanAttempt(plan.action, plan.instant or "", "COMPACT", attempt)
+        return PlannedTransaction.start_attempt(mor.client, wanted, opts)
+
     dead, begun = take("dead"), time.monotonic()
     assert dead is not None
     dead.to_inflight()
@@ -434,7 +439,9 @@ def test_an_attempt_here_that_another_program_took_up_is_that_program_s(mor: Mor
     """Ours died, Apache Hudi rolled it back and began anew: what we left behind must not look like our claim."""
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse(mor.options)
-    dead = PlannedTransaction.start_attempt(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
+    dead = PlannedTransaction.start_attempt(
+        mor.client, PlanAttempt(plan.action, plan.instant or "", "COMPACT", "dead"), opts
+    )
     assert dead is not None
     dead.to_inflight()
     active = mor.client.active_timeline()
@@ -456,7 +463,9 @@ def test_an_attempt_here_that_died_before_it_began_claims_nothing(mor: MorTable,
     mode = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"} if several else {}
     opts = Options.parse(mor.options | mode)
     plan = mor.table.services.schedule_compaction()
-    dead = PlannedTransaction.start_attempt(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
+    dead = PlannedTransaction.start_attempt(
+        mor.client, PlanAttempt(plan.action, plan.instant or "", "COMPACT", "dead"), opts
+    )
     assert dead is not None
     dead._leave_pending()
     beat = mor.root / f".hoodie/.heartbeat/{plan.instant}"
@@ -483,7 +492,9 @@ def test_a_death_where_an_attempt_begins(mor: MorTable, at: str) -> None:
         mor.client.storage, [Fault("writes", 2 if at == "claim" else 1, "after", Killed, path=where)]
     )
     client = TableMetaClient.open(faulty)
-    dead = PlannedTransaction.start_attempt(client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
+    dead = PlannedTransaction.start_attempt(
+        client, PlanAttempt(plan.action, plan.instant or "", "COMPACT", "dead"), opts
+    )
     assert dead is not None
     with pytest.raises(Killed):
         dead.to_inflight()
@@ -503,7 +514,7 @@ def test_a_rollback_is_given_up_when_the_compaction_was_faster(mor: MorTable) ->
     storage, opts = mor.client.storage, Options.parse(mor.options)
     job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
     found = PlannedTransaction.start_attempt(
-        mor.client, plan.action, plan.instant or "", "COMPACT", opts, job.context.attempt
+        mor.client, PlanAttempt(plan.action, plan.instant or "", "COMPACT", job.context.attempt), opts
     )
     assert found is not None
     tx = found
@@ -552,7 +563,7 @@ def test_an_attempt_that_was_given_up_touches_no_file_of_the_next(mor: MorTable,
     before = mor.rows()
     job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
     slow = PlannedTransaction.start_attempt(
-        mor.client, plan.action, plan.instant or "", "COMPACT", opts, job.context.attempt
+        mor.client, PlanAttempt(plan.action, plan.instant or "", "COMPACT", job.context.attempt), opts
     )
     assert slow is not None
     slow.to_inflight()
@@ -579,7 +590,9 @@ def test_an_attempt_that_was_given_up_lets_the_next_one_work(mor: MorTable, begu
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse(mor.options)
     before = mor.rows()
-    slow = PlannedTransaction.start_attempt(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "slow")
+    slow = PlannedTransaction.start_attempt(
+        mor.client, PlanAttempt(plan.action, plan.instant or "", "COMPACT", "slow"), opts
+    )
     assert slow is not None
     if begun:
         slow.to_inflight()

@@ -20,7 +20,7 @@ from pyhudi.services.inline_services import after_deltacommit
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA
 from pyhudi.timeline.instant import Action
-from pyhudi.transaction.planned_transaction import PlannedTransaction
+from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from tests.golden.expected import unpack
 from tests.unit.services.merge_on_read_table import FAST, MorTable, row
 
@@ -137,7 +137,7 @@ def test_whoever_comes_next_forgets_a_run_that_died(mor: MorTable, by: str):
     opts = Options.parse(mor.options)
     job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
     dead = PlannedTransaction.start_attempt(
-        mor.client, plan.action, plan.instant or "", "LOG_COMPACT", opts, job.context.attempt
+        mor.client, PlanAttempt(plan.action, plan.instant or "", "LOG_COMPACT", job.context.attempt), opts
     )
     assert dead is not None
     before = mor.rows()
