@@ -1,4 +1,4 @@
-"""New values of columns, with the types of the table's columns."""
+"""Assignments of new values to columns, converted to the types of the table."""
 
 from __future__ import annotations
 
@@ -43,15 +43,20 @@ _READ_FROM_TEXTS = (NumericType, BooleanType, *_TIMES)
 
 
 def as_column(value: object) -> Column:
-    """Return an expression: SQL text or a Column."""
+    """Return a Column, or SQL text as a Column."""
     return F.expr(value) if isinstance(value, str) else value
 
 
 def column_of(name: str, schema: StructType, case_sensitive: bool) -> str:
-    """Return the table's column that a name stands for, as the session compares names.
+    """Return the column of the table with a name, compared as the session does.
+
+    Args:
+        name: Name of the column.
+        schema: Columns of the table.
+        case_sensitive: Compare names case-sensitively.
 
     Raises:
-        SchemaMismatchError: there is none.
+        SchemaMismatchError: There is no such column.
     """
     column = resolve_name(name, schema.names, case_sensitive=case_sensitive)
     if column is not None:
@@ -62,11 +67,15 @@ def column_of(name: str, schema: StructType, case_sensitive: bool) -> str:
 
 
 def column_path(name: str, schema: StructType, case_sensitive: bool) -> list[str]:
-    """Return the table's column that a name stands for, which may have dots, or the steps of a dotted path into
-    structs.
+    """Return the column of the table with a name, which may contain dots, or the steps of a dotted path into structs.
+
+    Args:
+        name: Name of the column, or path of the field.
+        schema: Columns of the table.
+        case_sensitive: Compare names case-sensitively.
 
     Raises:
-        SchemaMismatchError: there is none.
+        SchemaMismatchError: There is no such column or field.
     """
     path = resolve_spark_path(name, schema, case_sensitive=case_sensitive)
     if path is not None:
@@ -87,14 +96,14 @@ def resolved(
     """Return assignments by the names of the table's columns.
 
     Args:
-        assigned: SQL texts or Columns by column; a column may be qualified by ``alias``, and dots lead into structs.
+        assigned: SQL texts or Columns by column. A column may be qualified by ``alias``; dots lead into structs.
         schema: The table's own columns.
-        case_sensitive: Whether the session tells names apart by case.
-        alias: The name under which the statement knows the table.
-        inserts: If true, the values are of new rows, of which no field can be assigned alone.
+        case_sensitive: Compare names case-sensitively.
+        alias: Name of the table in the statement.
+        inserts: The values are those of new rows, in which fields cannot be assigned individually.
 
     Raises:
-        SchemaMismatchError: A column is not there, or a field of a new row is assigned.
+        SchemaMismatchError: A column does not exist, or a field of a new row is assigned.
         QueryError: A column is assigned twice, or none is.
     """
     if not assigned:
@@ -126,7 +135,7 @@ def _path(given: str, schema: StructType, case_sensitive: bool, alias: str | Non
 
 
 def split_name(name: str) -> list[str]:
-    """Split a column name at its dots, less the backquotes of its parts."""
+    """Split a column name at its dots; backquotes of its parts are removed."""
     parts, part, within = [], "", False
     for position, letter in enumerate(name):
         if letter == "`":
@@ -150,19 +159,20 @@ def stored_as(
     reads_texts: bool = False,
     by_position: bool = False,
 ) -> Column:
-    """Return a value as the table stores it, by the rules of Spark's ANSI store assignment: evaluation fails on a
-    number that does not fit.
+    """Convert a value to the type of a column, by the rules of Spark's ANSI store assignment.
+
+    Evaluation fails at a number that is out of range.
 
     Args:
         value: The value.
         given: Its type.
-        wanted: The type of the column.
-        name: The column's name.
-        reads_texts: Whether texts are read as the number, truth or time that they say; evaluation fails on others.
-        by_position: Whether fields of structs are taken by position, and not by name.
+        wanted: Type of the column.
+        name: Name of the column.
+        reads_texts: Parse strings as numbers, booleans and times; evaluation fails at invalid ones.
+        by_position: Match fields of structs by position instead of by name.
 
     Raises:
-        SchemaMismatchError: values of that type cannot be stored in the column.
+        SchemaMismatchError: Values of the type cannot be stored in the column.
     """
     if isinstance(wanted, ArrayType) and not wanted.containsNull:
         wanted = ArrayType(wanted.elementType)  # Spark casts no arrays that may have nulls; a write refuses these
@@ -179,7 +189,7 @@ def stored_as(
         return _stored_inside(value, given, wanted, name, by_position)
     cast = value.cast(wanted)
     if isinstance(wanted, NumericType) and isinstance(given, NumericType):
-        # a cast of the session may wrap around or give null, depending on its settings
+        # A plain cast may overflow or return null, depending on the settings of the session.
         fits = cast.isNotNull()
         if isinstance(wanted, IntegralType):
             limit = 2 ** (_BITS[type(wanted)] - 1)
@@ -192,7 +202,7 @@ def stored_as(
 
 
 def _stored_inside(value: Column, given: DataType, wanted: DataType, name: str, by_position: bool) -> Column:
-    """A nested value as the table stores it, each value in it by itself."""
+    """Convert a nested value to the type of a column, each value in it separately."""
 
     def inner(item: Column, own: DataType, stored: DataType) -> Column:
         return stored_as(item, own, stored, name, by_position=by_position)
@@ -207,7 +217,7 @@ def _stored_inside(value: Column, given: DataType, wanted: DataType, name: str, 
     assert isinstance(given, StructType)
     assert isinstance(wanted, StructType)
     numbered = StructType([StructField(f"_{at}", own.dataType) for at, own in enumerate(given.fields)])
-    plain = value.cast(numbered)  # names of fields may be there twice
+    plain = value.cast(numbered)  # Names of fields may be repeated.
     fields = [
         inner(plain.getField(f"_{at}"), given.fields[at].dataType, field.dataType).alias(field.name)
         for at, field in zip(_paired(given, wanted, by_position), wanted.fields, strict=True)
@@ -216,8 +226,8 @@ def _stored_inside(value: Column, given: DataType, wanted: DataType, name: str, 
 
 
 def _paired(given: StructType, wanted: StructType, by_position: bool) -> list[int]:
-    """Return the position of the field that each field of a struct takes its value from; none if the structs do not
-    have the same fields."""
+    """Return, for each field of a struct, the position of the field that provides its value; empty if the structs have
+    different fields."""
     if len(given) != len(wanted):
         return []
     if by_position:
@@ -228,7 +238,7 @@ def _paired(given: StructType, wanted: StructType, by_position: bool) -> list[in
 
 
 def has_same_names(given: DataType, wanted: DataType) -> bool:
-    """Return True if all structs in a type have the field names of those in another one, in any order."""
+    """Return True if all structs in two types have the same field names, in any order."""
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
         return has_same_names(given.elementType, wanted.elementType)
     if isinstance(given, MapType) and isinstance(wanted, MapType):
@@ -244,7 +254,7 @@ def has_same_names(given: DataType, wanted: DataType) -> bool:
 
 
 def _changes_inside(given: DataType, wanted: DataType, by_position: bool) -> bool:
-    """Return True if a type has numbers of another type inside, or fields in another order."""
+    """Return True if nested numbers have another type, or nested fields another order."""
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
         return _changes_inside(given.elementType, wanted.elementType, by_position)
     if isinstance(given, MapType) and isinstance(wanted, MapType):
@@ -260,8 +270,8 @@ def _changes_inside(given: DataType, wanted: DataType, by_position: bool) -> boo
 
 
 def _read(text: Column, wanted: DataType, name: str) -> Column:
-    """Return the value that a text says; evaluation fails on others. A cast of the session alone gives null for them,
-    cuts off a fraction, or fails, depending on its settings."""
+    """Parse a string; evaluation fails at invalid ones. A plain cast returns null, truncates or fails, depending on the
+    settings of the session."""
     says = F.trim(text)
     fits = says.rlike(r"^[+-]?\d+$") if isinstance(wanted, IntegralType) else F.lit(True)
     cast = F.when(fits, says).cast(wanted)
@@ -295,11 +305,18 @@ def _is_nested(kind: DataType) -> bool:
 
 
 def check_types(rows: DataFrame, values: Iterable[tuple[str, Column]], schema: StructType) -> dict[str, Column]:
-    """Return the new value of each column with the column's type. ``rows`` are what the values are computed of; Spark
-    is asked for their types, which runs no job. Texts are read as what their columns have.
+    """Convert new values to the types of their columns. Runs no Spark job.
+
+    Args:
+        rows: Rows from which the values are computed.
+        values: New values by column.
+        schema: Columns of the table. Strings are parsed as values of their types.
+
+    Returns:
+        The converted values by column.
 
     Raises:
-        SchemaMismatchError: a type does not go with its column.
+        SchemaMismatchError: A type cannot be converted to that of its column.
         AnalysisException: Spark cannot resolve an expression.
     """
     named = dict(values)

@@ -1,9 +1,9 @@
-"""MERGE by the record key: an upsert of the source, which needs no join with the table.
+"""MERGE by record key, executed as an upsert of the source without a join with the table.
 
-``ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *`` says what an upsert does, which finds
-the stored records while it writes, file by file. The two differ for source rows of one key, which a MERGE refuses and
-an upsert merges, and for null keys, which equal nothing in SQL. The job that counts the rows of the upsert looks for
-such rows, too (`pyhudi.spark.lookup.key_constraint`).
+``ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *`` is equivalent to an upsert, which looks
+up stored records file by file. There are two differences: a MERGE refuses source rows with the same key, but an upsert
+merges them; and null keys equal nothing in SQL. The job that counts the rows of the upsert also detects such rows
+(`pyhudi.spark.lookup.key_constraint`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN_MODES = frozenset({MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_O
 
 
 def rows_to_upsert(source: DataFrame, target: TargetSnapshot) -> DataFrame | None:
-    """Return the rows of a source with the columns of the table; None if a column is missing, or reserved."""
+    """Return the rows of a source with the columns of the table; None if a column is missing or has a reserved name."""
     names = target.schema.names
     sensitive = is_case_sensitive(source.sparkSession)
     own = {name if sensitive else name.lower() for name in source.columns}
@@ -41,12 +41,12 @@ def rows_to_upsert(source: DataFrame, target: TargetSnapshot) -> DataFrame | Non
 
 
 def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFrame) -> bool:
-    """Return whether a condition joins rows that an upsert takes for versions of one record, and no others.
+    """Return True if a condition joins exactly the rows that an upsert considers versions of the same record.
 
     Args:
         target: The table.
-        on: The condition of the MERGE.
-        alias: The table's name in it.
+        on: Condition of the MERGE.
+        alias: Name of the table in the condition.
         source: The source, with the columns of the table.
     """
     spec, merging = target.spec, target.merging
@@ -54,9 +54,9 @@ def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFra
     plain = (
         isinstance(on, str)
         and has_plain_keys(spec)
-        # an upsert does not say which rows of a bucket are new, and a row may tell an upsert that it is a delete
+        # With buckets, an upsert does not report which rows are new, and a row may be marked as a delete.
         and index is not IndexType.BUCKET
-        # a record of another partition is none that the condition joins, but one that such an upsert finds
+        # Such an upsert finds records in other partitions, which the condition does not join.
         and not (index.is_global and spec.partition_fields)
         and IS_DELETED not in target.schema.names
         and DELETE_FIELD not in merging.properties
@@ -75,7 +75,7 @@ def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFra
 
 
 def has_plain_keys(spec: KeySpec) -> bool:
-    """Return whether record keys and partition paths are the texts of the values of their columns."""
+    """Return True if record keys and partition paths are the plain texts of the values of their columns."""
     return bool(spec.record_fields) and spec.keygen in _PLAIN_KEYS and not spec.slash_dates
 
 

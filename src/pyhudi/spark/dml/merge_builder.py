@@ -1,4 +1,4 @@
-"""MERGE: a source decides which rows of the table are updated, deleted or inserted."""
+"""MERGE: updates, deletes and inserts of rows by matching a source with the table."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = ["Clause", "MergeAction", "MergeBuilder"]
 
 @dataclass(frozen=True, slots=True)
 class MergeBuilder:
-    """A MERGE in the making, as in Delta Lake: clauses are tried in their order, and the first that fits a row is done
-    with it. Immutable; `execute` runs it."""
+    """Builder of a MERGE, as in Delta Lake. Clauses are evaluated in order, and the first one that applies to a row is
+    executed. Immutable; `execute` runs the MERGE."""
 
     path: str
     opts: Options
@@ -43,25 +43,25 @@ class MergeBuilder:
 
         Args:
             set: New values by column of the table, as SQL texts or Columns of both sides.
-            condition: Take only pairs of rows that meet it, SQL text or a Column; None for all.
+            condition: Restrict the clause to pairs of rows that meet this condition, SQL text or a Column; None: all.
 
         Returns:
-            A MERGE with this clause behind the others.
+            The MERGE with this clause after the others.
 
         Raises:
-            QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
+            QueryError: An earlier clause for such rows has no condition, so this one would never apply.
         """
         return self.with_clause(Clause(ClauseKind.MATCHED, MergeAction.UPDATE, dict(set), condition))
 
     def when_matched_update_all(self, condition: str | Column | None = None) -> MergeBuilder:
-        """Update all columns of a row that matches, from the source's columns of the same names.
+        """Update all columns of a matching row from the columns of the source with the same names.
 
         Arguments, result and errors as of `when_matched_update`.
         """
         return self.with_clause(Clause(ClauseKind.MATCHED, MergeAction.UPDATE, None, condition))
 
     def when_matched_delete(self, condition: str | Column | None = None) -> MergeBuilder:
-        """Delete a row that matches.
+        """Delete a matching row.
 
         Arguments, result and errors as of `when_matched_update`.
         """
@@ -70,14 +70,14 @@ class MergeBuilder:
     def when_not_matched_insert(
         self, values: Mapping[str, object], condition: str | Column | None = None
     ) -> MergeBuilder:
-        """Insert a source row that matches nothing; columns of the table without a value get null.
+        """Insert a source row without a match; columns of the table without a value are null.
 
         ``values``: values by column of the table. Condition, result and errors as of `when_matched_update`.
         """
         return self.with_clause(Clause(ClauseKind.NOT_MATCHED, MergeAction.INSERT, dict(values), condition))
 
     def when_not_matched_insert_all(self, condition: str | Column | None = None) -> MergeBuilder:
-        """Insert a source row that matches nothing, its columns by name.
+        """Insert a source row without a match, its columns by name.
 
         Arguments, result and errors as of `when_matched_update`.
         """
@@ -86,30 +86,30 @@ class MergeBuilder:
     def when_not_matched_by_source_update(
         self, set: Mapping[str, object], condition: str | Column | None = None
     ) -> MergeBuilder:
-        """Update a row of the table that no source row matches.
+        """Update a row of the table without a matching source row.
 
         Arguments, result and errors as of `when_matched_update`.
         """
         return self.with_clause(Clause(ClauseKind.NOT_MATCHED_BY_SOURCE, MergeAction.UPDATE, dict(set), condition))
 
     def when_not_matched_by_source_delete(self, condition: str | Column | None = None) -> MergeBuilder:
-        """Delete a row of the table that no source row matches.
+        """Delete a row of the table without a matching source row.
 
         Arguments, result and errors as of `when_matched_update`.
         """
         return self.with_clause(Clause(ClauseKind.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE, None, condition))
 
     def with_clause(self, clause: Clause) -> MergeBuilder:
-        """Add a clause behind the others.
+        """Add a clause after the others.
 
         Args:
             clause: The clause.
 
         Returns:
-            A MERGE with this clause behind the others.
+            The MERGE with this clause after the others.
 
         Raises:
-            QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
+            QueryError: An earlier clause for such rows has no condition, so this one would never apply.
         """
         for before in self.clauses:
             if before.kind is clause.kind and before.condition is None:
@@ -123,14 +123,14 @@ class MergeBuilder:
         """Run the MERGE, as one commit.
 
         Returns:
-            What was done, counted.
+            Numbers of the changed rows.
 
         Raises:
             QueryError: There are no clauses.
-            AmbiguousMergeError: Several source rows match a row of the table, and it is not only deleted.
-            SchemaMismatchError: A column is missing, or a value does not go with its column.
+            AmbiguousMergeError: Several source rows match a row of the table that is updated.
+            SchemaMismatchError: A column is missing, or a value cannot be converted to the type of its column.
             RecordKeyError: A clause would change the record key of a row.
-            ConflictError: Another writer changed the rows that were read, each time that it was tried.
+            ConflictError: Other writers changed the rows that were read, in every attempt.
         """
         if not self.clauses:
             raise QueryError("a MERGE needs at least one clause: when_matched_…, when_not_matched_…")
@@ -142,13 +142,13 @@ class MergeBuilder:
         )
 
     def execute_pinned(self, pinned: TargetSnapshot) -> ChangeResult:
-        """Run the MERGE once, on its table at one snapshot: any change since then is a conflict.
+        """Run the MERGE once, on a snapshot of its table; any later change is a conflict.
 
         Args:
             pinned: The table.
 
         Returns:
-            What was done, counted.
+            Numbers of the changed rows.
 
         Raises:
             ConflictError: Another writer changed the table.
@@ -162,7 +162,7 @@ class MergeBuilder:
         merge.check_columns()
         with CachedFrames() as cached:
             taken = merge.taken(cached)
-            # the write counts rows, too
+            # The write counts rows, too.
             counts = None if merge.is_certain(taken) else count_changes(taken, self.clauses)
             repeated = counts is not None and counts.repeated_deletes
             rows, changes = merge.changes(taken, cached, repeated=repeated)
@@ -172,7 +172,7 @@ class MergeBuilder:
         return ChangeResult(done, counts.updated + counts.deleted, counts.updated, counts.inserted, counts.deleted)
 
     def _upsert(self, target: TargetSnapshot) -> ChangeResult | None:
-        """Run the MERGE as an upsert; None if that is something else."""
+        """Run the MERGE as an upsert; None if that is not equivalent."""
         given = {(clause.kind, clause.action) for clause in self.clauses}
         whole = all(clause.values is None and clause.condition is None for clause in self.clauses)
         both = {(ClauseKind.MATCHED, MergeAction.UPDATE), (ClauseKind.NOT_MATCHED, MergeAction.INSERT)}
@@ -181,7 +181,7 @@ class MergeBuilder:
         rows = rows_to_upsert(self.source, target)
         if rows is None:
             return None
-        # rows of one key would be merged, and the tasks would have to look for them
+        # Rows with the same key would be merged, and tasks would have to search for them.
         opts = target.opts.merged({options.COMBINE_BEFORE_UPSERT.key: False})
         exact = KeyConstraint(key_columns(target))
         reads = target.whole_table()

@@ -24,10 +24,10 @@ class Clause:
     """A clause of a MERGE.
 
     Args:
-        kind: Which rows it is for.
+        kind: Kind of rows to which it applies.
         action: What it does with them.
-        values: New values by column, SQL texts or Columns; None: those of the source's columns of the same names.
-        condition: Which of the rows it takes; None: all.
+        values: New values by column, SQL texts or Columns; None: those of the source columns with the same names.
+        condition: Restriction to some of these rows; None: all.
     """
 
     kind: ClauseKind

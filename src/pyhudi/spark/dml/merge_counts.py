@@ -1,4 +1,4 @@
-"""Numbers of the rows that a MERGE changes."""
+"""Numbers of rows changed by a MERGE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pyhudi.sql.statements import ClauseKind
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """Rows that are updated, deleted and inserted. ``repeated_deletes``: a row is deleted by several pairs."""
+    """Numbers of rows that are updated, deleted and inserted. ``repeated_deletes``: several pairs delete the same
+    row."""
 
     updated: int
     deleted: int
@@ -54,8 +55,8 @@ def _is(kind: MergeAction) -> Column:
 
 
 def _counted_by_row(taken: MatchedClauses, clauses: Sequence[Clause]) -> Row:
-    """One row with the columns updated, deleted, inserted, ambiguous, example and most_deletes: pairs are counted for
-    each row of the table first."""
+    """Return one row with the columns updated, deleted, inserted, ambiguous, example and most_deletes. Pairs are first
+    counted per row of the table."""
     updates, deletes, stored = F.col("updates"), F.col("deletes"), F.col(ROW_ID).isNotNull()
     by_row = taken.rows.groupBy(ROW_ID).agg(
         F.count(F.when(_is(MergeAction.UPDATE), 1)).alias("updates"),
@@ -64,7 +65,7 @@ def _counted_by_row(taken: MatchedClauses, clauses: Sequence[Clause]) -> Row:
         F.first(STORED_KEY).alias("key"),
     )
     several = stored & (updates + F.when(updates > 0, deletes).otherwise(0) > 1)
-    # which of several deletes took a row does not matter, unless another pair of the row met no condition
+    # It does not matter which of several clauses deletes a row, unless no clause applies to another of its pairs.
     if any(
         c.action is MergeAction.DELETE and c.kind is ClauseKind.MATCHED and c.condition is not None for c in clauses
     ):

@@ -1,10 +1,9 @@
-"""Rows of a MERGE: which pairs of rows its clauses take, and what becomes of them.
+"""Plan of a MERGE: the pairs of rows to which its clauses apply, and the resulting rows.
 
-If the condition only equates columns, the source is joined with the table without its unmatched rows, so that Spark
-may broadcast a small source and leave the table where it is. Source rows that match nothing are found afterwards: those
-whose values of these columns no pair has. Other conditions, and clauses for rows that the source does not have, need a
-join that keeps unmatched rows.
-"""
+If the condition only equates columns, the source is joined with the table by an inner join, so that Spark can broadcast
+a small source and need not shuffle the table. Source rows without a match are determined afterwards, as those whose
+values of these columns are in no pair. Other conditions, and clauses for rows without a matching source row, require an
+outer join."""
 
 from __future__ import annotations
 
@@ -47,10 +46,10 @@ _COPY, _EQUATED, _MATCHED = "_pyhudi_copy_of_", "_pyhudi_equated_", "_pyhudi_mat
 
 @dataclass(frozen=True, slots=True)
 class MatchedClauses:
-    """The pairs of rows that a clause takes: new values and stored ones, locations, and the number of the clause.
+    """Pairs of rows to which a clause applies: new and stored values, locations, and the number of the clause.
 
-    ``unique``: no row of the table is in two pairs. ``exact``: values of the source that equal none of the table also
-    differ from them as texts.
+    ``unique``: no row of the table is in two pairs. ``exact``: values of the source without equal values in the table
+    also differ from all of them as key texts.
     """
 
     rows: DataFrame
@@ -60,8 +59,8 @@ class MatchedClauses:
 
 @dataclass(frozen=True, slots=True)
 class _SourceRows:
-    """Facts about a source. ``unique``: no two rows equal the same row of the table; ``exact``: values of the columns
-    that the condition equates are equal if and only if their texts in a key are the same."""
+    """Properties of a source. ``unique``: no two rows match the same row of the table. ``exact``: values of the columns
+    that the condition equates are equal if and only if their key texts are."""
 
     count: int
     unique: bool
@@ -70,7 +69,7 @@ class _SourceRows:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """One attempt of a MERGE."""
+    """One attempt at a MERGE."""
 
     clauses: Sequence[Clause]
     alias: str
@@ -94,7 +93,7 @@ class MergePlan:
         """Check the names of the source's columns.
 
         Raises:
-            SchemaMismatchError: One is missing, or reserved.
+            SchemaMismatchError: A column is missing, or has a reserved name.
         """
         clash = sorted(name for name in self.source.columns if name.startswith("_pyhudi_"))
         if clash:
@@ -102,7 +101,7 @@ class MergePlan:
         self._copied()
 
     def _copied(self) -> list[str]:
-        """The source's columns that are taken by name."""
+        """Return the columns of the source that are copied by name."""
         if all(clause.values is not None or clause.action is MergeAction.DELETE for clause in self.clauses):
             return []
         names = [name for name in self.source.columns if not is_meta_column(name)]
@@ -125,27 +124,28 @@ class MergePlan:
         return self.source.select("*", *copies, *equated, F.lit(True).alias(_IN_SOURCE))
 
     def _equated(self) -> list[str]:
-        """The source's columns that equal columns of the table, if the condition says no more."""
+        """Return the columns of the source that the condition equates with columns of the table, if it does nothing
+        else."""
         found = equalities(self.on, self.alias) if isinstance(self.on, str) else None
         wanted = {other for _, other in found or ()}
         names = [name for name in self.source.columns if name.lower() in wanted]
         return names if len(names) == len(wanted) else []
 
     def _counted(self, rows: DataFrame) -> _SourceRows:
-        """Count the rows of the source, which are cached. Runs a Spark job, after which Spark knows how large they are,
-        and so whether it may broadcast them."""
+        """Count the rows of the source, which are cached. Runs a Spark job. Spark then knows their size, and can decide
+        whether to broadcast them."""
         names = self._equated()
         with task_errors():
             found = summarize_keys(rows, names).first()
         assert found is not None
         count, most, odd = found
         pairs = self._equated_types()
-        # where types differ, Spark casts: two texts may equal one number
+        # If types differ, Spark casts: two strings may equal the same number.
         unique = (most or 0) <= 1 and all(own == other for own, other in pairs)
         return _SourceRows(count or 0, unique, exact=not odd and are_equal_as_key_text(pairs))
 
     def _equated_types(self) -> list[tuple[T.DataType | None, T.DataType | None]]:
-        """The types of the columns that the condition equates, in the table and in the source."""
+        """Return the types of the equated columns, in the table and in the source."""
         assert isinstance(self.on, str)
         own, other = (
             {field.name.lower(): field.dataType for field in schema.fields}
@@ -156,7 +156,7 @@ class MergePlan:
     # --- pairs -------------------------------------------------------------------------------------------------------
 
     def taken(self, cached: CachedFrames) -> MatchedClauses:
-        """Return the pairs that a clause takes. Runs Spark jobs."""
+        """Return the pairs to which a clause applies. Runs Spark jobs."""
         rows = self.target.rows.select(
             "*", F.monotonically_increasing_id().alias(ROW_ID), F.lit(True).alias(_IN_TARGET)
         ).alias(self.alias)
@@ -168,29 +168,29 @@ class MergePlan:
         source = cached.add(self._marked())
         pairs = rows.join(source, as_column(self.on))
         matched = self._evaluated(pairs, (ClauseKind.MATCHED,)) if self._has(ClauseKind.MATCHED) else None
-        found = self._counted(source)  # before anything is cached that Spark plans to join with it
+        found = self._counted(source)  # Before Spark plans a join of the source with cached rows.
         parts = []
         if matched is not None:
             pairs = cached.add(matched)
             parts.append(pairs)
         if self._has(ClauseKind.NOT_MATCHED):
             others = self._unmatched(source, pairs, found.count)
-            # with the columns of the table, which are null
+            # With the columns of the table, which are null.
             others = rows.limit(0).join(others, F.lit(False), "right")
             parts.append(cached.add(self._evaluated(others, (ClauseKind.NOT_MATCHED,))))
         taken = reduce(lambda some, more: some.unionByName(more), parts).where(F.col(_CLAUSE).isNotNull())
         return MatchedClauses(taken, found.unique, found.exact)
 
     def _join_type(self) -> str:
-        """The join of the table with the source that keeps the rows which clauses are for."""
+        """Return the type of the join of table and source that keeps all rows to which clauses apply."""
         if self._has(ClauseKind.NOT_MATCHED_BY_SOURCE):
             return "full" if self._has(ClauseKind.NOT_MATCHED) else "left"
         return "right" if self._has(ClauseKind.NOT_MATCHED) else "inner"
 
     def _unmatched(self, source: DataFrame, pairs: DataFrame, count: int) -> DataFrame:
-        """The source rows that are in no pair; ``count``: how many rows there are in all.
+        """Return the source rows that are in no pair; ``count`` is the number of all source rows.
 
-        They are compared by value: numbers of rows could be others if Spark computed lost rows of a cache again.
+        Rows are compared by value, because row numbers could change if Spark recomputed evicted rows of a cache.
         """
         names = self._equated()
         values = (F.col(quoted([_EQUATED + name])).alias(_MATCHED + name) for name in names)
@@ -201,10 +201,10 @@ class MergePlan:
         return source.join(matched, same, "left_anti")
 
     def _evaluated(self, joined: DataFrame, kinds: Sequence[ClauseKind]) -> DataFrame:
-        """The clauses for some kinds of rows, evaluated: the number of the clause that takes a pair (null: none), and
-        what becomes of the row.
+        """Evaluate the clauses for some kinds of rows: the number of the clause that applies to a pair (null: none),
+        and the resulting row.
 
-        In clauses for rows that match nothing a name without an alias is a column of the source; those of the table
+        In clauses for source rows without a match, an unqualified name is a column of the source; those of the table
         are null.
         """
         stored = [kind for kind in kinds if kind is not ClauseKind.NOT_MATCHED]
@@ -219,11 +219,11 @@ class MergePlan:
 
     @property
     def _own(self) -> dict[str, Column]:
-        """The columns of the table beside those of the source."""
+        """Return the columns of the table in the joined rows."""
         return {name: F.col(quoted([self.alias, name])) for name in self.target.schema.names}
 
     def _absent(self) -> Column:
-        """The row of the table that a source row has not: as a struct, its columns have the alias as any others."""
+        """Return a row of nulls for source rows without a match, as a struct, so that its columns can be qualified."""
         fields = self.target.schema.fields
         return F.struct(*(F.lit(None).cast(field.dataType).alias(field.name) for field in fields))
 
@@ -245,8 +245,8 @@ class MergePlan:
         return found
 
     def _updated(self, joined: DataFrame, kinds: Sequence[ClauseKind]) -> dict[str, Column]:
-        """The values of the table's columns after the updates, null of those that no update assigns, and those before
-        where rows may move."""
+        """Return the values of the table's columns after the updates, null for unassigned ones, and, if rows may move,
+        those before."""
         kept = {name: self._own[name] for name in self.target.schema.names}
         kept |= self.target.absent(self._unassigned)
         found = {_NEW + name: value for name, value in self._assign(kinds, joined, kept).items()}
@@ -255,7 +255,7 @@ class MergePlan:
         return found
 
     def _assign(self, kinds: Sequence[ClauseKind], rows: DataFrame, before: dict[str, Column]) -> dict[str, Column]:
-        """The values of the table's columns after some clauses."""
+        """Return the values of the table's columns after clauses for some kinds of rows."""
         found = dict(before)
         for number, clause in self._numbered(kinds):
             for name, value in self._values(clause, rows).items():
@@ -263,7 +263,7 @@ class MergePlan:
         return found
 
     def _columns(self, updated: DataFrame, kinds: Sequence[ClauseKind]) -> list[Column]:
-        """The result's columns: the table's with their new values, those before where rows may move, and helpers."""
+        """Return the columns of the result: new values, helper columns, and, if rows may move, stored values."""
         target, numbered = self.target, self._numbered(kinds)
         values = {name: F.col(quoted([_NEW + name])) for name in target.schema.names}
         if ClauseKind.NOT_MATCHED in kinds:
@@ -281,7 +281,7 @@ class MergePlan:
         return [*columns, *helpers, kind.alias(KIND)]
 
     def _values(self, clause: Clause, joined: DataFrame) -> dict[str, Column]:
-        """The assignments of a clause, with the types of the table's columns."""
+        """Return the assignments of a clause, converted to the types of the table's columns."""
         target = self.target
         if clause.action is MergeAction.DELETE:
             return {}
@@ -307,7 +307,7 @@ class MergePlan:
     # --- changes -----------------------------------------------------------------------------------------------------
 
     def _assigned(self) -> frozenset[str]:
-        """Columns that an update assigns."""
+        """Columns that are assigned by an update."""
         updates = [clause for clause in self.clauses if clause.action is MergeAction.UPDATE]
         if any(clause.values is None for clause in updates):
             return frozenset(self.target.schema.names)
@@ -315,20 +315,20 @@ class MergePlan:
 
     @property
     def _unassigned(self) -> frozenset[str]:
-        """Columns that updates need not have; empty if there are new records, because one whose key the table has
-        already is an update with all its columns."""
+        """Columns that updates may omit; empty if there are new records, because one whose key already exists is an
+        update of all columns."""
         if self.moves or self._has(ClauseKind.NOT_MATCHED):
             return frozenset()
         return self.target.unassigned(self._assigned())
 
     @property
     def moves(self) -> bool:
-        """True if an update may bring a row to another partition."""
+        """True if an update may move a row to another partition."""
         return bool(self.target.partition_columns & self._assigned())
 
     def _inserts_new_keys(self, taken: MatchedClauses) -> bool:
-        """Return whether rows that match nothing have keys that the table has not: they were looked for by the key
-        itself, which they are inserted with."""
+        """Return True if source rows without a match have new keys, because they were matched by the key with which
+        they are inserted."""
         target = self.target
         if not taken.exact or not has_plain_keys(target.spec):
             return False
@@ -342,8 +342,8 @@ class MergePlan:
         return found is not None and keys <= found <= keys | partitions
 
     def is_certain(self, taken: MatchedClauses) -> bool:
-        """Return whether a write changes each row of the pairs: no two are of the same record, none moves, and no
-        stored version is kept because it is newer, or a merger says so."""
+        """Return True if the write changes each row of the pairs: no two belong to the same record, none moves, and no
+        stored version wins by its ordering value or by a merger."""
         new = self._inserts_new_keys(taken) or not self._has(ClauseKind.NOT_MATCHED)
         by_time = self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
         return self.target.located and taken.unique and new and by_time and not (self.moves or self._marks_deletes)
@@ -356,7 +356,7 @@ class MergePlan:
         )
 
     def changes(self, taken: MatchedClauses, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
-        """Return what is to be written. ``repeated``: rows are deleted by several pairs, of which one will do."""
+        """Return the rows to be written. ``repeated``: several pairs delete the same row; one of them is kept."""
         target, rows = self.target, taken.rows
         deleted = F.col(KIND) == MergeAction.DELETE.value
         if self._marks_deletes:

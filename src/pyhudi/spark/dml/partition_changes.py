@@ -1,4 +1,4 @@
-"""Rows that change their partition: deleted at the old location, new at the other."""
+"""Changes of partitions: a row is deleted at its old location and inserted at the new one."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ def split_partition_changes(
     cached: CachedFrames,
     stored: Mapping[str, Column] | None = None,
 ) -> DataFrame:
-    """Return changes of which those that go to another partition are two: a delete, with the values that the row had,
-    and a new record.
+    """Split changes that move a row to another partition into a delete, with the stored values, and a new record.
 
     Args:
-        rows: What the values are computed of, with the columns of `TargetTable.rows`.
+        rows: Rows from which values are computed, with the columns of `TargetTable.rows`.
         target: The table.
-        own: The new value of each of its columns.
-        deleted: Whether a row is deleted; so is one whose new values mark it as a delete.
-        cached: Keeps the values, which are needed more than once.
-        stored: The values before, by column; None: the columns of that name.
+        own: New values of all its columns.
+        deleted: True for deleted rows; rows whose new values mark them as deletes are deleted, too.
+        cached: Persists the values, which are evaluated more than once.
+        stored: Stored values by column; None: the columns of the same names.
+
+    Returns:
+        The changes.
     """
     helpers = [F.col(name) for name in target.helpers]
     before = stored or {name: F.col(quoted([name])) for name in own}
@@ -55,7 +57,7 @@ def split_partition_changes(
     as_is = F.struct(*fields, *stays, F.col(DELETE).alias(DELETE))
     there = F.struct(*fields, *goes, F.lit(False).alias(DELETE))
     gone = F.struct(*back, *stays, F.lit(True).alias(DELETE))
-    # a global index finds the record at its old location, and moves it or not as its options say
+    # A global index finds the record at its old location, and moves it if its options require that.
     both = F.array(there) if target.opts.get_typed(options.INDEX_TYPE).is_global else F.array(gone, there)
     versions = F.when(moved, both).otherwise(F.array(as_is))
     every = keyed.select(F.explode(versions).alias(_NEW))

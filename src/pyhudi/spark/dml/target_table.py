@@ -1,4 +1,4 @@
-"""The table of an UPDATE, DELETE or MERGE, pinned at one snapshot."""
+"""Target table of an UPDATE, DELETE or MERGE, pinned at a snapshot."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from pyhudi.write.location_columns import FILE_ID, ROW
 
 @dataclass(frozen=True, slots=True)
 class TargetSnapshot:
-    """A table at one snapshot, of which no files are chosen yet.
+    """Snapshot of a table, before files are selected.
 
     Args:
         client: The table.
-        opts: Options of the statement, with those of the session's storage.
+        opts: Options of the statement, with the storage settings of the session.
         table: The snapshot.
-        spec: How its keys are made.
-        schema: Its own columns, as Spark has them, all nullable.
-        nullable: Those that may be null.
+        spec: Specification of its keys.
+        schema: The table's own columns with Spark types, all nullable.
+        nullable: Columns that may be null.
     """
 
     client: TableMetaClient
@@ -64,7 +64,7 @@ class TargetSnapshot:
 
     @property
     def merging(self) -> MergeSettings:
-        """How versions of a record are merged."""
+        """Merge settings."""
         return self.client.config.merging_of_write(self.opts)
 
     @classmethod
@@ -72,12 +72,12 @@ class TargetSnapshot:
         """Pin the table at its newest snapshot.
 
         Args:
-            spark: The session that reads it.
-            path: The table's address.
+            spark: The session.
+            path: Path of the table.
             given: Options of the statement.
 
         Raises:
-            ConfigError: It has no columns.
+            ConfigError: The table has no columns.
         """
         opts = Options.parse({**session_settings(spark, path), **given})
         client = TableMetaClient.open(path, opts)
@@ -91,7 +91,7 @@ class TargetSnapshot:
         return cls(client, opts, table, key_spec(client, opts), own, nullable)
 
     def whole_table(self) -> ReadSet:
-        """Return the reads of a statement that looks at all rows, by whatever way."""
+        """Return the read set of a statement that reads all rows."""
 
         def groups(active: ActiveTimeline) -> pa.Table:
             pinned = PinnedTable(self.table.storage, self.table.config, active)
@@ -104,9 +104,9 @@ class TargetSnapshot:
         """Return the table with its rows.
 
         Args:
-            spark: The session that reads it.
-            where: SQL condition on the table's own columns; only rows that meet it are read, and only from file groups
-                that may have such.
+            spark: The session.
+            where: SQL condition on the table's own columns. Only rows that meet it are read, from file groups that may
+                contain such rows.
         """
         client, opts, table = self.client, self.opts, self.table
         rows = None if where is None else RowFilter.parse(where)
@@ -122,7 +122,7 @@ class TargetSnapshot:
         own = spark_schema(remove_meta_columns(planned.schema))
         located = client.config.populate_meta_fields and opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET
         read = None
-        # a log file needs no positions, and a table without logs may get some at any moment
+        # Log files need no positions, and a table without log files may get some at any time.
         if located and client.config.table_type is TableType.COPY_ON_WRITE:
             read = positioned_rows(spark, table, planned, opts)
         bases = None if read is None else planned.tasks.select(["partition", "file_id", "base_path"])
@@ -133,30 +133,30 @@ class TargetSnapshot:
 
     @property
     def placing_columns(self) -> frozenset[str]:
-        """Top-level columns of which record keys and partition paths are made."""
+        """Top-level columns from which record keys and partition paths are made."""
         return self.key_columns | self.partition_columns
 
     @property
     def partition_columns(self) -> frozenset[str]:
-        """Top-level columns of which partition paths are made."""
+        """Top-level columns from which partition paths are made."""
         return _tops((field.name for field in self.spec.partition_fields), self.schema)
 
     @property
     def key_columns(self) -> frozenset[str]:
-        """Top-level columns of which record keys are made."""
+        """Top-level columns from which record keys are made."""
         return _tops(self.spec.record_fields, self.schema)
 
 
 @dataclass(frozen=True, slots=True)
 class TargetTable(TargetSnapshot):
-    """A table as a statement reads and changes it.
+    """Table with the rows that a statement reads.
 
     Args:
-        rows: Its rows: own columns, then `STORED_KEY`, `STORED_PATH`, `FILE_ID` if ``located``, and `ROW` if also
-            their positions in base files are known.
-        located: Whether rows say which file group they are in.
-        reads: What ``rows`` were read from.
-        bases: The base files in which rows have their positions (partition, file_id, base_path); None: they have none.
+        rows: The rows: the table's own columns, `STORED_KEY`, `STORED_PATH`, `FILE_ID` if ``located``, and `ROW` if
+            their positions in base files are known, too.
+        located: Rows have their file group.
+        reads: The read set of ``rows``.
+        bases: Base files to which the positions refer (partition, file_id, base_path); None: there are no positions.
     """
 
     rows: DataFrame
@@ -166,7 +166,7 @@ class TargetTable(TargetSnapshot):
 
     @property
     def helpers(self) -> list[str]:
-        """The columns of ``rows`` that are not the table's own."""
+        """Columns of ``rows`` that are not the table's own."""
         positions = [] if self.bases is None else [ROW]
         return [STORED_KEY, STORED_PATH, *([FILE_ID] if self.located else []), *positions]
 
@@ -176,8 +176,8 @@ class TargetTable(TargetSnapshot):
         return delete_marker_columns(self.schema, self.merging)
 
     def unassigned(self, assigned: Collection[str]) -> frozenset[str]:
-        """Return the columns of which an update needs no values, because their stored values are at hand where base
-        files are rewritten: all but those that it assigns, and those that decide between versions of a record.
+        """Return the columns that an update may omit, because their stored values are copied when base files are
+        rewritten: all except assigned ones and those that decide between versions of a record.
 
         Args:
             assigned: Columns that the update assigns.
@@ -187,19 +187,19 @@ class TargetTable(TargetSnapshot):
             return frozenset()
         needed = _tops((name for names in merging.deciding_columns.values() for name in names), self.schema)
         if not self.key_columns.isdisjoint(assigned):
-            needed |= self.key_columns  # the key is computed again
+            needed |= self.key_columns  # The key is recomputed.
         return self.nullable.intersection(self.schema.names) - needed - frozenset(assigned)
 
     def absent(self, columns: Collection[str]) -> dict[str, Column]:
-        """Return null for each of these columns, with its type."""
+        """Return a null of the right type for each of these columns."""
         return {name: F.lit(None).cast(self.schema[name].dataType) for name in columns}
 
     @property
     def deletion_columns(self) -> list[str]:
-        """The columns without which a row cannot be deleted."""
+        """Columns that are required to delete a row."""
         needed = self.placing_columns
         found = [name for name in self.schema.names if name in needed]
-        return found or self.schema.names[:1]  # a frame without any column of the table is none
+        return found or self.schema.names[:1]  # A DataFrame needs at least one column of the table.
 
 
 def _groups(plan: ScanPlan) -> pa.Table:
@@ -211,14 +211,14 @@ def _tops(fields: object, schema: StructType) -> frozenset[str]:
 
 
 def _stored(read: DataFrame, own: StructType, spec: KeySpec, *, meta: bool, located: bool) -> DataFrame:
-    """Rows that were read, with what is known of their locations instead of meta columns."""
+    """Replace the meta columns of rows by their keys and locations."""
     columns: list[Column] = [F.col(quoted([name])) for name in own.names]
     if not meta:
         keyed = with_keys(read.select(*columns), spec, "")
         return keyed.select(*columns, F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH))
     columns += [F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH)]
     if located:
-        # a base file's name begins with the file group, records of logs have it alone
+        # The name of a base file starts with the file group; records of log files have only that.
         columns.append(F.substring_index(FILE_NAME, "_", 1).alias(FILE_ID))
         if ROW_NUMBER in read.columns:
             columns.append(F.col(ROW_NUMBER).alias(ROW))

@@ -39,12 +39,23 @@ def update(
     given: Options,
     alias: str | None = None,
 ) -> ChangeResult:
-    """Give columns of some rows new values, in one commit.
+    """Assign new values to columns of some rows, in one commit.
+
+    Args:
+        spark: The session.
+        path: Path of the table.
+        assigned: New values by column.
+        where: Condition of the rows; None: all.
+        given: Options of the statement.
+        alias: Name of the table in values and condition.
+
+    Returns:
+        Numbers of the changed rows.
 
     Raises:
         ConfigError: A column of the record key is assigned.
-        SchemaMismatchError: A column is not there, or a value does not go with it.
-        ConflictError: Another writer changed the rows that were read, each time that it was tried.
+        SchemaMismatchError: A column does not exist, or a value cannot be converted to its type.
+        ConflictError: Other writers changed the rows that were read, in every attempt.
     """
     return with_retries(
         open_storage(path, given),
@@ -62,20 +73,23 @@ def update_pinned(
     *,
     reads_whole_table: bool = False,
 ) -> ChangeResult:
-    """Run `update` once, on a table at one snapshot.
+    """Run `update` once, on a snapshot of a table.
 
     Args:
         spark: The session.
         pinned: The table.
         assigned: New values by column.
-        where: Condition of the rows; None for all.
+        where: Condition of the rows; None: all.
         alias: Name of the table in values and condition.
-        reads_whole_table: If true, a subquery reads the table, so that any change since the snapshot is a conflict.
+        reads_whole_table: A subquery reads the table, so that any change since the snapshot is a conflict.
+
+    Returns:
+        Numbers of the changed rows.
 
     Raises:
         ConflictError: Another writer changed the rows that were read.
     """
-    target, rows = _chosen(spark, pinned, where, alias, reads_whole_table)
+    target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table)
     named = resolved(assigned, target.schema, case_sensitive=is_case_sensitive(spark), alias=alias)
     keys = sorted(target.key_columns & named.keys())
     if keys:
@@ -92,7 +106,7 @@ def update_pinned(
             rows = rows.select(*new, *target.helpers)
             rows = rows.withColumn(DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False))
         matched = None
-        if not _is_certain(target, named.keys()):  # the write would not count rows whose stored version is kept
+        if not _is_certain(target, named.keys()):  # The write would not count rows whose stored version wins.
             rows = cached.add(rows)
             with task_errors():
                 matched = rows.count()
@@ -114,8 +128,8 @@ def update_pinned(
 
 
 def _is_certain(target: TargetTable, assigned: Set[str]) -> bool:
-    """Return whether an update changes each row: no stored version is kept because it is newer, or a merger says so,
-    and none is deleted."""
+    """Return True if an update changes each row: no stored version wins by its ordering value or by a merger, and no
+    row is deleted."""
     merging = target.merging
     if not target.delete_markers.isdisjoint(assigned):
         return False
@@ -127,8 +141,18 @@ def _is_certain(target: TargetTable, assigned: Set[str]) -> bool:
 def delete(spark: SparkSession, path: str, where: Condition, given: Options, alias: str | None = None) -> ChangeResult:
     """Delete the rows that meet a condition, or all, in one commit.
 
+    Args:
+        spark: The session.
+        path: Path of the table.
+        where: Condition of the rows; None: all.
+        given: Options of the statement.
+        alias: Name of the table in the condition.
+
+    Returns:
+        Number of the deleted rows.
+
     Raises:
-        ConflictError: Another writer changed the rows that were read, each time that it was tried.
+        ConflictError: Other writers changed the rows that were read, in every attempt.
     """
     return with_retries(
         open_storage(path, given),
@@ -145,8 +169,8 @@ def delete_pinned(
     *,
     reads_whole_table: bool = False,
 ) -> ChangeResult:
-    """Run `delete` once, on a table at one snapshot. Arguments and errors as of `update_pinned`."""
-    target, rows = _chosen(spark, pinned, where, alias, reads_whole_table)
+    """Run `delete` once, on a snapshot of a table. Arguments, result and errors as of `update_pinned`."""
+    target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table)
     columns = [quoted([name]) for name in target.deletion_columns]
     rows = rows.select(*columns, *target.helpers, F.lit(True).alias(DELETE))
     changes = RowChanges(target.located, adds=False, bases=target.bases)
@@ -154,10 +178,10 @@ def delete_pinned(
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 
 
-def _chosen(
+def _matching_rows(
     spark: SparkSession, pinned: TargetSnapshot, where: Condition, alias: str | None, reads_whole_table: bool
 ) -> tuple[TargetTable, DataFrame]:
-    """Choose the rows of a condition."""
+    """Read the rows that meet a condition."""
     plain = isinstance(where, str) and alias is None
     target = pinned.read(spark, where if plain else None)
     if reads_whole_table:
