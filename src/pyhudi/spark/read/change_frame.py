@@ -1,4 +1,4 @@
-"""A plan of a change data query as a Spark DataFrame."""
+"""Execution of change data queries on Spark."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pyhudi.spark.spark_types import spark_schema
 _SMALL = 4 * 1024 * 1024
 """Bytes of change logs up to which the driver reads them, and the result is a local relation."""
 _TASKS_PER_CORE = 4
-"""Pieces for each core, so that cores which are done sooner take more."""
+"""Pieces per core, so that faster cores process more."""
 
 
 def change_frame(spark: SparkSession, plan: ChangePlan) -> DataFrame:
-    """Return the changes of a plan: columns op, ts_ms, before, after."""
+    """Return the changes of a plan, with the columns op, ts_ms, before and after. Lazy."""
     schema = spark_schema(plan.output_schema)
     if _is_small(plan):
         batches = (batch for task in plan.tasks.to_pylist() for batch in ChangeReader.of(plan).read(task))
@@ -33,7 +33,7 @@ def change_frame(spark: SparkSession, plan: ChangePlan) -> DataFrame:
     count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
     if not count:
         return spark.createDataFrame([], schema)
-    # neighbours are of one commit: dealt out in turns they make pieces that are alike
+    # Neighbouring files belong to the same commit. Round-robin assignment balances the pieces.
     numbers = (pa.array(range(first, plan.tasks.num_rows, count)) for first in range(count))
     pieces = tuple(table_to_bytes(plan.tasks.take(some)) for some in numbers)
     reader = ChangeReader.of(plan)
@@ -49,7 +49,7 @@ def change_frame(spark: SparkSession, plan: ChangePlan) -> DataFrame:
 
 
 def _is_small(plan: ChangePlan) -> bool:
-    """True if change logs tell all, and have so few bytes that reading them takes less time than a Spark job."""
+    """Return True if change logs suffice and are so small that reading them takes less time than a Spark job."""
     logged = pc.equal(plan.tasks["case"], ChangeCase.AS_IS)
     if plan.mode is not CdcMode.DATA_BEFORE_AFTER or not pc.all(logged, min_count=1).as_py():
         return False

@@ -1,10 +1,9 @@
-"""A scan plan as a Spark DataFrame.
+"""Execution of scan plans as Spark DataFrames.
 
-Base files go to Spark's own readers, so that column pruning, filter push-down and vectorised decoding are Spark's.
-Files that hold narrower types than the table are read as they are and cast. What Spark cannot read (its Hadoop has no
-file system for the place, or a column is not to be had from path or file) our Arrow reader reads on the executors.
-Slices with log files are merged there (`pyhudi.spark.read.merge_on_read.merged_slices`).
-"""
+Spark's own readers read base files, with column pruning, filter push-down and vectorized decoding. Files with narrower
+types than the table are read with their own types and cast. If Spark cannot read files, because its Hadoop has no file
+system for them or because it cannot provide a column, pyhudi's Arrow reader reads them on the executors. Slices with
+log files are merged on the executors, too (`pyhudi.spark.read.merge_on_read.merged_slices`)."""
 
 from __future__ import annotations
 
@@ -36,7 +35,13 @@ from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.keys.key_text import quoted_name
-from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER, can_number_rows, read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import (
+    ROW_NUMBER,
+    ScanExtras,
+    can_number_rows,
+    read_engine,
+    read_natively,
+)
 from pyhudi.spark.read.change_frame import change_frame
 from pyhudi.spark.read.merge_on_read.merged_slices import is_key_lookup, merged_rows
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
@@ -58,14 +63,24 @@ def read(
     filter: Filter | RowFilter | None = None,
     columns: Sequence[str] | None = None,
     settings: Options | None = None,
-    pruned_by: str | None = None,
 ) -> DataFrame:
-    """The rows of a query; ``pruned_by`` is SQL by which files are left out, and rows are not.
+    """Return the rows of a query. Lazy.
+
+    Args:
+        spark: The session.
+        client: The table.
+        query: The query; None: a snapshot query.
+        filter: Condition of the rows.
+        columns: Columns to return; None: all.
+        settings: Read options.
+
+    Returns:
+        The rows.
 
     Raises:
-        QueryError: the query cannot be answered.
-        UnsupportedTableError: the table uses something that cannot be read, or has log files and merges them by a
-            merger that is not registered.
+        QueryError: The query is not supported.
+        UnsupportedTableError: The table has an unsupported feature, or has log files and a merger that is not
+            registered.
     """
     table = PinnedTable.of(client)
     if query is not None and query.changes:
@@ -84,28 +99,64 @@ def read(
             earlier=earlier,
         )
 
-    if pruned_by is not None:
-        plan = replace(planned(RowFilter(sql=pruned_by)), filter=None)
-        return remember_read(dataframe(spark, table, plan, settings), plan)
     plan = planned(rows)
-    found = remember_read(dataframe(spark, table, plan, settings), plan)
-    # Spark Connect tells only when rows are fetched that a column is not there.
+    loaded = remember_read(dataframe(spark, table, plan, settings), plan)
+    # Spark Connect reports missing columns only when rows are fetched.
     if rows is not None or is_connect(spark):
-        return found
+        return loaded
 
     def made(again: ScanPlan) -> DataFrame:
-        # the slices have been counted as read when the frame was loaded
+        # The slices were counted as read when the DataFrame was loaded.
         return dataframe(spark, table, replace(again, filter=None), settings, merges=False)
 
-    merged = None if plan.merging is None else found
+    merged = None if plan.merging is None else loaded
     narrowed = partial(planned, earlier=plan)
-    return remember_origin(found, FrameOrigin(plan.schema, plan.tasks.num_rows, narrowed, made, merged))
+    return remember_origin(loaded, FrameOrigin(plan.schema, plan.tasks.num_rows, narrowed, made, merged))
+
+
+def read_pruned(
+    spark: SparkSession, client: TableMetaClient, query: Query, predicate: str, settings: Options
+) -> DataFrame:
+    """Return the rows of a query, without files that cannot contain rows that meet a condition. Lazy.
+
+    Args:
+        spark: The session.
+        client: The table.
+        query: The query.
+        predicate: SQL condition by which files are pruned; rows that do not meet it may be returned.
+        settings: Read options.
+
+    Raises:
+        QueryError: The query is not supported.
+        UnsupportedTableError: As of `read`.
+    """
+    table = PinnedTable.of(client)
+    if query.changes:
+        return change_frame(spark, plan_changes(table, query, settings))
+    pruned_by = RowFilter(sql=predicate)
+    overridden = overridden_in_filter(spark, table.config, pruned_by)
+    plan = plan_scan(
+        *(table, query), filter=pruned_by, opts=settings, overridden_functions=overridden, zone=session_zone(spark)
+    )
+    plan = replace(plan, filter=None)
+    return remember_read(dataframe(spark, table, plan, settings), plan)
 
 
 def dataframe(
     spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None, *, merges: bool = True
 ) -> DataFrame:
-    """The rows of a plan, with exactly the plan's columns. ``merges``: log files may be merged for later queries."""
+    """Return the rows of a plan. Lazy, except that logs may be merged.
+
+    Args:
+        spark: The session.
+        table: The table.
+        plan: The plan.
+        settings: Read options.
+        merges: Log files may be merged now, so that later queries are faster.
+
+    Returns:
+        The rows, with the columns of the plan.
+    """
     settings = settings or Options.parse({})
     schema = spark_schema(plan.schema)
     if plan.tasks.num_rows == 0:
@@ -117,7 +168,7 @@ def dataframe(
     if not with_logs.tasks.num_rows:
         return _from_base_files(spark, table, plan, settings)
     if plan.filter is not None and read_engine(settings) is not ReadEngine.ARROW:
-        filter_column(plan.filter, plan.schema)  # the same filters are accepted with logs and without
+        filter_column(plan.filter, plan.schema)  # Accept the same filters with and without log files.
     if is_key_lookup(plan) and read_engine(settings) is not ReadEngine.SPARK:
         return union(_merged(spark, table, plan, settings))
     found = single_scan(spark, table, plan, settings, merges=merges)
@@ -132,8 +183,17 @@ def dataframe(
 def positioned_rows(
     spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None
 ) -> DataFrame | None:
-    """The rows of a plan, with exactly the plan's columns and `ROW_NUMBER`, the position of the row in its base file;
-    None where Spark cannot number the rows, or files have logs."""
+    """Return the rows of a plan with their positions in base files. Lazy.
+
+    Args:
+        spark: The session.
+        table: The table.
+        plan: The plan.
+        settings: Read options.
+
+    Returns:
+        The columns of the plan and `ROW_NUMBER`; None if Spark cannot number the rows, or slices have log files.
+    """
     settings = settings or Options.parse({})
     if not plan.tasks.num_rows or plan.with_logs().tasks.num_rows:
         return None
@@ -141,14 +201,14 @@ def positioned_rows(
         return None
     if read_engine(settings) is ReadEngine.ARROW:
         return None
-    found = read_natively(spark, table, plan, settings, required=False, positions=True)
+    found = read_natively(spark, table, plan, settings, required=False, extras=ScanExtras(positions=True))
     if found is None:
         return None
     return _with_conditions(found, plan).select(*map(quoted_name, plan.columns), ROW_NUMBER)
 
 
 def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> DataFrame:
-    """The rows of slices that have no logs."""
+    """Return the rows of slices without log files."""
     engine = read_engine(settings)
     found = None
     if engine is not ReadEngine.ARROW:
@@ -159,7 +219,7 @@ def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, se
 
 
 def _merged(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> list[DataFrame]:
-    """The rows of slices with logs, in parts."""
+    """Return the rows of slices with log files, in parts."""
     base, rows = merged_rows(spark, table, plan, settings)
     if plan.filter is not None and plan.filter.sql is not None:
         rows = rows.where(plan.filter.sql)
@@ -170,12 +230,12 @@ def _merged(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: O
     return [rows] if base is None else [_selected(_with_conditions(base, plan), plan), rows]
 
 
-# --- our reader on the executors -------------------------------------------------------------------------------------
+# --- Arrow reader on the executors -----------------------------------------------------------------------------------
 
 
 def _with_arrow(spark: SparkSession, table: PinnedTable, plan: ScanPlan) -> DataFrame:
     reader = TaskReader.of(plan, table.storage) if plan.filter is None or plan.filter.sql is None else None
-    if reader is None:  # Spark evaluates SQL, and may need any column for it
+    if reader is None:  # Spark evaluates the SQL text, which may refer to any column.
         columns = tuple(plan.schema.names)
         reader = TaskReader(table.storage, plan.schema, columns, None, plan.commit_times, plan.invalid_text)
     tasks = tasks_of(plan)
@@ -221,10 +281,14 @@ def _commit_times(times: CommitTimes) -> Column:
 
 
 def filter_column(rows: RowFilter, schema: pa.Schema) -> Column:
-    """A filter as a Spark condition on columns of that schema.
+    """Convert a filter to a Spark condition.
+
+    Args:
+        rows: The filter.
+        schema: Columns of the rows.
 
     Raises:
-        QueryError: it is a pyarrow expression, which Spark cannot evaluate.
+        QueryError: The filter is a pyarrow expression, which Spark cannot evaluate.
     """
     if rows.sql is not None:
         return sf.expr(rows.sql)
@@ -245,15 +309,15 @@ def _term(term: Term, schema: pa.Schema) -> Column:
     found = _compared(term.column, term.op, term.value, kind)
     if not pa.types.is_floating(kind):
         return found
-    # what is not a number is not in the statistics of files, by which Spark would leave out row groups that have it;
-    # to ask for it by name keeps Spark from that
+    # NaN is not included in the statistics of row groups, by which Spark would skip them. An explicit condition on NaN
+    # prevents that.
     return found | sf.isnan(sf.col(term.column)) if term.is_true_of_nan else found
 
 
 def _compared(name: str, op: str, value: Any, kind: pa.DataType) -> Column:
     column = sf.col(name)
     if op in LISTS:
-        # null is in no list, and not outside of one either, even of an empty one
+        # Null is neither in a list nor outside of one, even if the list is empty.
         found = column.isin(*(_operand(one, kind) for one in value)) if value else sf.lit(False)
         return found if op == "in" else ~found & column.isNotNull()
     value = _operand(value, kind)
@@ -273,9 +337,12 @@ def _compared(name: str, op: str, value: Any, kind: pa.DataType) -> Column:
 
 
 def _operand(value: Any, kind: pa.DataType) -> Any:
-    """A value that Spark takes, and compares with a column of that type as we do: whole numbers of more than 64 bits
-    only as decimals, others with short floats as such, whatever ``spark.sql.ansi.enabled`` says. Dates and times go as
-    texts: PySpark takes those without a zone for times of the driver's."""
+    """Convert a value to an operand that Spark compares with a column of a type in the same way as Arrow.
+
+    Integers of more than 64 bits become decimals, and operands of single-precision columns stay single-precision,
+    regardless of ``spark.sql.ansi.enabled``. Dates and times become texts, because PySpark interprets those without a
+    time zone in the zone of the driver.
+    """
     if is_date_or_time(kind):
         return sf.lit(str(value)).cast(spark_schema(pa.schema([("value", kind)])).fields[0].dataType)
     if not isinstance(value, int):

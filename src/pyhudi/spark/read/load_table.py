@@ -11,7 +11,7 @@ from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_other_formats
 from pyhudi.read.query import Query
 from pyhudi.read.table_location import locate_table
-from pyhudi.spark.read.dataframe_reader import read
+from pyhudi.spark.read.dataframe_reader import read, read_pruned
 from pyhudi.table.meta_client import TableMetaClient
 
 _S3_KEYS = tuple(
@@ -48,7 +48,9 @@ def load_table(
     place = locate_table(path, settings)
     client = TableMetaClient.open(place.root, settings)
     query = replace(Query.from_options(settings, client.config), subpath=place.subpath)
-    return read(spark, client, query, settings=settings, pruned_by=predicate)
+    if predicate is not None:
+        return read_pruned(spark, client, query, predicate, settings)
+    return read(spark, client, query, settings=settings)
 
 
 def session_settings(spark: SparkSession, path: str) -> dict[str, str]:

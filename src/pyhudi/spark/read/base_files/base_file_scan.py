@@ -1,13 +1,13 @@
-"""Base files of a scan plan through Spark's own readers.
+"""Scan of base files by Spark's own readers.
 
-Files are read in parts: by what they hold (narrower types than the table's are cast, other names renamed), and by where
-the values of their partition columns come from.
+Files are read in parts with the same columns (narrower types than those of the table are cast, other names renamed) and
+the same source of partition columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 ROW_NUMBER = "_pyhudi_row"
 _PLANNERS = 4
-"""Threads that ask Spark for the parts of a query; most of their time is waiting for it."""
+"""Threads that create the DataFrames of parts; they mostly wait for Spark."""
 _reached = {"file://"}
 """File systems that Spark has reached in this process."""
 
 
 class FileNumbers(Protocol):
-    """Numbers by which files are told apart: of given paths, and as Spark computes them where it does not know."""
+    """Numbers that identify files: of given paths, and as Spark computes them if folders do not provide them."""
 
     def of(self, paths: pa.ChunkedArray) -> pa.Int64Array: ...
 
@@ -55,27 +55,27 @@ class FileNumbers(Protocol):
 
 
 def read_engine(settings: Options) -> ReadEngine:
-    """Return the reader of base files: the Arrow reader where text that is not UTF-8 is to be replaced, which Spark
-    does not check.
+    """Return the reader of base files: the Arrow reader if text that is not UTF-8 is to be replaced, because Spark does
+    not check text.
 
     Raises:
-        ConfigError: Spark is asked for, and to replace such text.
+        ConfigError: The options require Spark's reader and the replacement of such text.
     """
     engine: ReadEngine = settings.get_typed(options.READ_ENGINE)
     if settings.get_typed(options.READ_INVALID_TEXT) is InvalidText.FAIL:
         return engine
     if engine is ReadEngine.SPARK:
         raise ConfigError(
-            f"{options.READ_INVALID_TEXT.key}={InvalidText.REPLACE} needs our Arrow reader, and "
-            f"{options.READ_ENGINE.key}={engine} asks for Spark's, which does not look at text; leave one of them out"
+            f"{options.READ_INVALID_TEXT.key}={InvalidText.REPLACE} requires pyhudi's Arrow reader, but "
+            f"{options.READ_ENGINE.key}={engine} selects Spark's, which does not check text; leave one of them out"
         )
     return ReadEngine.ARROW
 
 
 def can_number_rows(paths: pa.ChunkedArray, columns: Iterable[str]) -> bool:
-    """Return True if Spark can tell the names of base files and the positions of rows in them.
+    """Return True if Spark provides the names of base files and the positions of rows in them.
 
-    Its column ``_metadata`` has them for Parquet files, unless a column of the table hides it.
+    Its column ``_metadata`` has them for Parquet files, unless the table has a column of this name.
 
     Args:
         paths: Paths of the files; null where a file slice has none.
@@ -85,6 +85,26 @@ def can_number_rows(paths: pa.ChunkedArray, columns: Iterable[str]) -> bool:
     return bool(pc.all(is_parquet, min_count=0).as_py()) and not matches_ignoring_case("_metadata", columns)
 
 
+@dataclass(frozen=True, slots=True)
+class ScanExtras:
+    """Additional columns and files of a scan of base files. The columns require `can_number_rows`.
+
+    Attributes:
+        numbers: Add the number of the file and the position of the row in it as the last columns.
+        positions: Add the position of the row as the last column.
+        files: Tasks for additional files, which have the columns of the plan.
+    """
+
+    numbers: FileNumbers | None = None
+    positions: bool = False
+    files: pa.Table | None = None
+
+    @property
+    def has_positions(self) -> bool:
+        """True if the scan has row positions."""
+        return self.positions or self.numbers is not None
+
+
 def read_natively(
     spark: SparkSession,
     table: PinnedTable,
@@ -92,17 +112,26 @@ def read_natively(
     settings: Options,
     *,
     required: bool,
-    numbers: FileNumbers | None = None,
-    more: pa.Table | None = None,
-    positions: bool = False,
+    extras: ScanExtras | None = None,
 ) -> DataFrame | None:
-    """The unfiltered rows of all base files with all columns, or None when Spark cannot read them. With ``numbers``,
-    the number of the file and that of the row in it come last, with ``positions`` that of the row alone; both require
-    `can_number_rows`. ``more`` are tasks for further files, which have the columns of the plan.
+    """Read all base files of a plan by Spark's own readers. Lazy.
+
+    Args:
+        spark: The session.
+        table: The table.
+        plan: The plan.
+        settings: Read options.
+        required: Raise an error if Spark cannot read the files.
+        extras: Additional columns and files.
+
+    Returns:
+        The unfiltered rows with all columns of the table; None if Spark cannot read the files.
 
     Raises:
-        QueryError: Spark cannot read them, though that is ``required``.
+        QueryError: Spark cannot read the files, and this is required.
     """
+    extras = extras or ScanExtras()
+    numbers, more = extras.numbers, extras.files
     if plan.bootstrapped()[0].tasks.num_rows:
         if required:
             raise QueryError(
@@ -113,8 +142,8 @@ def read_natively(
     if _has_orc_times(plan):
         if required:
             raise QueryError(
-                "Spark reads the times of ORC files in the time zone of its JVM, whatever they were written in; leave "
-                "out pyhudi.read.engine"
+                "Spark reads the timestamps of ORC files in the time zone of its JVM, regardless of the zone of the "
+                "writer; leave out pyhudi.read.engine"
             )
         return None
     if numbers is not None:
@@ -131,16 +160,16 @@ def read_natively(
     try:
         files = plan.tasks.num_rows + (0 if more is None else more.num_rows)
         with read_settings(spark, files, table.storage.uri()):
-            return _read(spark, table, plan, sources, numbers, more, positions=positions or numbers is not None)
-    except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
+            return _read(spark, table, plan, sources, replace(extras, files=more))
+    except Exception as e:  # PySpark has no class for this error of the JVM
         if required or not cannot_reach(e):
             raise
         return None
 
 
 def _has_orc_times(plan: ScanPlan) -> bool:
-    """True if columns with timestamps are read from ORC files. There instants are times of day in a zone that the file
-    names, and local times plain numbers."""
+    """Return True if columns with timestamps are read from ORC files. They store instants as local times in a zone that
+    the file names, and local times as numbers."""
     paths = plan.tasks["base_path"]
     return _has_times(pa.struct(list(plan.schema))) and bool(pc.any(pc.ends_with(paths, ".orc")).as_py())
 
@@ -158,16 +187,13 @@ def _read(
     table: PinnedTable,
     plan: ScanPlan,
     sources: list[PartitionColumns],
-    numbers: FileNumbers | None,
-    more: pa.Table | None,
-    *,
-    positions: bool,
+    extras: ScanExtras,
 ) -> DataFrame:
     parts = []
-    for held in _with_more(file_parts(table, plan, plan.tasks), plan.schema, more):
-        reader = _PartReader(spark, table, plan, held, numbers, positions=positions)
+    for part in _with_more(file_parts(table, plan, plan.tasks), plan.schema, extras.files):
+        reader = _PartReader(spark, table, plan, part, extras)
         for source in sources:
-            tasks = held.tasks.filter(pc.is_in(held.tasks["partition"], value_set=source.partitions))
+            tasks = part.tasks.filter(pc.is_in(part.tasks["partition"], value_set=source.partitions))
             if tasks.num_rows:
                 parts.append((reader, source, tasks))
     if len(parts) == 1:
@@ -178,7 +204,7 @@ def _read(
 
 
 def _with_more(parts: list[FilePart], schema: pa.Schema, more: pa.Table | None) -> list[FilePart]:
-    """The parts with further files, which have the columns of ``schema``: among those of a part that has, too."""
+    """Add additional files with the columns of ``schema``, to a part with the same columns if there is one."""
     if more is None or not more.num_rows:
         return parts
     fitting = next((i for i, p in enumerate(parts) if p.held.equals(schema) and not p.names and not p.others), None)
@@ -189,7 +215,7 @@ def _with_more(parts: list[FilePart], schema: pa.Schema, more: pa.Table | None) 
 
 
 class _PartReader:
-    """Reads files that hold the same, giving the columns and types of the plan."""
+    """Reader of files with the same columns, which returns the columns and types of the plan."""
 
     def __init__(
         self,
@@ -197,12 +223,10 @@ class _PartReader:
         table: PinnedTable,
         plan: ScanPlan,
         part: FilePart,
-        numbers: FileNumbers | None,
-        *,
-        positions: bool,
+        extras: ScanExtras,
     ) -> None:
-        self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, numbers
-        self._positions = positions
+        self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, extras.numbers
+        self._positions = extras.has_positions
         names = {c: part.names_of(c) for c in plan.schema.names}
         held = pa.schema([part.held.field(c).with_name(n) for c, found in names.items() for n in found])
         self._as_named = held.names == plan.schema.names
@@ -212,7 +236,7 @@ class _PartReader:
         self._files = FileReader(spark, self._held)
 
     def read(self, source: PartitionColumns, tasks: pa.Table) -> DataFrame:
-        """The rows of some of the files. Threads may call it side by side."""
+        """Return the rows of some of the files. Thread-safe."""
         if source.folders is None:
             rows = self._files.read(self._uris(tasks))
         else:
@@ -223,7 +247,7 @@ class _PartReader:
             changed |= {} if source.numbered else {FILE_NUMBER: self._numbers.column()}
         if self._positions:
             changed[ROW_NUMBER] = sf.col("_metadata.row_index")
-        # a select costs calls to the JVM for each column, milliseconds in all. Spark puts the columns of folders last
+        # A select takes calls to the JVM for each column, milliseconds in total. Columns of folders come last.
         held = [*self._schema.names, *([FILE_NUMBER] if source.numbered else [])]
         if self._as_named and (source.folders is None or rows.columns == held):
             return rows.withColumns(changed) if changed else rows
@@ -237,18 +261,18 @@ class _PartReader:
     def _read_in_folders(self, source: PartitionColumns, folders: Folders, tasks: pa.Table) -> DataFrame:
         one = self._uris(tasks.slice(0, 1))
         place = "{0.scheme}://{0.netloc}".format(urlsplit(one[0]))
-        if place not in _reached:  # a mount hides what is wrong with the file system below, and logs it for each file
+        if place not in _reached:  # A mount hides errors of its file system, and logs one for each file.
             self._files.read(one)
             _reached.add(place)
         try:
             return FileReader(self._spark, self._in_folders(source), folders).read(source.uris(tasks))
-        except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
+        except Exception as e:  # PySpark has no class for this error of the JVM
             if is_mount_error(e):
-                self._files.read(one)  # says what is wrong
+                self._files.read(one)  # Raises the error of the file system.
             raise
 
     def _in_folders(self, source: PartitionColumns) -> StructType:
-        """Schema to read: folders give values of the table's types, whatever the files have."""
+        """Return the schema to read; values from folders have the types of the table."""
         own = {f.name: f for f in spark_schema(self._schema)}
         in_folders = source.from_path - set(source.constants)
         fields = [own[f.name] if f.name in in_folders else f for f in self._held]
@@ -256,11 +280,11 @@ class _PartReader:
 
 
 def _changed(field: pa.Field, stored: tuple[str, ...], held: pa.Schema, names: FileNames) -> Column | None:
-    """Conversion of a column of the plan from that of the files; None if they are the same."""
+    """Return the conversion of a column of the files to that of the plan; None if they are the same."""
     if not stored:
         return sf.lit(None).cast(_spark_type(field))
     column = sf.col(quoted_name(stored[0]))
-    if len(stored) > 1:  # no file has two of them
+    if len(stored) > 1:  # No file has two of them.
         column = sf.coalesce(*(sf.col(quoted_name(name)) for name in stored))
     kind = held.field(field.name).type
     if is_vector(field.type):
@@ -271,7 +295,7 @@ def _changed(field: pa.Field, stored: tuple[str, ...], held: pa.Schema, names: F
 
 
 def _widened(column: Column, held: pa.DataType, field: pa.Field, path: str, names: FileNames) -> Column:
-    """A column, or what is inside of one, with the type of the table and its names of fields."""
+    """Convert a column, or a nested value, to the type of the table and its field names."""
     wanted = field.type
     renamed = any(other.startswith(f"{path}.") for other in names)
     if not renamed and _has_same_fields(held, wanted) and not _needs_more_than_cast(held, wanted):
@@ -288,18 +312,18 @@ def _widened(column: Column, held: pa.DataType, field: pa.Field, path: str, name
         return sf.transform(column, lambda item: _widened(item, held.value_type, wanted.value_field, inside, names))
     if _counts_units(held, wanted):
         return _from_units(column, held, wanted)
-    return column.cast("string").cast(_spark_type(field))  # 0.1 stays 0.1, as the original widens
+    return column.cast("string").cast(_spark_type(field))  # 0.1 remains 0.1, as in Apache Hudi.
 
 
 def _counts_units(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """True if the numbers in files are those of the table's timestamps: integers, and milliseconds that files describe
-    as microseconds."""
+    """Return True if the files store timestamps of the table as numbers: integers, or milliseconds that are declared as
+    microseconds."""
     t = pa.types
     return bool(t.is_timestamp(wanted) and (t.is_integer(held) or actual_type(held, wanted) != held))
 
 
 def _from_units(column: Column, held: pa.DataType, wanted: pa.TimestampType) -> Column:
-    """Timestamps from their numbers, see `_counts_units`."""
+    """Convert numbers to timestamps, see `_counts_units`."""
     is_number = pa.types.is_integer(held)
     if wanted.tz is not None:
         number = column if is_number else sf.unix_micros(column)
@@ -327,7 +351,7 @@ def _struct(column: Column, held: pa.DataType, wanted: pa.DataType, path: str, n
 
 
 def _has_same_fields(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """True if a type can be cast, which goes by the order of fields: they have the same names."""
+    """Return True if a cast is possible, which matches fields by position: they have the same names."""
     if held.num_fields != wanted.num_fields:
         return False
     pairs = [(held.field(i), wanted.field(i)) for i in range(held.num_fields)]
@@ -336,8 +360,8 @@ def _has_same_fields(held: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _needs_more_than_cast(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """True if values of a type, or inside of one, are not what Spark casts them to: floats that become doubles, and
-    numbers that are timestamps."""
+    """Return True if a cast changes values or nested values: floats that become doubles, and numbers that are
+    timestamps."""
     t = pa.types
     if (t.is_float32(held) and t.is_float64(wanted)) or _counts_units(held, wanted):
         return True

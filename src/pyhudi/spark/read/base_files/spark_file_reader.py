@@ -19,8 +19,8 @@ _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _IGNORE_LOCALITY = "spark.sql.sources.ignoreDataLocality"
 _LISTED_BY_THE_DRIVER = 100_000
 _SPARKS_OWN_THRESHOLD = 32
-# A lookup that misses keys inserts them twice, and a service that misses rows loses them. Options of a reader win over
-# the session's spark.sql.files.ignoreCorruptFiles and ignoreMissingFiles.
+# A lookup that misses keys would insert them twice, and a service that misses rows would lose them. Options of a reader
+# override the session's spark.sql.files.ignoreCorruptFiles and ignoreMissingFiles.
 _NO_FILE_IS_SKIPPED = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 
 

@@ -1,3 +1,5 @@
-"""Slices with log files as DataFrames. Takes a scan plan and gives merged rows: by one scan of Spark's over base files
-and Parquet log blocks, by base files less the rows that logs change and the rows of the logs, or by tasks that merge.
+"""Reads of file slices with log files.
+
+Takes a scan plan and returns merged rows in one of three ways: a single scan by Spark of base files and cached log
+rows; a scan of base files without the rows that logs replace, united with the rows of the logs; or merging in tasks.
 """

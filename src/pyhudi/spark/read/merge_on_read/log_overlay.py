@@ -1,9 +1,8 @@
-"""Slices with log files, their base files read by Spark.
+"""Reads of slices with log files whose base files are scanned by Spark.
 
-Spark scans all base files, with its own column pruning and filter push-down, and leaves out the rows that the logs
-replace or delete: an anti join with them, which a small job finds in the logs first (`excluded`). The rows that come
-instead are merged on the executors and added. So only what the logs touch goes through Python.
-"""
+Spark scans all base files with column pruning and filter push-down, without the rows that the logs replace or delete. A
+small job determines these rows first, and an anti join excludes them. Their new versions are merged on the executors
+and added. Therefore only rows that logs change are processed in Python."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.merge.row_replacement import replaced_rows
 from pyhudi.read.execute.merged_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
-from pyhudi.spark.read.base_files.base_file_scan import can_number_rows, read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 from pyhudi.spark.read.merge_on_read.row_exclusion import ExcludedRows, excluded_rows_form
 
@@ -31,21 +30,32 @@ if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
 
 _MOST_LOG_BYTES = 1024 * 1024 * 1024
-"""Bytes of logs above which the excluded rows could be too many to be broadcast."""
+"""Size of logs in bytes above which the excluded rows may be too many to broadcast."""
 
 
 def overlaid_rows(
     spark: SparkSession, table: PinnedTable, plan: ScanPlan, context: SliceContext, settings: Options
 ) -> tuple[DataFrame, DataFrame] | None:
-    """The base rows that stay, with all columns of the plan and without its conditions; and the rows that come from the
-    logs, with the plan's columns and conditions (SQL aside). None where slices had better be merged as a whole."""
+    """Return the rows of slices with log files in two parts.
+
+    Args:
+        spark: The session.
+        table: The table.
+        plan: The plan.
+        context: Settings for merging slices.
+        settings: Read options.
+
+    Returns:
+        The remaining base rows, with all columns of the table and unfiltered; and the rows of the logs, with the
+        columns and conditions of the plan, except SQL. None if slices should be merged as a whole.
+    """
     engine = read_engine(settings)
     with_base = replace(plan, tasks=plan.tasks.filter(pc.is_valid(plan.tasks["base_path"])))
     form = excluded_rows_form(with_base.tasks) if engine is not ReadEngine.ARROW and _fits(with_base) else None
     if form is None:
         return None
     required = engine is ReadEngine.SPARK
-    rows = read_natively(spark, table, with_base, settings, required=required, numbers=form.files)
+    rows = read_natively(spark, table, with_base, settings, required=required, extras=ScanExtras(form.files))
     if rows is None:
         return None
     cores = parallelism(spark)
@@ -57,10 +67,10 @@ def overlaid_rows(
 
 
 def _fits(plan: ScanPlan) -> bool:
-    """True if there are base files whose rows Spark can number, and logs that are not too large.
+    """Return True if Spark can number the rows of the base files, and the logs are not too large.
 
-    Conditions on commit times (incremental queries) skip most of the base files' rows in any case, and may have to look
-    behind their range for what partial updates leave out.
+    Incremental queries are excluded: their conditions on commit times skip most base rows in any case, and partial
+    updates may require versions outside of the range.
     """
     tasks = plan.tasks
     if not tasks.num_rows or plan.commit_times is not None:
@@ -71,7 +81,7 @@ def _fits(plan: ScanPlan) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _FindExcludedRows:
-    """Finds a slice's excluded rows."""
+    """Task that determines the excluded rows of a slice."""
 
     context: SliceContext
     form: ExcludedRows

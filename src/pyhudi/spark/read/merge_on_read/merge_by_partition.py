@@ -1,8 +1,8 @@
-"""Merging of slices with log files in tasks of pyhudi, in a form by which Spark can prune partitions.
+"""Merging of slices with log files in tasks, in a form that lets Spark prune partitions.
 
-Spark cannot look into such tasks: a condition on a partition column comes after them. So where there is much to read in
-few partitions, each of these is a part of its own, in which the partition columns are constants. Where they contradict
-what a query asks for, Spark's optimizer drops the part before anything of it is read.
+Spark cannot push conditions on partition columns into such tasks. If there are few and large partitions, each is
+therefore a part of a union in which the partition columns are constants. Spark's optimizer drops parts that contradict
+the condition of a query before anything is read.
 """
 
 from __future__ import annotations
@@ -21,18 +21,29 @@ if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
 
 FEW_PARTITIONS = 16
-"""Number of partitions up to which each is planned by itself: each costs some milliseconds, and compiling a query that
-Spark has not seen yet some thirty."""
+"""Maximum number of partitions that are planned separately. Each takes some milliseconds, and some thirty to compile in
+a query that Spark has not seen before."""
 
 WORTH_A_PART = 64 * 1024 * 1024
-"""Bytes to read for each partition on average, from which on it pays that each is planned by itself: a tenth of a
-second for a part, which queries that ask for all of them pay, too, against a second to read it."""
+"""Average number of bytes per partition from which on partitions are planned separately. Planning one takes a tenth of
+a second, also for queries of all partitions; reading one takes a second."""
 
 
 def run_by_partition(
     spark: SparkSession, plan: ScanPlan, work: SliceWork, schema: pa.Schema, *, whole: bool
 ) -> DataFrame:
-    """Run ``work`` on the slices of a plan and return rows of ``schema``. ``whole``: base files are read, too."""
+    """Run ``work`` on the slices of a plan. Lazy.
+
+    Args:
+        spark: The session.
+        plan: The plan.
+        work: Work on one slice.
+        schema: Columns of its rows.
+        whole: Base files are read, too.
+
+    Returns:
+        The rows.
+    """
     cores = parallelism(spark)
     partitions: list[str] = pc.unique(plan.tasks["partition"]).to_pylist()
     few = 1 < len(partitions) <= FEW_PARTITIONS and any(name in schema.names for name in plan.values_from_path)

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _IN_USE_SECONDS = 3600.0
-_MOST_ASKED = 100_000
-"""Keys of slices that are remembered though they are not in the cache."""
+_MAX_REQUESTED = 100_000
+"""Maximum number of remembered keys of slices that are not in the cache."""
 _TEMPORARY = "pyhudi-log-cache"
 _OWNER = ".owner"
 """File with the name of the process to which the folder belongs."""
@@ -49,8 +49,8 @@ _guard = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class CachedLogs:
-    """The files of a slice, as paths in the folder of the cache: ``rows`` (None: the logs leave no rows) and
-    ``replaced`` (None: they replace no base rows)."""
+    """Files of a slice, as paths in the folder of the cache. ``rows``: merged log rows (None: there are none).
+    ``replaced``: numbers of replaced base rows (None: there are none)."""
 
     rows: str | None
     rows_size: int
@@ -59,12 +59,12 @@ class CachedLogs:
 
     @property
     def size(self) -> int:
-        """Bytes of both files."""
+        """Size of both files in bytes."""
         return self.rows_size + self.replaced_size
 
     @property
     def paths(self) -> list[str]:
-        """The files that there are."""
+        """Paths of the existing files."""
         return [path for path in (self.rows, self.replaced) if path is not None]
 
 
@@ -79,8 +79,8 @@ class MergedLogCache:
     """Files of merged log rows by the keys of slices (`cache_keys`).
 
     Args:
-        storage: the folder of the files.
-        capacity: bytes of files up to which slices are added.
+        storage: Folder of the files.
+        capacity: Size of the files in bytes up to which slices are added.
     """
 
     def __init__(self, storage: Storage, capacity: int) -> None:
@@ -88,13 +88,16 @@ class MergedLogCache:
         self._capacity = capacity
         self._entries: dict[str, _Entry] = {}
         self._latest: dict[tuple[str, str, str], str] = {}
-        self._asked: dict[str, None] = {}
+        self._requested: dict[str, None] = {}
         self._lock = threading.Lock()
         self._claimed = False
 
     def find(self, keys: Iterable[str]) -> dict[str, CachedLogs]:
-        """Return the files of those slices that are in the cache. Slices whose files somebody has removed are
-        forgotten: local files are looked at, of other folders only the file that names the owner."""
+        """Return the files of the slices that are in the cache.
+
+        Slices whose files were removed by others are dropped from the cache. Local files are checked individually; of
+        other folders, only the file with the owner is.
+        """
         found = {}
         with self._lock:
             if self._entries and not self.storage.exists(_OWNER):
@@ -113,19 +116,19 @@ class MergedLogCache:
         return found
 
     def is_repeated(self, keys: Iterable[str]) -> bool:
-        """Return whether all these slices were asked about before, and remember them."""
+        """Return True if all these slices were requested before, and remember them."""
         with self._lock:
             keys = list(keys)
-            repeated = all(key in self._asked for key in keys)
+            repeated = all(key in self._requested for key in keys)
             for key in keys:
-                self._asked.pop(key, None)  # the latest come last
-                self._asked[key] = None
-            for key in list(self._asked)[: max(0, len(self._asked) - _MOST_ASKED)]:
-                del self._asked[key]
+                self._requested.pop(key, None)  # The latest come last.
+                self._requested[key] = None
+            for key in list(self._requested)[: max(0, len(self._requested) - _MAX_REQUESTED)]:
+                del self._requested[key]
             return repeated
 
     def add(self, key: str, file_group: tuple[str, str, str], logs: CachedLogs) -> None:
-        """Keep the files of a slice. ``file_group``: the table's address, the partition and the file id."""
+        """Add the files of a slice. ``file_group``: URI of the table, partition and file id."""
         with self._lock:
             if not self._claimed:
                 self._claim()
@@ -161,12 +164,13 @@ class MergedLogCache:
 
 
 def merged_log_cache(spark: SparkSession, table: Storage, settings: Options) -> MergedLogCache | None:
-    """Return the cache of this process for the folder of the options; None if no folder is known that executors see.
+    """Return the cache of this process for the folder of the options; None if no folder is known that executors can
+    access.
 
-    Without the option it is a temporary folder, provided that Spark runs in this process (``local[n]``).
+    Without the option, it is a temporary folder if Spark runs on this machine (``local[n]``).
 
     Raises:
-        ConfigError: Spark would take the folder's own path for partition values.
+        ConfigError: Spark would parse partition values from the path of the folder.
     """
     capacity = settings.get_typed(options.READ_LOG_CACHE_SIZE)
     folder = settings.get_typed(options.READ_LOG_CACHE_FOLDER)
@@ -197,19 +201,19 @@ def _folder(folder: str | None, table: Storage) -> Storage:
     if "://" in own and not own.startswith("file:"):
         storage = open_sibling(table, own)
     else:
-        storage = open_storage(own, {FSYNC_KEY: "none"})  # nobody misses the files after a power failure
+        storage = open_storage(own, {FSYNC_KEY: "none"})  # The files need not survive a power failure.
     root = storage.uri()
     if "=" in root or not can_be_mounted(root):
         raise ConfigError(
-            f"{options.READ_LOG_CACHE_FOLDER.key}={folder} has '=' or '/-/' in its path, which Spark would take for "
-            "values of partition columns; name another folder"
+            f"{options.READ_LOG_CACHE_FOLDER.key}={folder} has '=' or '/-/' in its path, which Spark would parse as "
+            "values of partition columns; use another folder"
         )
     return storage
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove temporary folders of this user's processes that were killed. Of folders of other containers, which may
-    share the parent, it is not known."""
+    """Remove temporary folders of killed processes of this user, except those of other containers, which may share the
+    parent folder."""
     for path in parent.glob(f"{_TEMPORARY}-*"):
         with contextlib.suppress(OSError):
             if path.stat().st_uid == os.getuid() and dead_holder((path / _OWNER).read_text("utf-8", "replace")):
@@ -217,8 +221,8 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def cache_keys(table: Storage, context: SliceContext, slices: Iterable[FileSlice]) -> dict[tuple[str, str], str]:
-    """Return the cache key of each slice by partition and file id. It depends on all that decides the merged rows: the
-    files, and the settings of the merge."""
+    """Return the cache key of each slice by partition and file id. It depends on everything that determines the merged
+    rows: the files and the settings of the merge."""
     whole = hashlib.sha256(table.uri().encode())
     whole.update(cloudpickle.dumps([getattr(context, f.name) for f in fields(context) if f.name != "storage"]))
     found = {}

@@ -1,4 +1,4 @@
-"""Tasks that write the merged log rows of file slices to Parquet files, for Spark's own reader to read."""
+"""Tasks that write the merged log rows of file slices to Parquet files, which Spark's own reader reads."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ STATUS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class WriteMergedLogs:
-    """Writes the merged log rows of a slice, and the numbers of the base rows that they replace.
+    """Task that writes the merged log rows of a slice, and the numbers of the base rows that they replace.
 
-    ``keys`` gives the cache key of a slice by its partition and file id.
+    ``keys`` are the cache keys of slices by partition and file id.
     """
 
     context: SliceContext
@@ -45,7 +45,7 @@ class WriteMergedLogs:
 
     def __call__(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         key = self.keys[file_slice.partition, file_slice.file_id]
-        # attempts of a task that run at the same time write different files
+        # Concurrent attempts at a task write different files.
         name = f"{key}-{secrets.token_hex(4)}"
         with _ParquetSink(self.folder, f"{name}-rows.parquet") as rows:
             replaced = replace_rows(self.context, file_slice, rows.write)
@@ -71,13 +71,13 @@ class _ParquetSink:
 
     @property
     def written_path(self) -> str | None:
-        """The path of the file; None if it has no rows."""
+        """Path of the file; None if it has no rows."""
         return None if self._writer is None else self._path
 
     def write(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
             self._sink = self._stack.enter_context(self._folder.open_output(self._path))
-            # read a few times at most: fast codecs and encodings, and decimals as integers, which Spark decodes faster
+            # Read a few times at most, so codec and encodings are fast ones, and decimals are stored as integers.
             self._writer = pq.ParquetWriter(
                 self._sink, batch.schema, compression="snappy", store_decimal_as_integer=True, store_schema=False
             )

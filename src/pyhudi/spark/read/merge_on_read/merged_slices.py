@@ -1,4 +1,4 @@
-"""Slices with log files as a Spark DataFrame."""
+"""Reads of slices with log files: key lookups, overlays of logs on base files, or merging as a whole."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MOST_KEYS = 1000
 
 
 def is_key_lookup(plan: ScanPlan) -> bool:
-    """Return True if a plan asks for records by their keys, few of them, of slices some of which have log files.
+    """Return True if a plan looks up few records by key in slices some of which have log files.
 
-    Tasks of ours look them up: they know bloom filters of base files and find keys in logs, and one job does it all,
-    where otherwise one would have to find the rows that logs replace first.
+    Such lookups run in tasks, which use the bloom filters of base files and look up keys in logs in one job. Otherwise
+    another job would first have to determine the rows that logs replace.
     """
     rows = plan.key_rows
     return plan.merging is not None and rows is not None and rows.keys is not None and len(rows.keys) <= MOST_KEYS
@@ -35,22 +35,28 @@ def is_key_lookup(plan: ScanPlan) -> bool:
 def merged_rows(
     spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options
 ) -> tuple[DataFrame | None, DataFrame]:
-    """The rows of slices that have log files (of a key lookup: of any slices), in two parts: base rows as Spark reads
-    them, with all columns of the plan and without its conditions (None: there is no such part), and what tasks of ours
-    merge.
+    """Return the rows of slices with log files (with a key lookup: of all slices) in two parts.
 
-    The second part meets the conditions that tasks can check. Those written in SQL are left to the caller; it has the
-    columns of the plan, or all of them where there is SQL.
+    Args:
+        spark: The session.
+        table: The table.
+        plan: The plan.
+        settings: Read options.
+
+    Returns:
+        The base rows that Spark reads, with all columns of the table and unfiltered; None: there is no such part. And
+        the rows that tasks merge, filtered by all conditions except SQL, with the columns of the plan, or all columns
+        if there is SQL.
     """
     context = plan.merging
     assert context is not None
     in_sql = plan.query.sql_filters or (plan.filter is not None and plan.filter.sql is not None)
-    if in_sql:  # which may name any column; what follows from it leaves out rows before they go to Spark
+    if in_sql:  # It may refer to any column. Conditions implied by it filter rows before they are sent to Spark.
         implied = None if plan.filter is None else plan.filter.for_rows(plan.schema)
         plan = replace(plan, filter=implied, columns=tuple(plan.schema.names))
     if is_key_lookup(plan):
         reader = MergedReader.of(plan, context)
-        # most slices have none of the keys, and say so by little of their base files
+        # Most slices have none of the keys, which few bytes of their base files show.
         pieces = SlicePieces.of(plan, parallelism(spark), whole=False)
         return None, run_on_slices(spark, pieces, reader.read, plan.output_schema)
     found = overlaid_rows(spark, table, plan, context, settings)

@@ -1,10 +1,10 @@
-"""Base files and log rows of file slices in one scan of Spark's.
+"""Single scan by Spark of base files and merged log rows.
 
-Merged log rows are written to Parquet files once (`pyhudi.spark.read.merge_on_read.merged_log_cache`), which Spark's
-vectorised reader then reads together with the base files: with column pruning, filter push-down and partition pruning,
-and without a union, which Spark does not compile together with the operators above it. An anti join with bitmaps leaves
-out the base rows that the logs replace. No rows go through Python, and later queries of the snapshot find the files.
-"""
+Merged log rows are written to Parquet files once (`pyhudi.spark.read.merge_on_read.merged_log_cache`). Spark's
+vectorized reader reads them together with the base files, with column pruning, filter push-down and partition pruning,
+and without a union, which Spark does not compile together with the operators above it. An anti join with bitmaps
+excludes the base rows that the logs replace. No rows are processed in Python, and later queries of the snapshot reuse
+the files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues, ReadEngine
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
-from pyhudi.spark.read.base_files.base_file_scan import can_number_rows, read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.base_files.partition_columns import partition_columns
 from pyhudi.spark.read.base_files.partition_folders import path_elsewhere
 from pyhudi.spark.read.base_files.spark_file_reader import FileReader, read_settings
@@ -61,13 +61,21 @@ _MOST_FILES = 10_000
 def single_scan(
     spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options, *, merges: bool = True
 ) -> DataFrame | None:
-    """Return the rows of slices, some of which have log files, with all columns of the plan and without its conditions.
+    """Read slices some of which have log files.
 
-    Starts a Spark job that merges the logs, unless they are in the cache, or ``merges`` is false.
+    Runs a Spark job that merges logs that are not in the cache, if they are read repeatedly.
+
+    Args:
+        spark: The session.
+        table: The table.
+        plan: The plan.
+        settings: Read options.
+        merges: Logs may be merged.
 
     Returns:
-        None if Spark cannot read the slices so, or if their logs are not in the cache and are not merged: they are read
-        for the first time, or are too large to be merged before the rows are asked for.
+        The unfiltered rows with all columns of the table. None if Spark cannot scan the slices, or if logs are not in
+        the cache and are not merged, because they are read for the first time or are too large to be merged before rows
+        are requested.
     """
     context, with_logs = plan.merging, plan.with_logs()
     if context is None or not _can_be_scanned(plan, with_logs, settings):
@@ -91,7 +99,7 @@ def single_scan(
 
 
 def _can_be_scanned(plan: ScanPlan, with_logs: ScanPlan, settings: Options) -> bool:
-    """True if Spark can number the rows of all base files, and there are not too many."""
+    """Return True if Spark can number the rows of all base files, and there are not too many files."""
     if plan.commit_times is not None or read_engine(settings) is ReadEngine.ARROW:
         return False
     if (
@@ -112,7 +120,7 @@ def _are_numbered_by_folders(table: PinnedTable, plan: ScanPlan, settings: Optio
 
 
 def _is_worth_merging(cache: MergedLogCache, plan: ScanPlan, absent: Sequence[str], settings: Options) -> bool:
-    """True if the slices that are not in the cache are read again, and there is room for them."""
+    """Return True if the slices that are not in the cache are read repeatedly, and there is room for them."""
     size = pc.sum(pc.list_flatten(plan.tasks["log_sizes"])).as_py() or 0
     if size > settings.get_typed(options.READ_LOG_CACHE_MAX_LOG_BYTES):
         return False
@@ -120,7 +128,7 @@ def _is_worth_merging(cache: MergedLogCache, plan: ScanPlan, absent: Sequence[st
 
 
 def _only(plan: ScanPlan, groups: Sequence[tuple[str, str]]) -> ScanPlan:
-    """The slices of some file groups."""
+    """Return the plan for the slices of some file groups."""
     wanted = set(groups)
     pairs = zip(plan.tasks["partition"].to_pylist(), plan.tasks["file_id"].to_pylist(), strict=True)
     return plan.of_slices(pa.array([i for i, pair in enumerate(pairs) if pair in wanted], pa.int64()))
@@ -134,7 +142,7 @@ def _merge_logs(
     cache: MergedLogCache,
     keys: dict[tuple[str, str], str],
 ) -> dict[str, CachedLogs]:
-    """Write the files of slices, and add them to the cache. Runs a Spark job."""
+    """Merge the logs of slices and add them to the cache. Runs a Spark job."""
     groups = {key: group for group, key in keys.items()}
     pieces = SlicePieces.of(plan, parallelism(spark), whole=False)
     status = run_on_slices(spark, pieces, WriteMergedLogs(context, cache.storage, keys), STATUS_SCHEMA)
@@ -163,14 +171,16 @@ def _read(
     required = read_engine(settings) is ReadEngine.SPARK
     with_base = replace(plan, tasks=base)
     replaced = [each.replaced for _, each in logs if each.replaced is not None]
-    found = read_natively(spark, table, with_base, settings, required=required, numbers=form.files, more=merged)
+    found = read_natively(
+        spark, table, with_base, settings, required=required, extras=ScanExtras(form.files, files=merged)
+    )
     if found is None or not replaced:
         return None if found is None else without_numbers(found)
     return form.exclude(found, _replaced_rows(spark, cache, replaced, form))
 
 
 def _as_tasks(schema: pa.Schema, cache: MergedLogCache, logs: Sequence[tuple[FileSlice, CachedLogs]]) -> pa.Table:
-    """The files of merged rows as slices without logs."""
+    """Return the files of merged rows as slices without log files."""
     rows = [
         {
             "partition": one.partition,

@@ -1,2 +1,4 @@
-"""Pruning by filters of loaded DataFrames. Takes a condition, as text or as a Column, and plans the read again without
-the files in which no row can match it."""
+"""Pruning of files by filters of loaded DataFrames.
+
+Takes a condition, as text or as a Column, and plans the read again without files that cannot contain matching rows.
+"""

@@ -1,17 +1,18 @@
-"""Filters of loaded DataFrames reach the indexes of the table: ``spark.read.format("hudi").load(path).where(…)``.
+"""Use of the table's indexes for filters of loaded DataFrames: ``spark.read.format("hudi").load(path).where(…)``.
 
-A DataFrame that was loaded remembers the table, as it was then, and the query. A condition on it plans the query again,
-without the partitions and files that cannot meet the condition, and Spark is told the names of the files that are left,
-by its hidden column ``_metadata``: it does not open the others. The DataFrame keeps its columns, so that those of the
-DataFrame before (``df.where(…).select(df.id)``) mean the same, and Spark applies the condition itself as ever.
+A loaded DataFrame is associated with the snapshot of its table and its query. A condition on it plans the query again
+without partitions and files that cannot contain matching rows. A condition on Spark's metadata column ``_metadata``
+then restricts the scan to the names of the remaining files, and Spark does not open the others. The DataFrame keeps its
+columns, so that columns of the original DataFrame remain valid (``df.where(…).select(df.id)``). Spark also applies the
+condition itself.
 
-Rows of log files come from no file that Spark reads. Of a DataFrame with such rows another one is made that reads what
-the plan says, and put in the place of the first: as a union of the first, of which a condition that is never true
-leaves nothing, with the other. The columns of a union are those of its first part, and Spark's optimizer drops a part
-without rows before anything of it is read.
+Rows of log files do not come from files that Spark reads. A DataFrame with such rows is replaced by a union: its first
+part is the original DataFrame with a condition that is always false, and its second part a new DataFrame of the new
+plan. The columns of a union are those of its first part, and Spark's optimizer drops a part without rows before it is
+read.
 
-What the condition implies is found out by `pyhudi.read.filters.sql_predicate`; where nothing is, or too many files are
-left to name them, the filter is Spark's alone.
+`pyhudi.read.filters.sql_predicate` determines what the condition implies. If it implies nothing, or if too many files
+remain to name them, only Spark applies the filter.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class FrameOrigin:
     Attributes:
         schema: Columns of the table.
         files: Number of files that the DataFrame reads.
-        plan: Plans the query of the DataFrame with a filter, of the file slices that were found when it was loaded.
-        read: Makes a DataFrame of such a plan, without its filter.
-        merged: The DataFrame that was loaded, if it has rows of log files.
-        conditions: The conditions that its rows meet by now.
-        known: What is known of them as SQL.
+        plan: Plans the query with a filter, for the file slices that were listed when the DataFrame was loaded.
+        read: Creates a DataFrame of such a plan, without its filter.
+        merged: The loaded DataFrame, if it has rows of log files.
+        conditions: Conditions that have been applied to it.
+        known: SQL text that these conditions imply.
     """
 
     schema: pa.Schema
@@ -63,37 +64,37 @@ class FrameOrigin:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRead:
-    """Extent of what a loaded DataFrame reads: the number of file slices, and the bytes of their files."""
+    """Size of the read of a loaded DataFrame: the number of file slices, and the bytes of their files."""
 
     files: int
     size_bytes: int
 
 
 def remember_read(frame: DataFrame, plan: ScanPlan) -> DataFrame:
-    """Note how much a loaded DataFrame reads; returns it."""
+    """Record the size of the read of a loaded DataFrame. Return the DataFrame."""
     frame.__dict__[_READ] = PlannedRead(plan.tasks.num_rows, plan.size_bytes)
     return frame
 
 
 def planned_read(frame: DataFrame) -> PlannedRead | None:
-    """Return how much a DataFrame reads, as it was loaded; None if it was not."""
+    """Return the size of the read of a loaded DataFrame; None for others."""
     found: PlannedRead | None = frame.__dict__.get(_READ)
     return found
 
 
 def remember_origin(frame: DataFrame, origin: FrameOrigin) -> DataFrame:
-    """Note where the rows of a DataFrame come from; returns it."""
+    """Record the origin of the rows of a DataFrame. Return the DataFrame."""
     frame.__dict__[_ORIGIN] = origin
     return frame
 
 
 def same_rows(frame: DataFrame, found: DataFrame, names: Sequence[Any]) -> DataFrame:
-    """Note that a DataFrame has some of the columns of another one, under their names, and all of its rows; returns it.
+    """Record that a DataFrame has all rows and some columns of another one, with the same names. Return it.
 
     Args:
-        frame: The DataFrame before.
-        found: The one that has the columns, or is without them.
-        names: What named the columns; where that is more than plain names of columns, nothing is noted.
+        frame: The original DataFrame.
+        found: The DataFrame with or without the columns.
+        names: Selected columns; if these are not just names, nothing is recorded.
     """
     origin: FrameOrigin | None = frame.__dict__.get(_ORIGIN)
     if origin is None:
@@ -104,7 +105,7 @@ def same_rows(frame: DataFrame, found: DataFrame, names: Sequence[Any]) -> DataF
 
 
 def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, condition: Any) -> DataFrame:
-    """Filter a DataFrame by a condition; of a loaded one only files are read that may have such rows.
+    """Filter a DataFrame; for a loaded one, skip files that cannot contain matching rows.
 
     Args:
         original: Spark's own ``where``.
@@ -136,7 +137,7 @@ def _is_name(frame: DataFrame, word: str) -> bool:
 
 
 def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: FrameOrigin) -> DataFrame:
-    """The DataFrame without the files that cannot have rows of what is known."""
+    """Restrict the DataFrame to files that may contain rows that meet the known conditions."""
     plan = origin.plan(RowFilter(sql=" AND ".join(f"({one})" for one in origin.known)))
     tasks = plan.tasks
     if origin.merged is not None:
@@ -148,15 +149,15 @@ def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: Fram
     names = file_names_of(tasks["base_path"]).to_pylist()
     try:
         return original(frame, sf.col(f"{_METADATA_COLUMN}.file_name").isin(*names) if names else sf.lit(False))
-    except AnalysisException:  # the rows are not of files alone
+    except AnalysisException:  # Not all rows come from files.
         return frame
 
 
 def _read_instead(
     original: Callable[..., DataFrame], frame: DataFrame, loaded: DataFrame, rows: DataFrame, conditions: Sequence[Any]
 ) -> DataFrame:
-    """The DataFrame, which is the ``loaded`` one with conditions and maybe less columns, made of other ``rows``."""
-    if rows.schema != loaded.schema:  # the columns of the union would be new ones
+    """Return the DataFrame, which is ``loaded`` with conditions and possibly fewer columns, with other ``rows``."""
+    if rows.schema != loaded.schema:  # The columns of the union would be new ones.
         return frame
     found = original(loaded, sf.lit(False)).union(rows)
     for condition in conditions:

@@ -34,7 +34,7 @@ def test_slices_are_repeated_when_all_were_asked_about_before(tmp_path):
 
 
 def test_the_number_of_remembered_slices_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(merged_log_cache, "_MOST_ASKED", 2)
+    monkeypatch.setattr(merged_log_cache, "_MAX_REQUESTED", 2)
     cache = MergedLogCache(open_storage(tmp_path), 100)
     cache.is_repeated(["a"])
     cache.is_repeated(["b", "c"])
