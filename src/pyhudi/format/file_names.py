@@ -103,11 +103,11 @@ def parse_names(names: pa.Array | pa.ChunkedArray) -> pa.Table:
     flat = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
     if not pa.types.is_string(flat.type):
         flat = flat.cast(pa.string())
-    hidden = pc.starts_with(flat, ".")
-    base = _extracted(flat, pc.invert(hidden), _PLAIN_BASE, _BASE_PATTERN)
+    starts_with_dot = pc.starts_with(flat, ".")
+    base = _extracted(flat, pc.invert(starts_with_dot), _PLAIN_BASE, _BASE_PATTERN)
     if not base.null_count:
         return _all_base(flat, base)
-    log = _extracted(flat, hidden, _PLAIN_LOG, _LOG_PATTERN)
+    log = _extracted(flat, starts_with_dot, _PLAIN_LOG, _LOG_PATTERN)
     is_base, is_log = pc.is_valid(base), pc.is_valid(log)
     is_cdc = pc.and_(is_log, pc.equal(pc.struct_field(log, "cdc"), ".cdc"))
     is_cdc = pc.fill_null(is_cdc, False)

@@ -186,8 +186,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1 - half]}…{text[-half:]}"
 
 
-def _footer(table: pa.Table, shown: int, hidden: list[str]) -> str:
+def _footer(table: pa.Table, shown: int, omitted: list[str]) -> str:
     rows = f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}"
     if shown < table.num_rows:
         rows += f", of which the first {shown} are shown"
-    return f"({rows})" if not hidden else f"({rows}; more columns: {', '.join(hidden)})"
+    return f"({rows})" if not omitted else f"({rows}; more columns: {', '.join(omitted)})"

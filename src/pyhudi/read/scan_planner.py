@@ -273,7 +273,7 @@ def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: 
     if rows is None or not rows.anyof or plan.invalid_text is InvalidText.REPLACE:
         return None
     by_path = {*plan.values_from_path, *plan.path_columns}
-    condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, pruner.conditions.hidden))
+    condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, pruner.conditions.non_file_columns))
     if condition is None:
         return None
     keys = None if by_path.intersection(table.config.record_keys) else pruner.keys.named()

@@ -135,7 +135,7 @@ def test_older_files_lack_columns_and_hold_narrower_types(tmp_path):
     assert result(table, Query(as_of=at(10)), columns=["v", "f"]) == [{"v": 1, "f": pytest.approx(0.1)}]
     pinned = PinnedTable.of(table.client())
     parts = file_parts(pinned, plan_scan(pinned), plan_scan(pinned).tasks)
-    assert [(p.held.field("v").type, p.held.field("f").type, p.tasks.num_rows) for p in parts] == [
+    assert [(p.file_schema.field("v").type, p.file_schema.field("f").type, p.tasks.num_rows) for p in parts] == [
         (pa.int32(), pa.float32(), 1),
         (pa.int64(), pa.float64(), 1),
     ]
@@ -150,7 +150,7 @@ def test_files_of_archived_writes_are_asked_for_their_types(tmp_path):
         file.unlink()
     pinned = PinnedTable.of(table.client())
     plan = plan_scan(pinned)
-    assert {p.held.field("v").type for p in file_parts(pinned, plan, plan.tasks)} == {pa.int32(), pa.int64()}
+    assert {p.file_schema.field("v").type for p in file_parts(pinned, plan, plan.tasks)} == {pa.int32(), pa.int64()}
     assert [r["v"] for r in result(table, columns=["v"])] == [1, 2]
 
 

@@ -54,7 +54,7 @@ def _merged(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
         lost |= clash
     lost &= ~replaces
     for name, mask in from_old.items():
-        columns[name] = _chosen(old, new, name, mask & ~replaces, lost)
+        columns[name] = _select(old, new, name, mask & ~replaces, lost)
     for name in _SUMS:
         total = pc.add(pc.fill_null(columns[name], 0), pc.fill_null(pc.struct_field(old, name), 0))
         columns[name] = pc.if_else(pa.array(replaces), columns[name], total)
@@ -62,11 +62,11 @@ def _merged(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
     if "valueType" in names:
         # Versions without values have no type.
         empty = numpy_mask(pc.struct_field(new, "minValue").is_null())
-        columns["valueType"] = _chosen(old, new, "valueType", empty & ~replaces, np.zeros(len(new), np.bool_))
+        columns["valueType"] = _select(old, new, "valueType", empty & ~replaces, np.zeros(len(new), np.bool_))
     return pa.StructArray.from_arrays([columns[name] for name in names], fields=list(new.type))
 
 
-def _chosen(old: pa.StructArray, new: pa.StructArray, name: str, from_old: Mask, lost: Mask) -> pa.Array:
+def _select(old: pa.StructArray, new: pa.StructArray, name: str, from_old: Mask, lost: Mask) -> pa.Array:
     """Return a field of the older or the newer version, or null."""
     both = pa.concat_arrays([pc.struct_field(old, name), pc.struct_field(new, name)])
     return both.take(pa.array(np.where(from_old, 0, len(new)) + np.arange(len(new)), mask=lost))

@@ -89,11 +89,11 @@ def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) 
     tasks = pa.concat_tables([_within(files, query) for files in commits]) if commits else None
     schema = table_schema(table, None)
     columns = pa.schema([]) if schema is None else query_columns(table, schema.schema, partitions_from_path=False)
-    hidden = path_columns(table, columns, partitions_from_path=False)
+    without_file_values = path_columns(table, columns, partitions_from_path=False)
     context = slice_context(
         table,
         columns,
-        path_columns=hidden,
+        path_columns=without_file_values,
         names=column_names(table, columns),
         opts=opts,
     )
@@ -108,7 +108,7 @@ def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) 
     if tasks is None or not tasks.num_rows:
         return plan
     values = path_values(config, columns, pc.unique(tasks["partition"]).to_pylist())
-    from_path = by_partition(values, dict(values_from_path(config, columns, values, hidden)))
+    from_path = by_partition(values, dict(values_from_path(config, columns, values, without_file_values)))
     _check_keys(plan, tasks, populated=config.populate_meta_fields)
     return replace(plan, tasks=_with_slices(table, plan, tasks, writes, opts), values=from_path)
 

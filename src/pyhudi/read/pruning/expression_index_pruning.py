@@ -64,13 +64,18 @@ class Expressions:
 
     @classmethod
     def of(
-        cls, table: MetadataTable, text: RowFilter, plain: RowFilter | None, schema: pa.Schema, hidden: Collection[str]
+        cls,
+        table: MetadataTable,
+        text: RowFilter,
+        plain: RowFilter | None,
+        schema: pa.Schema,
+        non_file_columns: Collection[str],
     ) -> Expressions | None:
         """Find indexed expressions in a filter: SQL ``text``, or its conditions without indexes (``plain``).
 
-        ``hidden`` are columns whose values are not those of the files. None: no expression is indexed.
+        ``non_file_columns`` are columns whose values are not those of the files. None: no expression is indexed.
         """
-        known, unused = _known(expression_indexes(table.storage, table.config), schema, hidden)
+        known, unused = _known(expression_indexes(table.storage, table.config), schema, non_file_columns)
         groups: Groups = () if plain is None else plain.anyof
         why: tuple[str, ...] = ()
         if text.sql is not None:
@@ -133,7 +138,7 @@ def _columns(groups: Groups | None) -> set[str]:
 
 
 def _known(
-    indexes: Sequence[ExpressionIndex], schema: pa.Schema, hidden: Collection[str]
+    indexes: Sequence[ExpressionIndex], schema: pa.Schema, non_file_columns: Collection[str]
 ) -> tuple[dict[str, KnownExpression], list[UnusedExpression]]:
     """Return the usable indexed expressions, and the others."""
     known: dict[str, KnownExpression] = {}
@@ -141,7 +146,7 @@ def _known(
     for index in indexes:
         expression = index.expression
         source = leaf_type(schema, expression.column)
-        if source is None or expression.column.partition(".")[0] in hidden:
+        if source is None or expression.column.partition(".")[0] in non_file_columns:
             continue
         name = expression.column if expression.function == IDENTITY else str(expression)
         kind, zones = expression.type_of(source), zones_of(expression, source)

@@ -300,7 +300,9 @@ class MetadataPruner:
             return None
         if self.expressions is None:
             try:
-                self.expressions = Expressions.of(metadata, self.text, self.rows, self.schema, self.conditions.hidden)
+                self.expressions = Expressions.of(
+                    metadata, self.text, self.rows, self.schema, self.conditions.non_file_columns
+                )
             except HudiError as e:
                 self.files.disable_indexes(e)
                 return None

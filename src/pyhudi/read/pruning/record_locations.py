@@ -80,5 +80,7 @@ class RecordLocations:
         """Return the record keys of the rows that the filter selects by the values of indexed columns, and the lines of
         the report."""
         assert self.rows is not None
-        by_values = keys_by_secondary(metadata, self.query, self.rows, self.conditions.schema, self.conditions.hidden)
+        by_values = keys_by_secondary(
+            metadata, self.query, self.rows, self.conditions.schema, self.conditions.non_file_columns
+        )
         return (None, []) if by_values is None else (by_values[0], [by_values[1]])

@@ -26,13 +26,13 @@ _MOST_VALUES = 1_000
 
 
 def keys_by_secondary(
-    table: MetadataTable, query: Query, rows: RowFilter, schema: pa.Schema, hidden: Collection[str]
+    table: MetadataTable, query: Query, rows: RowFilter, schema: pa.Schema, non_file_columns: Collection[str]
 ) -> tuple[pa.StringArray, str] | None:
     """Return the record keys that matching rows must have, and a report line; None if no secondary index applies.
-    ``hidden``: columns whose values are not those of the files."""
+    ``non_file_columns``: columns whose values are not those of the files."""
     if query.type is QueryType.READ_OPTIMIZED:
         return None  # Base files have rows with values that log files have changed.
-    indexes = [one for one in secondary_indexes(table.storage, table.config) if one.column not in hidden]
+    indexes = [one for one in secondary_indexes(table.storage, table.config) if one.column not in non_file_columns]
     key_sets: list[pa.Array] = []
     used: set[str] = set()
     for group in rows.anyof if indexes else ():

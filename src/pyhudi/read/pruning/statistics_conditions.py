@@ -85,7 +85,7 @@ class Conditions:
         return path_values(self.config, self.schema, paths)
 
     @property
-    def hidden(self) -> frozenset[str]:
+    def non_file_columns(self) -> frozenset[str]:
         """Columns whose values are not those of the files."""
         mine = (name for name in self.schema.names if self.is_changed(name) or self.is_from_path(name))
         return frozenset({*self.path_columns, *mine})

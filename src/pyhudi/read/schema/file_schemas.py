@@ -34,13 +34,13 @@ _READ_THREADS = 16
 class FilePart:
     """Tasks whose base files can be read by one scan, because they have the same types.
 
-    ``held`` are the plan's columns with the types in the files (the table's for missing columns). ``names`` has the
-    name in the files of a column that differs there, None if it is missing although the files have another column of
-    that name. ``others`` are further names of columns, if they differ between the files; no file has two of them.
+    ``file_schema`` are the plan's columns with the types in the files (the table's for missing columns). ``names`` has
+    the name in the files of a column that differs there, None if it is missing although the files have another column
+    of that name. ``others`` are further names of columns, if they differ between the files; no file has two of them.
     """
 
     tasks: pa.Table
-    held: pa.Schema
+    file_schema: pa.Schema
     names: FileNames
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class _Group:
     """Files of some writes with the same types: their instants, all their column names, and those of the plan's
     columns."""
 
-    held: pa.Schema
+    file_schema: pa.Schema
     names: FileNames
     instants: list[str]
     stored: list[frozenset[str]]
@@ -71,7 +71,7 @@ def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[File
         group.instants.append(instant)
         group.stored.append(frozenset(schema.names))
     if len(groups) == 1:
-        return [FilePart(tasks, group.held, group.names) for group in groups.values()]
+        return [FilePart(tasks, group.file_schema, group.names) for group in groups.values()]
     filtered = set() if plan.filter is None else set(plan.filter.columns(plan.schema))
     return [_part(tasks, merged) for merged in _merged(list(groups.values()), plan.schema.names, filtered)]
 
@@ -81,11 +81,11 @@ def _part(tasks: pa.Table, groups: list[_Group]) -> FilePart:
     matching = tasks.filter(pc.is_in(tasks["base_instant"], value_set=instants))
     first = groups[0]
     others = {}
-    for column in first.held.names:
+    for column in first.file_schema.names:
         names = dict.fromkeys(group.names.get(column, column) for group in groups)
         if len(names) > 1:
             others[column] = tuple(name for name in list(names)[1:] if name is not None)
-    return FilePart(matching, first.held, first.names, others)
+    return FilePart(matching, first.file_schema, first.names, others)
 
 
 def _merged(groups: list[_Group], columns: list[str], filtered: set[str]) -> list[list[_Group]]:
@@ -103,7 +103,7 @@ def _merged(groups: list[_Group], columns: list[str], filtered: set[str]) -> lis
 
 
 def _read_together(groups: list[_Group], columns: list[str], filtered: set[str]) -> bool:
-    if any(group.held != groups[0].held or nested_columns(group.names) for group in groups):
+    if any(group.file_schema != groups[0].file_schema or nested_columns(group.names) for group in groups):
         return False
     taken: set[str] = set()
     for column in columns:

@@ -54,9 +54,9 @@ _UNLIMITED = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringUnit:
-    """File slices of one partition that are rewritten together: into approximately ``outputs`` files; ``size`` is in
-    bytes of files."""
+class ClusteringGroup:
+    """File slices of one partition that are rewritten together, a group of the plan or a part of one: into
+    approximately ``outputs`` files; ``size`` is in bytes of files."""
 
     partition: str
     slices: tuple[FileSlice, ...]
@@ -68,7 +68,7 @@ class ClusteringUnit:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringTaskContext:
-    """A clustering as seen by its tasks: settings for reading slices, order of rows, settings of files, and the units,
+    """A clustering as seen by its tasks: settings for reading slices, order of rows, settings of files, and the groups,
     the largest first, each pickled, because every task gets all of them and uses one. ``copies``: row groups are copied
     without decoding where possible."""
 
@@ -79,34 +79,34 @@ class ClusteringTaskContext:
     attempt: int
     copies: bool = False
 
-    def unit(self, number: int) -> ClusteringUnit:
-        """Return one of the units."""
-        loaded: ClusteringUnit = pickle.loads(self.packed[number])
+    def group(self, number: int) -> ClusteringGroup:
+        """Return one of the groups."""
+        loaded: ClusteringGroup = pickle.loads(self.packed[number])
         return loaded
 
     def run(self, number: int, task: TaskId) -> list[Stat]:
-        """Rewrite one unit, sorted in memory if there is an order. Return the stats of the files."""
-        unit = self.unit(number)
-        if self.copies and (copied := self._copied(unit, number, task)) is not None:
+        """Rewrite one group, sorted in memory if there is an order. Return the stats of the files."""
+        group = self.group(number)
+        if self.copies and (copied := self._copied(group, number, task)) is not None:
             return [copied]
-        rows: Iterator[pa.RecordBatch] = (b for one in unit.slices for b in read_slice(self.reading, one))
+        rows: Iterator[pa.RecordBatch] = (b for one in group.slices for b in read_slice(self.reading, one))
         if self.order:
             rows = self.order.sorted(rows, self.reading.output_schema)
-        if unit.routing is not None:
-            routed = ((batch, unit.routing.parts(batch.column(RECORD_KEY))) for batch in rows)
-            return write_copies_to(self.context, self._named(task), unit.partition, routed)
-        return self.write(unit.partition, number, rows, task)
+        if group.routing is not None:
+            routed = ((batch, group.routing.parts(batch.column(RECORD_KEY))) for batch in rows)
+            return write_copies_to(self.context, self._named(task), group.partition, routed)
+        return self.write(group.partition, number, rows, task)
 
     def write(self, partition: str, number: int, rows: Iterator[pa.RecordBatch], task: TaskId) -> list[Stat]:
         """Write rows in input order."""
         return write_copies(self.context, self._named(task), partition, number, rows)
 
-    def _copied(self, unit: ClusteringUnit, number: int, task: TaskId) -> Stat | None:
-        """Write a unit by copying row groups; return None if this is not possible."""
-        paths = [one.base_path for one in unit.slices if one.base_path is not None]
-        if len(paths) < len(unit.slices) or any(one.log_paths for one in unit.slices):
+    def _copied(self, group: ClusteringGroup, number: int, task: TaskId) -> Stat | None:
+        """Write a group by copying row groups; return None if this is not possible."""
+        paths = [one.base_path for one in group.slices if one.base_path is not None]
+        if len(paths) < len(group.slices) or any(one.log_paths for one in group.slices):
             return None
-        return copy_base_files(self.context, self._named(task), unit.partition, number, paths)
+        return copy_base_files(self.context, self._named(task), group.partition, number, paths)
 
     def _named(self, task: TaskId) -> TaskId:
         """Return the task with a number derived from the attempt, so that file names of attempts differ."""
@@ -115,13 +115,13 @@ class ClusteringTaskContext:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringJob:
-    """A clustering: the context of its tasks, its units, and its commit metadata. ``table`` is the table in which
+    """A clustering: the context of its tasks, its groups, and its commit metadata. ``table`` is the table in which
     slices were looked up, ``slices`` are these (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
 
     table: PinnedTable
     opts: Options
     task_context: ClusteringTaskContext
-    units: tuple[ClusteringUnit, ...]
+    groups: tuple[ClusteringGroup, ...]
     slices: pa.Table
     schema_text: str
     buckets: Mapping[str, HashingMetadata] = field(default_factory=dict)
@@ -154,19 +154,19 @@ class ClusteringJob:
         context = replace(context, max_file_size=size, attempt=f"{attempt:x}", logs=None, names_at=names)
         reading = slice_context(table, as_nullable(stored), names=names, opts=opts)
         reading = replace(reading, columns=tuple(copied_columns(context)))
-        slices, units = _units(table, plan, size, split=not order)
+        slices, groups = _clustering_groups(table, plan, size, split=not order)
         buckets: Mapping[str, HashingMetadata] = {}
         if is_resizing(plan.strategy):
-            buckets, units = _routed(table, plan, opts, units)
+            buckets, groups = _routed(table, plan, opts, groups)
         copies = is_copying(plan.strategy) and not order and context.files.extension == "parquet"
-        task_context = ClusteringTaskContext(reading, context, order, tuple(map(pickle.dumps, units)), attempt, copies)
-        return cls(table, opts, task_context, units, slices, to_avro(own, table.config.name), buckets)
+        task_context = ClusteringTaskContext(reading, context, order, tuple(map(pickle.dumps, groups)), attempt, copies)
+        return cls(table, opts, task_context, groups, slices, to_avro(own, table.config.name), buckets)
 
     @property
     def replaced(self) -> pa.Table:
         """Return the file groups that are replaced."""
-        groups = [self.slices["partition"], self.slices["file_id"]]
-        return pa.Table.from_arrays(groups, schema=REPLACED_SCHEMA)
+        ids = [self.slices["partition"], self.slices["file_id"]]
+        return pa.Table.from_arrays(ids, schema=REPLACED_SCHEMA)
 
     def store_buckets(self) -> None:
         """Store the resulting buckets, which become valid when the clustering is completed."""
@@ -224,11 +224,11 @@ def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_col
     return RowOrder.of(stored_columns(table, "cluster", None)[1], sort_columns, opts).columns
 
 
-def _units(
+def _clustering_groups(
     table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool
-) -> tuple[pa.Table, tuple[ClusteringUnit, ...]]:
-    """Return the current slices of a plan's file groups, and units of them, the largest first. ``split``: rows have no
-    order, so a group with several output files is split into as many units."""
+) -> tuple[pa.Table, tuple[ClusteringGroup, ...]]:
+    """Return the current slices of a plan's file groups, and groups of them, the largest first. ``split``: rows have no
+    order, so a group with several output files is split into as many groups."""
     view = FileSystemView.load(table, partitions=plan.partitions)
     slices = view.latest_slices()
     wanted = plan.inputs
@@ -237,7 +237,7 @@ def _units(
     by_group = {(row["partition"], row["file_id"]): row for row in slices.to_pylist()}
     for row in wanted.to_pylist():
         _check_whole(row, by_group.get((row["partition"], row["file_id"])))
-    units: list[ClusteringUnit] = []
+    groups: list[ClusteringGroup] = []
     for number, outputs in enumerate(plan.outputs):
         names = wanted.filter(pc.equal(wanted["group"], number)).select(["partition", "file_id"]).to_pylist()
         rows = [row for name in names if (row := by_group.get((name["partition"], name["file_id"]))) is not None]
@@ -246,14 +246,16 @@ def _units(
         sizes = [(row["base_size"] or 0) + sum(row["log_sizes"] or ()) for row in rows]
         for some in _parts(sizes, target if split and outputs > 1 else _UNLIMITED):
             group_slices = tuple(FileSlice.of(rows[i]) for i in some)
-            units.append(ClusteringUnit(group_slices[0].partition, group_slices, outputs, sum(sizes[i] for i in some)))
-    return slices, tuple(sorted(units, key=lambda unit: -unit.size))
+            groups.append(
+                ClusteringGroup(group_slices[0].partition, group_slices, outputs, sum(sizes[i] for i in some))
+            )
+    return slices, tuple(sorted(groups, key=lambda group: -group.size))
 
 
 def _routed(
-    table: PinnedTable, plan: ClusteringPlan, opts: Options, units: Sequence[ClusteringUnit]
-) -> tuple[Mapping[str, HashingMetadata], tuple[ClusteringUnit, ...]]:
-    """Return the buckets of each partition after a plan, and the units with their routing."""
+    table: PinnedTable, plan: ClusteringPlan, opts: Options, groups: Sequence[ClusteringGroup]
+) -> tuple[Mapping[str, HashingMetadata], tuple[ClusteringGroup, ...]]:
+    """Return the buckets of each partition after a plan, and the groups with their routing."""
     assert plan.instant is not None
     bucketing = bucketing_of(table.config, opts)
     completed = [instant.requested for instant in table.active.timeline.completed()]
@@ -261,15 +263,15 @@ def _routed(
     buckets = new_buckets(known, plan.instant, plan.extra)
     routed = tuple(
         replace(
-            unit,
+            group,
             routing=BucketRouting(
                 bucketing,
-                known[unit.partition],
-                buckets[unit.partition],
-                frozenset(one.file_id for one in unit.slices),
+                known[group.partition],
+                buckets[group.partition],
+                frozenset(one.file_id for one in group.slices),
             ),
         )
-        for unit in units
+        for group in groups
     )
     return buckets, routed
 

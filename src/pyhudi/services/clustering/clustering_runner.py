@@ -212,7 +212,7 @@ def _run_attempt(
 
 
 def cluster_one(job: ClusteringJob, number: int, task: TaskId) -> bytes:
-    """Rewrite one unit of a job. Return its encoded write stats."""
+    """Rewrite one group of a job. Return its encoded write stats."""
     return encode_stats(job.task_context.run(number, task))
 
 
@@ -237,7 +237,7 @@ class ThreadClusteringRunner:
             raise SetupError(
                 "clustering a table with a record index, which must be updated, requires Spark: pass spark=…"
             )
-        largest = max((unit.size for unit in job.units), default=0)
+        largest = max((group.size for group in job.groups), default=0)
         if job.task_context.order and largest > _SORTED_IN_MEMORY:
             raise SetupError(
                 f"sorting {largest:,} bytes of files requires Spark: pass spark=…, or reduce "
@@ -245,9 +245,9 @@ class ThreadClusteringRunner:
             )
 
     def run(self, job: ClusteringJob) -> pa.Table:
-        """Rewrite all units. Return the write stats."""
+        """Rewrite all groups. Return the write stats."""
         threads = 1 if job.task_context.order else os.cpu_count() or 1
-        return run_tasks(partial(cluster_one, job), len(job.units), threads, self.progress, PROGRESS)
+        return run_tasks(partial(cluster_one, job), len(job.groups), threads, self.progress, PROGRESS)
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
         """Return None, because no indexes are maintained."""

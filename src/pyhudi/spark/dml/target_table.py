@@ -110,10 +110,10 @@ class TargetSnapshot:
         """
         client, opts, table = self.client, self.opts, self.table
         rows = None if where is None else RowFilter.parse(where)
-        hidden = overridden_in_filter(spark, table.config, rows)
+        overridden = overridden_in_filter(spark, table.config, rows)
 
         def plan(now: PinnedTable) -> ScanPlan:
-            return plan_scan(now, filter=rows, opts=opts, overridden_functions=hidden)
+            return plan_scan(now, filter=rows, opts=opts, overridden_functions=overridden)
 
         def replan(active: ActiveTimeline) -> pa.Table:
             return _groups(plan(PinnedTable(table.storage, table.config, active)))

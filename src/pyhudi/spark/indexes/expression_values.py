@@ -58,10 +58,10 @@ def check_expression(spark: SparkSession, expression: Expression, columns: pa.Sc
         ConfigError: Spark cannot compute it.
     """
     field = columns.field(expression.column)
-    hidden = overridden_functions(spark, [expression.function])
-    if hidden:
+    overridden = overridden_functions(spark, [expression.function])
+    if overridden:
         raise ConfigError(
-            f"cannot compute {expression}: the session defines a function of its own named {hidden[0]}; use "
+            f"cannot compute {expression}: the session defines a function of its own named {overridden[0]}; use "
             "another session (spark.newSession())"
         )
     try:

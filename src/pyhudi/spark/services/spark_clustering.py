@@ -72,12 +72,14 @@ class SparkClusteringRunner:
 
     def run(self, job: ClusteringJob) -> pa.Table:
         """Rewrite all groups; return the write stats. Runs Spark jobs."""
-        sorts, total = bool(job.task_context.order), len(job.units)
+        sorts, total = bool(job.task_context.order), len(job.groups)
         report_progress(self.progress, PROGRESS, 0, total)
         large = [
-            n for n, unit in enumerate(job.units) if sorts and unit.routing is None and unit.size > self.sorted_in_task
+            n
+            for n, group in enumerate(job.groups)
+            if sorts and group.routing is None and group.size > self.sorted_in_task
         ]
-        small = [n for n in range(len(job.units)) if n not in set(large)]
+        small = [n for n in range(len(job.groups)) if n not in set(large)]
         with task_errors():
             parts = [run_tasks(_in_order(self.spark, job, large), _writing(job.task_context))] if large else []
             if small:
@@ -96,9 +98,9 @@ class SparkClusteringRunner:
         return with_other_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), delta, rows_stay=True)
 
 
-def _in_tasks(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> pa.Table:
+def _in_tasks(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) -> pa.Table:
     """Rewrite groups, each in its own task; return the write stats."""
-    numbers = tuple(units)
+    numbers = tuple(groups)
     task_context = job.task_context
 
     def task(batches: Batches) -> Batches:
@@ -128,21 +130,21 @@ def _writing(task_context: ClusteringTaskContext) -> Callable[[Iterable[pa.Recor
     return write
 
 
-def _in_order(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> DataFrame:
+def _in_order(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) -> DataFrame:
     """Return the rows of groups, each distributed over as many tasks as it gets files, sorted in each task."""
     # partition columns are read from the files: in paths they are texts
     opts = Options.parse({**job.opts, options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
     scan = plan_scan(job.table, opts=opts)
     order, parts = job.task_context.order, []
-    for number in units:
-        unit = job.units[number]
+    for number in groups:
+        group = job.groups[number]
         names = pa.table(
-            {"partition": [unit.partition] * len(unit.slices), "file_id": [s.file_id for s in unit.slices]}
+            {"partition": [group.partition] * len(group.slices), "file_id": [s.file_id for s in group.slices]}
         )
         plan = replace(scan, tasks=scan.tasks.filter(in_groups(scan.tasks, names)))
         rows = dataframe(spark, job.table, plan, opts)
         rows = rows.select(*map(quoted_name, job.task_context.reading.columns)).withColumn(
-            PARTITION_PATH, sf.lit(unit.partition)
+            PARTITION_PATH, sf.lit(group.partition)
         )
         keys = [sf.col(_path(rows, name)).asc_nulls_last() for name in order.columns]
         if order.is_curve:
@@ -150,7 +152,7 @@ def _in_order(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> 
                 _with_curve_positions(rows, job.task_context, _bounds(spark, job, number)),
                 [sf.col(_CURVE_POSITION).asc()],
             )
-        parts.append(rows.repartitionByRange(unit.outputs, *keys).sortWithinPartitions(*keys))
+        parts.append(rows.repartitionByRange(group.outputs, *keys).sortWithinPartitions(*keys))
     return union(parts).drop(_CURVE_POSITION)
 
 
@@ -175,7 +177,7 @@ def _with_curve_positions(rows: DataFrame, task_context: ClusteringTaskContext, 
 def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Array, ...]:
     """Return the lower bounds of the ranges of the columns in a group, from a sample of each of its slices. Runs a
     Spark job."""
-    task_context, count = job.task_context, len(job.units[number].slices)
+    task_context, count = job.task_context, len(job.groups[number].slices)
     most = max(1, task_context.order.sample_size // count)
 
     def sample(batches: Batches) -> Batches:
@@ -183,7 +185,9 @@ def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Ar
         for batch in batches:
             for position in batch.column(0).to_pylist():
                 reading = replace(task_context.reading, columns=task_context.order.roots)
-                found = task_context.order.sample(read_slice(reading, task_context.unit(number).slices[position]), most)
+                found = task_context.order.sample(
+                    read_slice(reading, task_context.group(number).slices[position]), most
+                )
                 if found is not None:
                     yield pa.RecordBatch.from_arrays([pa.array([table_to_bytes(found)], pa.binary())], names=["sample"])
 

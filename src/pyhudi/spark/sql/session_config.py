@@ -23,8 +23,8 @@ def _settings(spark: SparkSession) -> dict[str, str]:
     """Return the session's settings, and of Apache Hudi's also the values that SET does not show."""
     settings = dict(fetched(spark, "SET"))
     starts = (_PREFIX, _SPARK_PREFIX + _PREFIX)
-    hidden = [key for key, value in settings.items() if value == REDACTED and key.startswith(starts)]
-    return settings | {key: str(spark.conf.get(key)) for key in hidden}
+    redacted = [key for key, value in settings.items() if value == REDACTED and key.startswith(starts)]
+    return settings | {key: str(spark.conf.get(key)) for key in redacted}
 
 
 def _prefixed(settings: Mapping[str, str]) -> dict[str, str]:

@@ -91,7 +91,7 @@ class SourceReader:
             )
         wanted = pa.schema([field for field in self.schema if field.name in own.names])
         try:
-            held = table_schema(pa.schema([own.field(name) for name in wanted.names]))
-            conform(pa.RecordBatch.from_arrays([pa.array([], f.type) for f in held], schema=held), wanted)
+            in_table = table_schema(pa.schema([own.field(name) for name in wanted.names]))
+            conform(pa.RecordBatch.from_arrays([pa.array([], f.type) for f in in_table], schema=in_table), wanted)
         except (SchemaError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
             raise SchemaMismatchError(f"{source.uri} has columns with other types than the table: {e}") from e

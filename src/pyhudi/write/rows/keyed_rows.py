@@ -89,7 +89,7 @@ class KeyedRows(LocatedRows):
 
     def rest(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
         """Yield all rows, batch by batch."""
-        yield from self._rows.chosen(np.ones(self._rows.num_rows, dtype=np.bool_))
+        yield from self._rows.filter(np.ones(self._rows.num_rows, dtype=np.bool_))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,24 +125,24 @@ class KeyIndex:
         return np.repeat(positions, repeats), self.rows[np.repeat(self.starts[codes], repeats) + within]
 
 
-def buffer_rows(rows: GroupedRows, key: GroupKey, how: SortedDeduplicator | None, held: SpillableRows) -> None:
-    """Read all rows of a group into *held*, merged by key if requested."""
+def buffer_rows(rows: GroupedRows, key: GroupKey, how: SortedDeduplicator | None, buffered: SpillableRows) -> None:
+    """Read all rows of a group into ``buffered``, merged by key if requested."""
     if how is None:
         for batch in rows.rest(key):
-            held.add(batch)
-        held.finish()
+            buffered.add(batch)
+        buffered.finish()
         return
-    with SpillableRows(held.memory_size) as all_rows:
+    with SpillableRows(buffered.memory_size) as all_rows:
         for batch in rows.rest(key):
             all_rows.add(batch)
         all_rows.finish()
         repeated = _repeated(all_rows.column(RECORD_KEY))
-        for batch in all_rows.chosen(~repeated):
-            held.add(batch)
-        several = list(all_rows.chosen(repeated))
+        for batch in all_rows.filter(~repeated):
+            buffered.add(batch)
+        several = list(all_rows.filter(repeated))
         if several:
-            held.add(dedupe(pa.concat_batches(several), how))
-        held.finish()
+            buffered.add(dedupe(pa.concat_batches(several), how))
+        buffered.finish()
 
 
 def base_keys(storage: Storage, path: str, invalid_text: InvalidText = InvalidText.FAIL) -> pa.ChunkedArray:

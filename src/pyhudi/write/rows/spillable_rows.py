@@ -73,7 +73,7 @@ class SpillableRows:
             return parts[0]
         return pa.concat_batches(parts).take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
 
-    def chosen(self, keep: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+    def filter(self, keep: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
         """Yield the marked rows, batch by batch."""
         start = 0
         for batch in self._batches:

@@ -30,13 +30,13 @@ _log = logging.getLogger(__name__)
 
 
 def copy_base_files(
-    context: WriteContext, task: TaskId, partition: str, unit: int, paths: Sequence[str]
+    context: WriteContext, task: TaskId, partition: str, group_number: int, paths: Sequence[str]
 ) -> Stat | None:
     """Write the row groups of Parquet base files of one partition, in order, to one new file. Return its stat.
 
     Returns None, and leaves no file, if they cannot be concatenated: a file has other columns than the current ones of
-    the table, or another physical schema, or its bloom filter has another size than those of the others. ``unit``
-    distinguishes several calls of one task.
+    the table, or another physical schema, or its bloom filter has another size than those of the others.
+    ``group_number`` distinguishes several calls of one task.
 
     Raises:
         FormatError: A file is corrupt.
@@ -49,7 +49,7 @@ def copy_base_files(
     if reason is not None:
         _refused(paths[0], reason)
         return None
-    file_id = next(task_file_ids(f"{context.instant}/{unit}/stitched", task, partition))
+    file_id = next(task_file_ids(f"{context.instant}/{group_number}/stitched", task, partition))
     name = base_file_name(file_id, task.token, context.instant, context.files.extension)
     path = join_path(partition, name)
     write_partition_metadata(context.storage, partition, context.instant, base_format=context.partition_metadata_format)

@@ -105,15 +105,15 @@ def partition_upsert_task(
 
 
 def _located(
-    partition: str, held: SpillableRows, context: WriteContext, lookup: PartitionLookup, share: TaskShare
+    partition: str, buffered: SpillableRows, context: WriteContext, lookup: PartitionLookup, share: TaskShare
 ) -> Iterator[tuple[GroupKey, LocatedRows, bool]]:
     """Yield the file groups of a share of a partition to write, with their rows, and whether new records are among
     them."""
-    if not held.num_rows:
+    if not buffered.num_rows:
         return
     settings = lookup.of(partition)
-    keys = KeyIndex.of(held.column(RECORD_KEY))
-    new = ~pc.fill_null(held.column(DELETE), False).to_numpy()
+    keys = KeyIndex.of(buffered.column(RECORD_KEY))
+    new = ~pc.fill_null(buffered.column(DELETE), False).to_numpy()
     matches: list[tuple[Index, Index]] = []
     for path in settings.bases["base_path"].to_pylist():
         matches.append(keys.match(base_keys(context.storage, path, context.invalid_text)))
@@ -135,7 +135,7 @@ def _located(
         positions, numbers = (none, none) if base is None else matches[base]
         mine = none if bucket is None else fresh[ends[bucket] - rows[bucket] : ends[bucket]]
         opened = file_id if path else _opened(context.instant, partition, bucket)
-        yield GroupKey(partition, opened, path), LocatedRows(held, positions, numbers, mine), bucket is not None
+        yield GroupKey(partition, opened, path), LocatedRows(buffered, positions, numbers, mine), bucket is not None
 
 
 def _opened(instant: str, partition: str, number: int) -> str:

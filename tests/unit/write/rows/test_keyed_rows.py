@@ -45,7 +45,7 @@ def test_held_rows_are_the_same_in_memory_and_on_disk(sizes: list[int], limit: i
         held.finish()
         assert held.num_rows == total
         keep = np.arange(total) % 3 == 0
-        kept = [batch.column(0).to_numpy() for batch in held.chosen(keep)]
+        kept = [batch.column(0).to_numpy() for batch in held.filter(keep)]
         assert np.array_equal(np.concatenate([np.zeros(0), *kept]), np.flatnonzero(keep))
         if total:
             numbers = np.random.default_rng(1).integers(0, total, 50)

@@ -207,7 +207,9 @@ def _with_more(parts: list[FilePart], schema: pa.Schema, more: pa.Table | None) 
     """Add additional files with the columns of ``schema``, to a part with the same columns if there is one."""
     if more is None or not more.num_rows:
         return parts
-    fitting = next((i for i, p in enumerate(parts) if p.held.equals(schema) and not p.names and not p.others), None)
+    fitting = next(
+        (i for i, p in enumerate(parts) if p.file_schema.equals(schema) and not p.names and not p.others), None
+    )
     if fitting is None:
         return [*parts, FilePart(more, schema, {})]
     joined = replace(parts[fitting], tasks=pa.concat_tables([parts[fitting].tasks, more]))
@@ -228,9 +230,9 @@ class _PartReader:
         self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, extras.numbers
         self._positions = extras.has_positions
         names = {c: part.names_of(c) for c in plan.schema.names}
-        held = pa.schema([part.held.field(c).with_name(n) for c, found in names.items() for n in found])
+        held = pa.schema([part.file_schema.field(c).with_name(n) for c, found in names.items() for n in found])
         self._as_named = held.names == plan.schema.names
-        changed = {f.name: _changed(f, names[f.name], part.held, part.names) for f in plan.schema}
+        changed = {f.name: _changed(f, names[f.name], part.file_schema, part.names) for f in plan.schema}
         self._changed = {name: column for name, column in changed.items() if column is not None}
         self._held = spark_schema(in_files(held))
         self._files = FileReader(spark, self._held)

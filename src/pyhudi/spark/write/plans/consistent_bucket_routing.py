@@ -109,9 +109,9 @@ def check_in_view(stats: pa.Table, replaced: pa.Table) -> None:
         UnsupportedTableError: A file belongs to a replaced file group.
     """
     written = stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])
-    hidden = written.filter(in_groups(written, replaced))
-    if hidden.num_rows:
-        partition, file_id = hidden["partition"][0].as_py(), hidden["file_id"][0].as_py()
+    in_replaced = written.filter(in_groups(written, replaced))
+    if in_replaced.num_rows:
+        partition, file_id = in_replaced["partition"][0].as_py(), in_replaced["file_id"][0].as_py()
         raise UnsupportedTableError(
             f"file group {file_id!r} of partition {partition!r} was replaced, as by delete_partition, but still "
             "is the file group of a bucket of consistent hashing: files written to it would be invisible. Write "
