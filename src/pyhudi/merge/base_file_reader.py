@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption import as_corruption
-from pyhudi.merge.batch_sizes import BATCH_BYTES, pieces, rows_within
+from pyhudi.merge.batch_sizes import BatchLimits, pieces
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.schema.column_names import FileNames, file_columns, nested_columns, with_table_names
 from pyhudi.schema.schema_evolution import conform
@@ -35,36 +35,51 @@ class Condition:
         return Condition(self.expression & other.expression, columns)
 
 
-def read_base(
-    storage: Storage,
-    path: str,
-    schema: pa.Schema,
-    names: FileNames,
-    batch_rows: int,
-    condition: Condition | None = None,
-    *,
-    keys: pa.StringArray | None = None,
-    batch_bytes: int = BATCH_BYTES,
-    row_bytes: float = 0.0,
-    invalid_text: InvalidText = InvalidText.FAIL,
-) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a base file with exactly the columns of ``schema``; missing columns are null.
+@dataclass(frozen=True, slots=True)
+class BaseRead:
+    """Read of the rows of a base file.
 
-    Batches have up to ``batch_rows`` rows with a total of ``batch_bytes``. The size of rows is determined from the file
-    (which stores repeated values once) and ``row_bytes``, if known.
+    Attributes:
+        schema: Columns to return; those that the file lacks are null.
+        names: Names in the file of columns that were renamed since.
+        limits: Limits of the batches.
+        condition: Only rows that meet it are returned; row groups whose statistics contradict it are not read.
+        keys: Record keys of all rows that can meet the condition; a file whose footer excludes them is not read.
+        invalid_text: Treatment of text that is not UTF-8.
+    """
 
-    With a ``condition`` only rows that meet it come; row groups whose statistics speak against it are not read, nor is
-    a file whose footer says that it has none of the record ``keys``, the only ones that can meet it.
-    ``invalid_text``: what becomes of text that is not UTF-8.
+    schema: pa.Schema
+    names: FileNames
+    limits: BatchLimits
+    condition: Condition | None = None
+    keys: pa.StringArray | None = None
+    invalid_text: InvalidText = InvalidText.FAIL
+
+    @property
+    def file_columns(self) -> dict[str, str]:
+        """Names of the columns in the file, with those in the table."""
+        return file_columns(self.schema, self.names)
+
+
+def read_base(storage: Storage, path: str, read: BaseRead) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a base file.
+
+    Args:
+        storage: Storage of the table.
+        path: Path of the file, relative to the root of the table.
+        read: Columns, rows and batches to read.
+
+    Yields:
+        Batches with the columns of the read.
 
     Raises:
         NotFoundError: The file no longer exists.
         FormatError: The file is corrupt. The message names it.
     """
-    inside = file_columns(schema, names)
+    schema, names, condition, invalid_text = read.schema, read.names, read.condition, read.invalid_text
+    inside = read.file_columns
     if is_skeleton(path):
-        limits = (batch_rows, batch_bytes, row_bytes)
-        for rows in _of_skeleton(storage, path, schema, inside, names, limits, invalid_text):
+        for rows in _of_skeleton(storage, path, read):
             yield rows if condition is None else rows.filter(condition.expression)
         return
     with as_corruption(storage.uri(path)), storage.open_input(path) as source:
@@ -74,55 +89,42 @@ def read_base(
         elif condition is None:
             file = parquet.open_file(source)
             is_labelled = not parquet.has_int96(file.metadata)
-            width = max(parquet.row_bytes(file.metadata, inside), row_bytes)
-            size = rows_within(batch_bytes, width, batch_rows)
+            size = read.limits.rows_of(parquet.row_bytes(file.metadata, inside))
             batches = parquet.read_batches(file, list(inside), batch_size=size, invalid_text=invalid_text)
         else:
             file = parquet.FilteredFile(source, invalid_text)
-            if keys is not None and not file.may_have(keys):
+            if read.keys is not None and not file.may_have(read.keys):
                 return
-            batches, checked = _filtered(file, schema, inside, names, batch_rows, condition)
+            batches, checked = _filtered(file, read, condition)
             is_labelled = not file.has_int96
         for batch in batches:
-            for piece in pieces(batch, batch_bytes):
+            for piece in pieces(batch, read.limits.num_bytes):
                 named = with_table_names(piece, inside, names)
                 rows = conform(with_actual_types(named, schema) if is_labelled else named, schema)
                 yield rows if condition is None or checked else rows.filter(condition.expression)
 
 
-def _of_skeleton(
-    storage: Storage,
-    path: str,
-    schema: pa.Schema,
-    inside: Mapping[str, str],
-    names: FileNames,
-    limits: tuple[int, int, float],
-    invalid_text: InvalidText,
-) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a skeleton file and its source; ``limits`` as in `read_base`."""
-    batch_rows, batch_bytes, row_bytes = limits
-    with as_corruption(storage.uri(path)), open_skeleton(storage, path, invalid_text) as file:
-        size = rows_within(batch_bytes, max(file.row_bytes(schema.names), row_bytes), batch_rows)
+def _of_skeleton(storage: Storage, path: str, read: BaseRead) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a skeleton file and its source."""
+    schema, inside = read.schema, read.file_columns
+    with as_corruption(storage.uri(path)), open_skeleton(storage, path, read.invalid_text) as file:
+        size = read.limits.rows_of(file.row_bytes(schema.names))
         stored = pa.schema([schema.field(name).with_name(there) for there, name in inside.items()])
         for batch in file.batches(stored, size):
-            for piece in pieces(batch, batch_bytes):
-                yield conform(with_table_names(piece, inside, names), schema)
+            for piece in pieces(batch, read.limits.num_bytes):
+                yield conform(with_table_names(piece, inside, read.names), schema)
 
 
 def _filtered(
-    file: parquet.FilteredFile,
-    schema: pa.Schema,
-    inside: Mapping[str, str],
-    names: FileNames,
-    batch_rows: int,
-    condition: Condition,
+    file: parquet.FilteredFile, read: BaseRead, condition: Condition
 ) -> tuple[Iterator[pa.RecordBatch], bool]:
     """Return batches of a Parquet file, and whether the condition has been applied: it is if the file has its columns
     with the same names and types."""
+    schema, inside = read.schema, read.file_columns
     columns = [name for name in inside if name in file.schema.names]
-    fits = nested_columns(names).isdisjoint(condition.columns) and all(
+    fits = nested_columns(read.names).isdisjoint(condition.columns) and all(
         inside.get(name) == name and name in file.comparable and file.schema.field(name).type == schema.field(name).type
         for name in condition.columns
     )
     expression = condition.expression if fits else None
-    return file.batches(columns, expression, batch_rows, condition.columns if fits else ()), fits
+    return file.batches(columns, expression, read.limits.rows, condition.columns if fits else ()), fits

@@ -7,6 +7,7 @@ several hundred KB each should have hundreds of them, not as many as one of narr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,26 @@ BATCH_ROWS = 65_536
 
 BATCH_BYTES = 128 * 1024 * 1024
 """Approximate bytes of rows that are merged at a time; a single row may be larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """Limits of the batches in which a file is read.
+
+    Attributes:
+        rows: Maximum number of rows.
+        num_bytes: Approximate maximum size in bytes; a single row may be larger.
+        row_bytes: Estimated size of a row in bytes, if it is known to be larger than the file suggests, which stores
+            repeated values once.
+    """
+
+    rows: int
+    num_bytes: int = BATCH_BYTES
+    row_bytes: float = 0.0
+
+    def rows_of(self, row_bytes: float) -> int:
+        """Return the number of rows per batch; ``row_bytes`` is the size of a row according to the file."""
+        return rows_within(self.num_bytes, max(row_bytes, self.row_bytes), self.rows)
 
 
 def rows_within(limit: int, row_bytes: float, most: int) -> int:

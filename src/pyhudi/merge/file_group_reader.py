@@ -20,8 +20,8 @@ from pyhudi.format.corruption import as_corruption
 from pyhudi.format.log import Header, LogBlock
 from pyhudi.keygen.record_key_text import record_keys
 from pyhudi.merge.base_file_merge import merge_base
-from pyhudi.merge.base_file_reader import read_base
-from pyhudi.merge.batch_sizes import BATCH_ROWS
+from pyhudi.merge.base_file_reader import BaseRead, read_base
+from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
 from pyhudi.merge.file_slice import DEFAULT_BUDGET, FileSlice, SliceContext
 from pyhudi.merge.logs.log_block_records import LogRecordColumns, PositionsError, read_blocks
 from pyhudi.merge.logs.log_file_pool import LogFiles
@@ -216,18 +216,10 @@ class SliceReader:
         if path is None:
             return
         names = context.names(self._slice.base_instant)
-        yield from read_base(
-            context.storage,
-            path,
-            self.schema,
-            names,
-            batch_rows,
-            context.base_condition(),
-            keys=None if context.key_rows is None else context.key_rows.key_array(),
-            batch_bytes=context.batch_bytes,
-            row_bytes=row_bytes,
-            invalid_text=context.invalid_text,
-        )
+        keys = None if context.key_rows is None else context.key_rows.key_array()
+        limits = BatchLimits(batch_rows, context.batch_bytes, row_bytes)
+        read = BaseRead(self.schema, names, limits, context.base_condition(), keys, context.invalid_text)
+        yield from read_base(context.storage, path, read)
 
     def hits(self, batch: pa.RecordBatch, start: int, state: MergedLogRecords) -> tuple[Index, Index]:
         """Return the rows of a base batch that have a version in the logs, and the log record of each."""

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyhudi.format.base_file.parquet import row_count
 from pyhudi.format.log import count_records
 from pyhudi.merge.base_file_merge import merge_base
-from pyhudi.merge.base_file_reader import Condition, read_base
-from pyhudi.merge.batch_sizes import BATCH_ROWS
+from pyhudi.merge.base_file_reader import BaseRead, Condition, read_base
+from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
 from pyhudi.merge.file_group_reader import (
     MAX_BATCH_ROWS,
     FileSlice,
@@ -152,17 +152,9 @@ class _Overlay:
         start = 0
         size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS)
         width = 0.0 if self.whole else self._reader.width(state)
-        for base in read_base(
-            context.storage,
-            path,
-            self._schema(),
-            names,
-            size,
-            condition,
-            batch_bytes=context.batch_bytes,
-            row_bytes=width,
-            invalid_text=context.invalid_text,
-        ):
+        limits = BatchLimits(size, context.batch_bytes, width)
+        read = BaseRead(self._schema(), names, limits, condition, invalid_text=context.invalid_text)
+        for base in read_base(context.storage, path, read):
             positions, records = self._reader.hits(base, start, state)
             for part, places, picks in split_versions(base, positions, records, state):
                 if len(places):

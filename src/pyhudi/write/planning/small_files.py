@@ -8,7 +8,7 @@ computations use one row per partition and file group.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +59,35 @@ class Sizing:
     def rows_per_new_file(self, record_size: int) -> int:
         """Return the planned number of records of a new file."""
         return max(self.max_file_size // max(record_size, 1), 1) if self.auto_split else max(self.split_size, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class InsertPlacement:
+    """Placement of new records in small files and new files.
+
+    Attributes:
+        small_files: Base files that may receive records (SMALL_FILES_SCHEMA).
+        sizing: File sizing options.
+        record_size: Average size of a record in a base file in bytes.
+        fill_ratio: Selects the files to fill if updates are written to log files (`fillable_small_files`).
+    """
+
+    small_files: pa.Table
+    sizing: Sizing
+    record_size: int
+    fill_ratio: int = 0
+
+    def assign(self, inserts: pa.Table, *, logs: bool) -> pa.Table:
+        """Assign new records (INSERTS_SCHEMA) to files (BUCKETS_SCHEMA). ``logs``: updates are written to log files."""
+        small_files = self.small_files
+        if logs:
+            small_files = fillable_small_files(small_files, inserts, self.record_size, self.fill_ratio)
+        return assign_inserts(inserts, small_files, self.sizing, self.record_size)
+
+    def of_partition(self, partition: str) -> InsertPlacement:
+        """Return the placement in one partition."""
+        in_partition = pc.equal(self.small_files["partition"], partition)
+        return replace(self, small_files=self.small_files.filter(in_partition).combine_chunks())
 
 
 def write_history(active: ActiveTimeline) -> Iterator[pa.Table]:

@@ -14,9 +14,7 @@ from pyhudi.timeline.commit_metadata import write_stats
 from pyhudi.write.planning.small_files import (
     BUCKETS_SCHEMA,
     INSERTS_SCHEMA,
-    Sizing,
-    assign_inserts,
-    fillable_small_files,
+    InsertPlacement,
 )
 
 COUNTS_SCHEMA = pa.schema(
@@ -43,26 +41,26 @@ class Workload:
 def plan_workload(
     counts: pa.Table,
     base_sizes: pa.Table,
-    small_files: pa.Table,
-    sizing: Sizing,
-    record_size: int,
+    placement: InsertPlacement,
     *,
     logs: bool = False,
-    fill_ratio: int = 0,
 ) -> Workload:
     """Plan a write from the counts of its rows.
 
-    ``counts`` has COUNTS_SCHEMA; ``base_sizes`` the columns partition, file_id and base_size of existing groups;
-    ``small_files`` SMALL_FILES_SCHEMA. ``logs``: base files without new records are not rewritten, and ``fill_ratio``
-    selects the files to fill (`fillable_small_files`).
+    Args:
+        counts: Number of rows by file group (COUNTS_SCHEMA).
+        base_sizes: Columns partition, file_id and base_size of existing file groups.
+        placement: Placement of new records.
+        logs: Updates are written to log files, so base files without new records are not rewritten.
+
+    Returns:
+        The file groups to be written.
     """
     is_new = pc.is_null(counts["file_id"])
     new = counts.filter(is_new)
     inserts = pa.table([new["partition"], new["rows"]], schema=INSERTS_SCHEMA).sort_by("partition").combine_chunks()
     updates = counts.filter(pc.invert(is_new)).combine_chunks()
-    if logs:
-        small_files = fillable_small_files(small_files, inserts, record_size, fill_ratio)
-    buckets = assign_inserts(inserts, small_files, sizing, record_size)
+    buckets = placement.assign(inserts, logs=logs)
     if logs:
         base_sizes = base_sizes.filter(in_groups(base_sizes, buckets))
     touched = pa.concat_tables([updates.cast(BUCKETS_SCHEMA), buckets])
@@ -73,7 +71,7 @@ def plan_workload(
     joined = grouped.join(
         base_sizes.select(["partition", "file_id", "base_size"]), ["partition", "file_id"], join_type="left outer"
     ).sort_by([("partition", "ascending"), ("file_id", "ascending")])
-    size = pc.add(pc.fill_null(joined["base_size"], 0), pc.multiply(joined["rows"], record_size))
+    size = pc.add(pc.fill_null(joined["base_size"], 0), pc.multiply(joined["rows"], placement.record_size))
     groups = joined.select(BUCKETS_SCHEMA.names).append_column("size", size).cast(GROUPS_SCHEMA).combine_chunks()
     return Workload(updates, inserts, buckets, groups)
 

@@ -18,7 +18,7 @@ from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import DELETE
-from pyhudi.write.planning.small_files import Sizing
+from pyhudi.write.planning.small_files import InsertPlacement
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload, plan_workload
 from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey
 from pyhudi.write.rows.keyed_rows import KeyIndex, LocatedRows, base_keys, buffer_rows
@@ -64,25 +64,20 @@ class TaskShare:
 class PartitionLookup:
     """Settings of the key lookup inside a partition.
 
-    ``bases`` (BASES_SCHEMA) are the base files of the partitions that are written, ``small`` (SMALL_FILES_SCHEMA) those
-    that may receive new records. ``sizing``, ``record_size`` (bytes) and ``fill_ratio`` determine the distribution of
-    new records over files (`plan_workload`); ``dedupe`` merges rows with the same key first (None: they are not
-    merged).
+    Attributes:
+        bases: Base files of the partitions that are written (BASES_SCHEMA).
+        placement: Placement of new records.
+        dedupe: Merges rows with the same key first; None: they are not merged.
     """
 
     bases: pa.Table
-    small: pa.Table
-    sizing: Sizing
-    record_size: int
-    fill_ratio: int
+    placement: InsertPlacement
     dedupe: SortedDeduplicator | None
 
     def of(self, partition: str) -> PartitionLookup:
         """Return the settings for one partition."""
-        bases, small = (
-            t.filter(pc.equal(t["partition"], partition)).combine_chunks() for t in (self.bases, self.small)
-        )
-        return PartitionLookup(bases, small, self.sizing, self.record_size, self.fill_ratio, self.dedupe)
+        bases = self.bases.filter(pc.equal(self.bases["partition"], partition)).combine_chunks()
+        return PartitionLookup(bases, self.placement.of_partition(partition), self.dedupe)
 
 
 def partition_upsert_task(
@@ -153,12 +148,4 @@ def _workload(partition: str, here: PartitionLookup, updates: Index, new: int, c
     if new:
         more = pa.table([[partition], [None], [None], [new]], schema=COUNTS_SCHEMA)
         counts = pa.concat_tables([counts, more])
-    return plan_workload(
-        counts,
-        here.bases,
-        here.small,
-        here.sizing,
-        here.record_size,
-        logs=context.logs is not None,
-        fill_ratio=here.fill_ratio,
-    )
+    return plan_workload(counts, here.bases, here.placement, logs=context.logs is not None)

@@ -32,7 +32,13 @@ from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
-from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, Sizing, fillable_small_files, smallest_files
+from pyhudi.write.planning.small_files import (
+    SMALL_FILES_SCHEMA,
+    InsertPlacement,
+    Sizing,
+    fillable_small_files,
+    smallest_files,
+)
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, plan_workload
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings, appended_groups, log_slices
 from pyhudi.write.settings.write_context import TaskId, WriteContext
@@ -171,7 +177,7 @@ def test_groups_that_get_new_records_are_merged() -> None:
     small = pa.Table.from_pylist(
         [{"partition": "p", "file_id": "f", "base_path": "p/f", "size": 100}], SMALL_FILES_SCHEMA
     )
-    workload = plan_workload(counts, slices, small, sizes, 10, logs=True)
+    workload = plan_workload(counts, slices, InsertPlacement(small, sizes, 10), logs=True)
     assert appended_groups(workload)["file_id"].to_pylist() == ["g"]
     assert dict(zip(*(workload.groups[c].to_pylist() for c in ("file_id", "size")), strict=True)) == {"f": 180, "g": 40}
 

@@ -21,7 +21,7 @@ from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
-from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, Sizing
+from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings
 from pyhudi.write.settings.write_context import BaseFileOptions, TaskId, WriteContext
 from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, TaskShare, partition_upsert_task
@@ -75,11 +75,12 @@ def write(
     small = bases.rename_columns(SMALL_FILES_SCHEMA.names)
     sought = PartitionLookup(
         bases,
-        # one of two files takes new records
-        small.take(pa.array(range(0, small.num_rows, 2), pa.int64())),
-        Sizing(per_file * 1000, 1_000_000_000, 1, True, 1000, 1.0),
-        1000,
-        0,
+        InsertPlacement(
+            # one of two files takes new records
+            small.take(pa.array(range(0, small.num_rows, 2), pa.int64())),
+            Sizing(per_file * 1000, 1_000_000_000, 1, True, 1000, 1.0),
+            1000,
+        ),
         SortedDeduplicator((RECORD_KEY,), DELETE, MergeRules()),
     )
     shares = [TaskShare(number, tasks) for number in range(tasks)]

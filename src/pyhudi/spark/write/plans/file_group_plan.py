@@ -194,7 +194,7 @@ def _partition_upsert(
     bases = base_files(table.slices, partitions)
     deletes = job.operation is Operation.DELETE
     dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
-    lookup = PartitionLookup(bases, table.small, table.sizing, table.record_size, table.fill_ratio, dedupes)
+    lookup = PartitionLookup(bases, table.placement, dedupes)
     logs = table.log_slices(bases)
     return PartitionUpsertPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
 

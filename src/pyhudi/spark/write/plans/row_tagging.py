@@ -46,7 +46,7 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
     if job.operation is Operation.INSERT and not job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):
         if policy is DuplicatePolicy.NONE:
             # Keys are looked up only in the files that new records may go to.
-            slices = slices.filter(in_groups(slices, table.small))
+            slices = slices.filter(in_groups(slices, table.placement.small_files))
     elif not job.operation.changes_records and policy is DuplicatePolicy.NONE:
         slices = slices.slice(0, 0)
     if job.client is None or not slices.num_rows:

@@ -22,7 +22,7 @@ from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.planning.existing_files import LogContents
 from pyhudi.write.planning.small_files import (
     SMALL_FILES_SCHEMA,
-    Sizing,
+    InsertPlacement,
     average_record_size,
     find_small_files,
     write_history,
@@ -46,9 +46,7 @@ class TableState:
         clustering: File groups that wait for a clustering (GROUP_INSTANT_SCHEMA).
         compaction: File groups that wait for a compaction (GROUP_INSTANT_SCHEMA).
         logged: Contents of logs that a lookup of keys has to read.
-        small: Base files that may take more records (SMALL_FILES_SCHEMA).
-        sizing: Sizes that files are to have.
-        record_size: Average bytes of a record in a base file.
+        placement: Placement of new records.
     """
 
     job: WriteJob
@@ -57,9 +55,7 @@ class TableState:
     clustering: pa.Table
     compaction: pa.Table
     logged: LogContents
-    small: pa.Table
-    sizing: Sizing
-    record_size: int
+    placement: InsertPlacement
 
     @classmethod
     def of(cls, job: WriteJob, active: ActiveTimeline | None) -> TableState:
@@ -74,16 +70,12 @@ class TableState:
         small = _files_to_fill(job, slices, pa.concat_tables([clustering, compaction]), files.small_file_limit)
         snapshot = TimelineSnapshot.of(None if active is None else active.timeline)
         size = average_record_size(() if active is None else write_history(active), files)
-        return cls(job, snapshot, slices, clustering, compaction, logged, small, files, size)
+        placement = InsertPlacement(small, files, size, job.opts.get_typed(options.FILL_RATIO))
+        return cls(job, snapshot, slices, clustering, compaction, logged, placement)
 
     @property
     def _has_logs(self) -> bool:
         return self.job.config.table_type is TableType.MERGE_ON_READ
-
-    @property
-    def fill_ratio(self) -> int:
-        """Return the option that selects the files to fill."""
-        return self.job.opts.get_typed(options.FILL_RATIO)
 
     def workload(self, counts: pa.Table) -> Workload:
         """Plan the file groups of tagged rows (COUNTS_SCHEMA).
@@ -92,11 +84,7 @@ class TableState:
             ConflictError: A file group to be changed waits for its clustering.
             UnsupportedTableError: A file group of a copy-on-write table has log files.
         """
-        found = plan_workload(
-            *(counts, self.slices, self.small, self.sizing, self.record_size),
-            logs=self._has_logs,
-            fill_ratio=self.fill_ratio,
-        )
+        found = plan_workload(counts, self.slices, self.placement, logs=self._has_logs)
         self._check(found)
         return found
 
