@@ -57,7 +57,12 @@ class TableConfig(TableProperties):
         version_support.check_readable(self)
 
     def check_writable(self) -> None:
-        """Raise UnsupportedTableError for a table that can be read but not written."""
+        """Check that this release can write the table.
+
+        Raises:
+            UnsupportedTableError: The table has an unsupported version or feature.
+            CorruptTableError: A property has a value that no release writes.
+        """
         version_support.check_writable(self)
 
     def __reduce__(self) -> tuple[Callable[[dict[str, str]], TableConfig], tuple[dict[str, str]]]:

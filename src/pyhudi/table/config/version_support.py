@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from pyhudi.config import property_keys
@@ -31,7 +32,12 @@ def check_readable(config: TableProperties) -> None:
 
 
 def check_writable(config: TableProperties) -> None:
-    """Raise UnsupportedTableError for a table that can be read but not written."""
+    """Check that this release can write a table that it can read.
+
+    Raises:
+        UnsupportedTableError: The table has an unsupported version or feature.
+        CorruptTableError: The schema with which the table was created is not JSON.
+    """
     if config.version not in WRITABLE_VERSIONS:
         raise UnsupportedTableError(
             f"table {config.name!r} has version {config.version}; this release writes versions "
@@ -41,12 +47,25 @@ def check_writable(config: TableProperties) -> None:
         raise UnsupportedTableError(
             f"table {config.name!r} uses the Java key generator {config.keygen_class}, which pyhudi cannot run"
         )
-    types = _lost_types(_without_vectors(json.loads(config.create_schema))) if config.create_schema else set()
+    types = _lost_types_of(config.create_schema) if config.create_schema else frozenset()
     if types:
         raise UnsupportedTableError(
             f"table {config.name!r} has columns of the types {', '.join(sorted(types))} of Apache Hudi 1.2, which "
             "pyhudi would store as plain bytes and structs; write the table with Apache Hudi"
         )
+
+
+@lru_cache(maxsize=64)
+def _lost_types_of(create_schema: str) -> frozenset[str]:
+    """Return the lost types of an Avro schema given as JSON text; cached, because every transaction requires them."""
+    try:
+        schema = json.loads(create_schema)
+    except ValueError as error:
+        raise CorruptTableError(
+            f"hoodie.properties contains {property_keys.CREATE_SCHEMA}={create_schema!r}, which is not JSON ({error}); "
+            "replace the properties of the table by corrected ones with pyhudi.overwrite_properties"
+        ) from None
+    return frozenset(_lost_types(_without_vectors(schema)))
 
 
 def _without_vectors(schema: Any) -> list[Any]:

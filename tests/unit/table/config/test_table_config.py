@@ -275,6 +275,11 @@ class TestRefusals:
             schema = {"type": "record", "name": "t", "fields": fields}
             config(table__create__schema=json.dumps(schema)).check_writable()
 
+    def test_a_create_schema_that_is_not_json_is_named(self) -> None:
+        match = r"hoodie.table.create.schema='\{\\\\', which is not JSON .*overwrite_properties"
+        with pytest.raises(CorruptTableError, match=match):
+            config(table__create__schema="{\\").check_writable()
+
     @pytest.mark.parametrize(
         ("properties", "match"),
         [
