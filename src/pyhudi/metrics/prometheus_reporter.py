@@ -104,10 +104,10 @@ def push(values: Mapping[str, float], opts: Options, table_name: str) -> None:
         pushadd_to_gateway(address, job, gauges.registry, grouping_key=labels, timeout=_TIMEOUT_SECONDS)
         if opts.get_typed(options.PUSHGATEWAY_DELETE) and not gauges.is_served:
             gauges.is_served = True
-            atexit.register(_quietly, delete_from_gateway, address, job, labels)
+            atexit.register(_delete_ignoring_errors, delete_from_gateway, address, job, labels)
 
 
-def _quietly(delete: object, address: str, job: str, labels: dict[str, str]) -> None:
+def _delete_ignoring_errors(delete: object, address: str, job: str, labels: dict[str, str]) -> None:
     try:
         delete(address, job, grouping_key=labels, timeout=_TIMEOUT_SECONDS)  # type: ignore[operator]
     except OSError:  # The gateway no longer exists, and the process ends.

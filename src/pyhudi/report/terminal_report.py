@@ -36,12 +36,12 @@ def print_report(table: HudiTable, console: Console | None = None) -> None:
         raise SetupError("reports require the package rich: pip install 'pyhudi[report]'") from e
     console = console or Console(highlight=False)
     detail = table.detail()
-    console.print(_facts(detail))
+    console.print(_detail_table(detail))
     console.print(_instants(table.history()))
     console.print(_partitions(table))
 
 
-def _facts(detail: Mapping[str, Any]) -> Table:
+def _detail_table(detail: Mapping[str, Any]) -> Table:
     facts = {
         "table": f"{detail['name']}  ({detail['table_type']}, version {detail['table_version']})",
         "path": detail["path"],

@@ -188,7 +188,7 @@ class Restorer:
             with self._phases("plan"):
                 config = current_config(self._storage, self._client.config)
                 active = ActiveTimeline.load(self._storage, config.layout)
-                plan = self._taken_up(active, to) or self._scheduled(active, config, to)
+                plan = self._resumed_plan(active, to) or self._scheduled(active, config, to)
             begun = time.monotonic()
             with self._phases("rollback"):
                 # Delta commits of a metadata table of version 6 have the instants of rollbacks, which will be removed.
@@ -213,7 +213,7 @@ class Restorer:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    def _taken_up(self, active: ActiveTimeline, to: str | None) -> RestorePlan | None:
+    def _resumed_plan(self, active: ActiveTimeline, to: str | None) -> RestorePlan | None:
         plan = pending_restore(active)
         if plan is None and to is None:
             raise InstantNotFoundError(f"no restore is pending in the table at {self._storage.uri()}")

@@ -114,11 +114,11 @@ class FaultyStorage:
                     self._counts[number] += 1
                     if self._counts[number] == fault.nth:
                         due.append(fault)
-        self._strike([fault for fault in due if fault.when == "before"], operation, path)
+        self._inject([fault for fault in due if fault.when == "before"], operation, path)
         yield
-        self._strike([fault for fault in due if fault.when == "after"], operation, path)
+        self._inject([fault for fault in due if fault.when == "after"], operation, path)
 
-    def _strike(self, due: Sequence[Fault], operation: str, path: str) -> None:
+    def _inject(self, due: Sequence[Fault], operation: str, path: str) -> None:
         for fault in due:
             error = fault.raised(operation, path)
             if isinstance(error, Killed):

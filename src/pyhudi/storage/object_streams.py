@@ -111,7 +111,7 @@ class Upload(io.RawIOBase):
         while len(self._pending) > _PART:
             part = bytes(self._pending[:_PART])
             del self._pending[:_PART]
-            self._hand_over(part)
+            self._enqueue(part)
         return len(view)
 
     def finish(self) -> None:
@@ -120,8 +120,8 @@ class Upload(io.RawIOBase):
         if self._thread is None:
             self._library.put(self._store, self._key, bytes(self._pending), use_multipart=False)
             return
-        self._hand_over(bytes(self._pending))
-        self._hand_over(None)
+        self._enqueue(bytes(self._pending))
+        self._enqueue(None)
         self._thread.join()
         self._raise_failure()
 
@@ -130,10 +130,10 @@ class Upload(io.RawIOBase):
         self.close()
         self._pending.clear()
         if self._thread is not None:
-            self._hand_over(_AbandonedError(), even_if_failed=True)
+            self._enqueue(_AbandonedError(), even_if_failed=True)
             self._thread.join()
 
-    def _hand_over(self, part: bytes | BaseException | None, *, even_if_failed: bool = False) -> None:
+    def _enqueue(self, part: bytes | BaseException | None, *, even_if_failed: bool = False) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._send, name="pyhudi-upload", daemon=True)
             self._thread.start()

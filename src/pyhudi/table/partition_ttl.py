@@ -86,7 +86,7 @@ class PartitionTtl:
             slices = slices.filter(pc.is_in(slices["partition"], pa.array(self.selected, pa.string())))
         last = _last_writes(slices)
         if self.strategy is TtlStrategy.KEEP_BY_CREATION_TIME:
-            old = _made_before(table, last["partition"].to_pylist(), limit)
+            old = _created_before(table, last["partition"].to_pylist(), limit)
         else:
             old = last.filter(pc.less(last["instant"], limit))["partition"].to_pylist()
             if table.config.version < 8:
@@ -125,7 +125,7 @@ def _last_writes(slices: pa.Table) -> pa.Table:
     return times.group_by("partition").aggregate([("instant", "max")]).rename_columns(names)
 
 
-def _made_before(table: OpenTable, partitions: list[str], limit: str) -> list[str]:
+def _created_before(table: OpenTable, partitions: list[str], limit: str) -> list[str]:
     """Return those of the partitions that were created before an instant."""
 
     def is_old(partition: str) -> bool:

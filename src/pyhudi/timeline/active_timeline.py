@@ -202,9 +202,11 @@ class ActiveTimeline:
         try:
             return self._create(instant.requested, instant.action, State.COMPLETED, content, completion)
         except StorageError as failure:
-            return self._look_for(instant, content, completion, failure)
+            return self._find_published(instant, content, completion, failure)
 
-    def _look_for(self, instant: Instant, content: bytes, completion: str | None, failure: StorageError) -> Instant:
+    def _find_published(
+        self, instant: Instant, content: bytes, completion: str | None, failure: StorageError
+    ) -> Instant:
         """Return the completed instant if its file exists with this content; otherwise raise the failure."""
         name = self.layout.file_name(instant.requested, instant.action, State.COMPLETED, completion)
         try:

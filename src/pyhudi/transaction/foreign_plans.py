@@ -57,19 +57,19 @@ def refuse_foreign(active: ActiveTimeline, entry: Instant, opts: Options, *, tak
         return
     if take_over:
         return
-    silent_ms = time.time_ns() // 1_000_000 - _last_sign_of_life(active, entry)
+    silent_ms = time.time_ns() // 1_000_000 - _last_activity(active, entry)
     limit = opts.get_typed(options.COMPACTION_ABANDONED_MINUTES)
     if silent_ms <= limit * 60_000:
         raise BusyError(
             f"{entry} was started by another program, which may still be running: it was active "
             f"{silent_ms / 60_000:.0f} minutes ago, and has no heartbeat, like compactions of Apache Hudi before "
             "1.2. Wait for it; or, if it is certainly dead, take over its plan with "
-            f"services.{_taken_over_by(entry)}({entry.requested!r}). Otherwise it is considered dead after "
+            f"services.{_run_method(entry)}({entry.requested!r}). Otherwise it is considered dead after "
             f"{limit} minutes without activity ({options.COMPACTION_ABANDONED_MINUTES.key})"
         )
 
 
-def _taken_over_by(entry: Instant) -> str:
+def _run_method(entry: Instant) -> str:
     names = {Action.COMPACTION: "run_compaction", Action.LOG_COMPACTION: "run_log_compaction"}
     return names.get(entry.action, "run_clustering")
 
@@ -101,7 +101,7 @@ def _begun_at(active: ActiveTimeline, entry: Instant) -> int:
     return 0 if stat is None else stat.mtime_ms
 
 
-def _last_sign_of_life(active: ActiveTimeline, entry: Instant) -> int:
+def _last_activity(active: ActiveTimeline, entry: Instant) -> int:
     """Return the start of the attempt, or the creation of its last marker, in epoch milliseconds."""
     markers = active.storage.list(Markers(active.storage, entry.requested).folder, recursive=True)["mtime_ms"]
     return max(pc.max(markers).as_py() or 0, _begun_at(active, entry))

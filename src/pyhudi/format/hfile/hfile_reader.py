@@ -153,7 +153,7 @@ class HFileReader:
         """Return the entries with any of these keys (text or bytes); reads only the blocks where they can be."""
         wanted = pc.unique(keys.cast(pa.binary())).drop_null()
         wanted = wanted.take(pc.sort_indices(wanted))
-        asked = dict(_by_block(self._firsts, wanted))
+        asked = dict(_by_block(self._first_keys, wanted))
         tables = []
         keep = self._keeps(len(asked))
         for run in self._runs(list(asked), _RUN_BLOCKS if keep else _LOOKUP_BLOCKS):
@@ -177,9 +177,9 @@ class HFileReader:
                 apart.append(prefix)
         asked: dict[int, list[bytes]] = {}
         for prefix in apart:
-            start = max(0, bisect_left(self._firsts, prefix) - 1)
+            start = max(0, bisect_left(self._first_keys, prefix) - 1)
             for number in range(start, len(self.index)):
-                if self._firsts[number] > prefix and not self._firsts[number].startswith(prefix):
+                if self._first_keys[number] > prefix and not self._first_keys[number].startswith(prefix):
                     break
                 asked.setdefault(number, []).append(prefix)
         found = []
@@ -195,7 +195,7 @@ class HFileReader:
         return pa.Table.from_batches(found, ENTRY_SCHEMA)
 
     @functools.cached_property
-    def _firsts(self) -> list[bytes]:
+    def _first_keys(self) -> list[bytes]:
         """The first key of each block."""
         return [entry.key for entry in self.index]
 

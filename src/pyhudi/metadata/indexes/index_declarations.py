@@ -50,7 +50,7 @@ def declare_partitions(
     return config.updated(storage, change=declare)
 
 
-def announce_partitions(
+def declare_inflight_partitions(
     storage: Storage, config: TableConfig, partitions: Sequence[str], definitions: Definitions | None = None
 ) -> TableConfig:
     """Announce partitions of the metadata table that are being built and whose file groups exist. Return the table's

@@ -59,6 +59,6 @@ def load_attempts(storage: Storage, since: str) -> CompactionAttempts:
     return attempts if attempts.since == since else CompactionAttempts(since)
 
 
-def forget_attempts(storage: Storage) -> None:
+def delete_attempts(storage: Storage) -> None:
     """Delete the record."""
     storage.delete(ATTEMPTS_FILE)

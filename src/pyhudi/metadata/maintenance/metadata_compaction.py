@@ -25,7 +25,7 @@ from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFou
 from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.file_groups.delta_files import Stat, begin, publish
-from pyhudi.metadata.maintenance.compaction_attempts import forget_attempts, load_attempts
+from pyhudi.metadata.maintenance.compaction_attempts import delete_attempts, load_attempts
 from pyhudi.metadata.maintenance.metadata_archival import archive_old
 from pyhudi.metadata.maintenance.metadata_cleaning import clean
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
@@ -104,7 +104,7 @@ def schedule(metadata_context: MetadataWriteContext, config: TableConfig) -> Met
     try:
         slices = _slices(storage, config, active)
     except _BROKEN as failure:
-        _take_out_of_use(storage, config, failure)
+        _disable_after_failure(storage, config, failure)
         return None
     attempts.begin(deltas).save(storage)
     job = MetadataCompactionJob(storage, config.version, instant, block_view(active.timeline, config.version), slices)
@@ -186,7 +186,7 @@ def complete(
     _delete_others(storage, config, job, kept)
     done = metadata_context.completed_at(job.version)
     publish(active, entry, kept, job.version, done, operation=COMPACT, compacted=True)
-    forget_attempts(storage)
+    delete_attempts(storage)
     try:
         clean(storage, config, active, metadata_context.completion)
         opts, data = metadata_context.opts, metadata_context.data
@@ -213,7 +213,7 @@ def fail(
     """
     discard(metadata_context, config, job)
     if isinstance(failure, _BROKEN) and not isinstance(failure, FileSizeError):
-        _take_out_of_use(job.storage, config, failure)
+        _disable_after_failure(job.storage, config, failure)
 
 
 def discard(metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob) -> None:
@@ -304,7 +304,7 @@ def _delete(storage: Storage, stats: Collection[Stat]) -> None:
     storage.delete_many(join_path(METADATA_FOLDER, stat["path"]) for stat in stats)
 
 
-def _take_out_of_use(storage: Storage, config: TableConfig, failure: BaseException) -> None:
+def _disable_after_failure(storage: Storage, config: TableConfig, failure: BaseException) -> None:
     _log.warning("the metadata table of %s is corrupt and will be disabled: %s", storage.root, failure)
     detach_metadata_table(storage, config)
 

@@ -50,7 +50,7 @@ def _merged(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
     columns = {name: pc.struct_field(new, name) for name in names}
     from_old, lost = {}, _unknown(old) | _unknown(new)
     for name, greatest in _ENDS:
-        from_old[name], clash = _older_goes_further(old, new, name, greatest=greatest)
+        from_old[name], clash = _older_exceeds(old, new, name, greatest=greatest)
         lost |= clash
     lost &= ~replaces
     for name, mask in from_old.items():
@@ -91,7 +91,7 @@ def _promoted(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays(list(columns.values()), fields=list(old.type))
 
 
-def _older_goes_further(old: pa.StructArray, new: pa.StructArray, name: str, *, greatest: bool) -> tuple[Mask, Mask]:
+def _older_exceeds(old: pa.StructArray, new: pa.StructArray, name: str, *, greatest: bool) -> tuple[Mask, Mask]:
     """Return a mask of the rows whose older value is kept, and a mask of those where the two are not comparable."""
     before, after = pc.struct_field(old, name), pc.struct_field(new, name)
     kept = numpy_mask(after.is_null()).copy()
@@ -104,18 +104,18 @@ def _older_goes_further(old: pa.StructArray, new: pa.StructArray, name: str, *, 
         if not len(at) or left.type.num_fields != 1 or pa.types.is_list(left.type.field(0).type):
             continue
         a, b = (pc.struct_field(side, [0]).take(pa.array(at)) for side in (left, right))
-        wins = _goes_further(a, b, greatest=greatest)
+        wins = _exceeds(a, b, greatest=greatest)
         as_numbers = np.flatnonzero(decimals[at])
         if pa.types.is_binary(a.type) and len(as_numbers):
             numbers = (decimals_from_bytes(side.take(pa.array(as_numbers)), _WIDEST) for side in (a, b))
             wins = wins.copy()
-            wins[as_numbers] = _goes_further(*numbers, greatest=greatest)
+            wins[as_numbers] = _exceeds(*numbers, greatest=greatest)
         kept[at] = wins
         compared[at] = True
     return kept, both & ~compared
 
 
-def _goes_further(a: pa.Array, b: pa.Array, *, greatest: bool) -> Mask:
+def _exceeds(a: pa.Array, b: pa.Array, *, greatest: bool) -> Mask:
     """Return a mask of the rows where ``a`` is less (or greater) than ``b``; NaN is the greatest."""
     further = (pc.greater if greatest else pc.less)(a, b)
     if pa.types.is_floating(a.type):

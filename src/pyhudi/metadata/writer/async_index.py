@@ -20,7 +20,7 @@ from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import file_names_of, parse_names
 from pyhudi.metadata.file_groups.delta_files import GroupFiles
 from pyhudi.metadata.indexes.index_declarations import (
-    announce_partitions,
+    declare_inflight_partitions,
     declare_partitions,
     drop_partitions,
     withdraw_partitions,
@@ -55,7 +55,7 @@ def begin_index_build(
     """
     for partition, ids in groups.items():
         prepare_folder(GroupFiles(storage, partition, instant, config.version), ids)
-    return announce_partitions(storage, config, list(groups), definitions)
+    return declare_inflight_partitions(storage, config, list(groups), definitions)
 
 
 def rollback_index_build(storage: Storage, config: TableConfig, instant: str, partitions: Sequence[str]) -> TableConfig:

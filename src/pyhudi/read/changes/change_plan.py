@@ -158,7 +158,7 @@ def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: 
         if not mine.num_rows:
             continue
         needs_before, needs_after = _needs(plan, mine)
-        earlier, now = _just_before(write.time), write.time
+        earlier, now = _previous_time(write.time), write.time
         key = "completed_by" if plan.by_completion else "as_of"
         before = _slices(view, mine, needs_before, {key: earlier})
         after = _slices(view, mine, needs_after, {key: now})
@@ -258,6 +258,6 @@ def _gone(instant: str, why: str) -> QueryError:
     )
 
 
-def _just_before(time: str) -> str:
+def _previous_time(time: str) -> str:
     """Return the greatest time of the same length before a time, which consists of digits."""
     return str(int(time) - 1).zfill(len(time))

@@ -116,7 +116,7 @@ class MetadataPruner:
             self.files.disable_indexes(e)
             self.report.append(f"{PARTITION_STATS}: not used: {e}")
             return kept
-        self._say(PARTITION_STATS, "partitions", out, terms)
+        self._report_pruned(PARTITION_STATS, "partitions", out, terms)
         return paths_kept.filter(pa.array(~out)).to_pylist()  # type: ignore[no-any-return]
 
     def _by_expressions_of_partitions(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
@@ -135,7 +135,7 @@ class MetadataPruner:
         if not masks:
             return kept
         out = matches_no_group(expressions.groups, masks, len(kept))
-        self._say(expressions.names(masks), "partitions", out, {term: term.column for term in masks})
+        self._report_pruned(expressions.names(masks), "partitions", out, {term: term.column for term in masks})
         return paths.filter(pa.array(~out)).to_pylist()  # type: ignore[no-any-return]
 
     def _by_files(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
@@ -152,7 +152,7 @@ class MetadataPruner:
             return kept
         listed, out = without
         metadata.keep_listed(listed)
-        self._say(COLUMN_STATS, "partitions", out, terms)
+        self._report_pruned(COLUMN_STATS, "partitions", out, terms)
         return sorted(listed.partitions.filter(pa.array(~out)).to_pylist())
 
     # --- slices ------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class MetadataPruner:
         files, owner = files_of(slices)
         masks, without = self._masks_by_statistics(metadata, terms, slices, files, owner)
         out = matches_no_group(self._groups, masks, slices.num_rows)
-        self._say(COLUMN_STATS, "slices", out, terms)
+        self._report_pruned(COLUMN_STATS, "slices", out, terms)
         if without.any():
             self.report.append(f"{COLUMN_STATS}: {int(without.sum())} of {files.num_rows} files have no statistics")
         return slices.filter(pa.array(~out))
@@ -281,7 +281,7 @@ class MetadataPruner:
             used.add(indexes)
         out = matches_no_group(expressions.groups, masks, slices.num_rows)
         columns = {term: term.column for term in mine}
-        self._say(", ".join(sorted(used)), "slices", out, columns)
+        self._report_pruned(", ".join(sorted(used)), "slices", out, columns)
         return slices.filter(pa.array(~out))
 
     @staticmethod
@@ -296,7 +296,7 @@ class MetadataPruner:
             return None
         if self.overridden_functions:
             names = ", ".join(self.overridden_functions)
-            self._say_once(f"expression indexes: not used: the session has redefined the functions {names}")
+            self._report_once(f"expression indexes: not used: the session has redefined the functions {names}")
             return None
         if self.expressions is None:
             try:
@@ -323,7 +323,7 @@ class MetadataPruner:
             why = "the filter has no supported SQL comparison and no condition [(column, op, value), …]"
         if why is None:
             return self.files.metadata
-        self._say_once(f"indexes: not used: {why}")
+        self._report_once(f"indexes: not used: {why}")
         return None
 
     @property
@@ -342,10 +342,10 @@ class MetadataPruner:
             return "they describe the latest state"
         return statistics_are_current(metadata, PARTITION_STATS)
 
-    def _say(self, index: str, what: str, out: Mask, terms: dict[Term, str]) -> None:
+    def _report_pruned(self, index: str, what: str, out: Mask, terms: dict[Term, str]) -> None:
         columns = ", ".join(sorted(set(terms.values())))
         self.report.append(f"{index}: {int(out.sum())} of {len(out)} {what} out, by {columns}")
 
-    def _say_once(self, line: str) -> None:
+    def _report_once(self, line: str) -> None:
         if line not in self.report:
             self.report.append(line)

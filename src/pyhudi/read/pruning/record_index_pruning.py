@@ -75,13 +75,13 @@ def _keys_of_group(group: tuple[Term, ...], schema: pa.Schema, config: TableConf
                 return None
             columns.append(pa.array([value.as_py() for value in values], kind))
         batch = pa.RecordBatch.from_arrays(columns, names=list(spec.record_fields))
-        made: list[str] = [key for form in _forms(spec) for key in record_keys(batch, form).to_pylist()]
+        made: list[str] = [key for form in _key_specs(spec) for key in record_keys(batch, form).to_pylist()]
     except (ConfigError, QueryError, RecordKeyError, UnsupportedTableError, KeyError, pa.ArrowInvalid):
         return None
     return made
 
 
-def _forms(spec: KeySpec) -> list[KeySpec]:
+def _key_specs(spec: KeySpec) -> list[KeySpec]:
     """Return the possible encodings of the table's keys: releases differ for complex keys with one field."""
     if spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1:
         return [replace(spec, named_parts=named) for named in (False, True)]

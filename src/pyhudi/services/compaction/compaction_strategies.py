@@ -165,7 +165,7 @@ def _check_regex(text: str | None, name: str) -> re.Pattern[str]:
 # --- operations ------------------------------------------------------------------------------------------------------
 
 
-def _everything(operations: pa.Table, _: Limits) -> StrategyResult:
+def _unbounded(operations: pa.Table, _: Limits) -> StrategyResult:
     return StrategyResult(operations)
 
 
@@ -208,11 +208,11 @@ STRATEGIES = {
         Strategy(_BY_SIZE, _all_partitions, _most_log_bytes),
         Strategy("LogFileNumBasedCompactionStrategy", _all_partitions, _most_log_files),
         Strategy("BoundedIOCompactionStrategy", _all_partitions, _within_target),
-        Strategy("UnBoundedCompactionStrategy", _all_partitions, _everything),
+        Strategy("UnBoundedCompactionStrategy", _all_partitions, _unbounded),
         Strategy("DayBasedCompactionStrategy", _latest_days, _within_target),
         Strategy("BoundedPartitionAwareCompactionStrategy", _recent, _newest_day_first),
-        Strategy("UnBoundedPartitionAwareCompactionStrategy", _old, _everything),
-        Strategy("PartitionRegexBasedCompactionStrategy", _matching, _everything),
+        Strategy("UnBoundedPartitionAwareCompactionStrategy", _old, _unbounded),
+        Strategy("PartitionRegexBasedCompactionStrategy", _matching, _unbounded),
     )
 }
 """All strategies of Apache Hudi 1.2, by class name without package."""

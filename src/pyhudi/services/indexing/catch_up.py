@@ -44,12 +44,12 @@ class MissedUpdateDetector:
         for instant in data.timeline.completed().writes():
             if instant.requested in self._settled:
                 continue
-            if self._left_out(data, own, instant):
+            if self._is_missing(data, own, instant):
                 return True
             self._settled.add(instant.requested)
         return False
 
-    def _left_out(self, data: ActiveTimeline, own: ActiveTimeline, instant: Instant) -> bool:
+    def _is_missing(self, data: ActiveTimeline, own: ActiveTimeline, instant: Instant) -> bool:
         written = partitions_written(own, instant.requested)
         silent = self._partitions - written - partitions_acknowledged(own, instant.requested)
         if instant.requested not in self._under_way:

@@ -60,14 +60,16 @@ def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_ru
         }
         rows.append({**row, "is_migrated": not dry_run})
         if not dry_run and not row["has_base"]:
-            write_partition_metadata(storage, partition, _made_by(client, partition), base_format=FileFormat.PARQUET)
+            write_partition_metadata(
+                storage, partition, _creating_instant(client, partition), base_format=FileFormat.PARQUET
+            )
     if not dry_run:
         config.updated(storage, set={property_keys.PARTITION_METAFILE_USE_BASE_FORMAT: "true"})
         storage.delete_many(join_path(row["partition"], PARTITION_METADATA) for row in rows if row["has_text"])
     return pa.Table.from_pylist(rows, schema=MIGRATION_SCHEMA)
 
 
-def _made_by(client: TableMetaClient, partition: str) -> str:
+def _creating_instant(client: TableMetaClient, partition: str) -> str:
     """Return the write that created a partition; the table's last one if the partition's file is corrupt.
 
     Raises:

@@ -48,7 +48,7 @@ def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
 def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     from pyhudi.spark.sql.table_writers import save_as_table
 
-    name, source, mode, partition_by, options = _save_arguments(*args, **_places(kwargs))
+    name, source, mode, partition_by, options = _save_arguments(*args, **_save_arguments_of_table(kwargs))
     state = call_state(target)
     chosen = source if source is not None else state.format
     is_hudi = None if chosen is None else chosen.lower() in FORMATS
@@ -73,7 +73,7 @@ def _is_table_of_hudi(state: CallState, name: str) -> bool:
     return state.maker is not None and table_of_name(state.maker.sparkSession, name) is not None
 
 
-def _places(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _save_arguments_of_table(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Rename the table name of ``saveAsTable`` to the path of ``save``."""
     return {"path" if key == "name" else key: value for key, value in kwargs.items()}
 

@@ -135,7 +135,7 @@ def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     try:
         properties = dict(fetched(spark, f"SHOW TBLPROPERTIES {text}"))
         if LOCATION in properties:
-            properties = _revealed(properties)
+            properties = _decoded_properties(properties)
             given = {key: value for key, value in properties.items() if not key.startswith(MARK)}
             managed = properties.get(MANAGED) == "true"
             return CatalogTable(full_name(spark, name), properties[LOCATION], given, managed)
@@ -147,7 +147,7 @@ def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     return found
 
 
-def _revealed(properties: Mapping[str, str]) -> dict[str, str]:
+def _decoded_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Return properties with the values that Spark does not show."""
     if REDACTED not in properties.values() or _ENCODED not in properties:
         return dict(properties)

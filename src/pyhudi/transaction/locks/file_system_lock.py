@@ -92,7 +92,7 @@ class FileSystemBasedLockProvider(LockProvider):
         text = {"lockCreateTime": f"{now} UTC", "lockThreadName": writer_name(), "owner": self._owner}
         return json.dumps(text).encode()
 
-    def _is_ours(self) -> bool:
+    def _is_own(self) -> bool:
         try:
             return self._owner.encode() in self._storage.read(self._path)
         except NotFoundError:
@@ -120,10 +120,10 @@ class FileSystemBasedLockProvider(LockProvider):
         except (AlreadyExistsError, PreconditionFailedError):
             # A repeated request fails because of itself: the first one took effect, and the response is that of the
             # second.
-            self._held = self._is_ours()
+            self._held = self._is_own()
         except StorageError:
             # The response may have been lost after the file was created.
-            if not self._is_ours():
+            if not self._is_own():
                 raise
             self._held = True
         if self._held:
@@ -144,7 +144,7 @@ class FileSystemBasedLockProvider(LockProvider):
         return True
 
     def ensure_held(self) -> None:
-        if self._held and not self._is_ours():
+        if self._held and not self._is_own():
             self._held = False
         super().ensure_held()
 
@@ -153,7 +153,7 @@ class FileSystemBasedLockProvider(LockProvider):
             return
         self._held = False
         try:
-            if self._is_ours():
+            if self._is_own():
                 self._storage.delete(self._path)
             else:
                 _log.warning("lost before it was released: %s", self.describe())

@@ -107,17 +107,17 @@ class LockProvider(ABC):
         early = min(self.retry_policy.wait, _NEWS_AFTER)
         if self.acquire(early):
             return self
-        self._say_for_whom(begun)
+        self._warn_of_holder(begun)
         if self.acquire(self.retry_policy.wait - early):
             return self
         for _ in range(self.retry_policy.tries - 1):
-            self._say_for_whom(begun)
+            self._warn_of_holder(begun)
             time.sleep(self.retry_policy.between)
             if self.acquire(self.retry_policy.wait):
                 return self
         raise LockError(f"{self.describe()} could not be acquired within {time.monotonic() - begun:.0f} s; {self.cure}")
 
-    def _say_for_whom(self, begun: float) -> None:
+    def _warn_of_holder(self, begun: float) -> None:
         _log.warning("waiting for %s since %.0f s; %s", self.describe(), time.monotonic() - begun, self.cure)
 
     def __exit__(

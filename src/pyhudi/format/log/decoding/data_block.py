@@ -76,10 +76,10 @@ def decode_matching(
             return _matching_parquet(pa.py_buffer(block.content()), matches, probe, columns, invalid_text)
     # who looks at a block without checksums has to look at all of it to know that it is whole
     table = decode_records(block, columns=list(dict.fromkeys((*columns, *probe))), invalid_text=invalid_text)
-    return _taken(table, matches, probe, columns)
+    return _take_matches(table, matches, probe, columns)
 
 
-def _taken(table: pa.Table, matches: Matches, probe: Sequence[str], columns: Sequence[str]) -> pa.Table:
+def _take_matches(table: pa.Table, matches: Matches, probe: Sequence[str], columns: Sequence[str]) -> pa.Table:
     wanted = matches(table.select([name for name in probe if name in table.column_names]))
     table = table.select([name for name in columns if name in table.column_names])
     return _rows(table, wanted)
@@ -115,7 +115,7 @@ def _matching_avro(
         probed = ProbedRecords.of(content, schema, probe)
     except FormatError:  # if it is text that is not UTF-8, it may be replaced
         table = avro_table(lambda text: decode_avro(content, text, trusted=True), schema, invalid_text)
-        return _taken(table, matches, probe, columns)
+        return _take_matches(table, matches, probe, columns)
     wanted = matches(probed.columns)
     if wanted is None:
         return avro_table(lambda text: decode_avro(content, text, columns, trusted=True), schema, invalid_text)

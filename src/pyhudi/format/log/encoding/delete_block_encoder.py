@@ -56,7 +56,9 @@ def delete_content(deletes: pa.Table, ordering: pa.Schema, table_version: int) -
 
 
 def _add_ordering(encoder: RecordEncoder, deletes: pa.Table, ordering: pa.Schema, table_version: int) -> None:
-    stored = [to_stored(_column(deletes, field.name), field, table_version) for field in _there(deletes, ordering)]
+    stored = [
+        to_stored(_column(deletes, field.name), field, table_version) for field in _present_fields(deletes, ordering)
+    ]
     natural = _natural(deletes, [values for _, values in stored])
     if not stored or natural.all():
         encoder.rows.constant(_NATURAL)
@@ -80,7 +82,7 @@ def _add_ordering(encoder: RecordEncoder, deletes: pa.Table, ordering: pa.Schema
     encoder.rows.short(np.zeros((len(natural), 1), np.uint8), real[:, None])
 
 
-def _there(deletes: pa.Table, ordering: pa.Schema) -> list[pa.Field]:
+def _present_fields(deletes: pa.Table, ordering: pa.Schema) -> list[pa.Field]:
     """Return the ordering fields, or none if the deletes have none of them."""
     missing = [field.name for field in ordering if field.name not in deletes.column_names]
     if missing and len(missing) < len(ordering):

@@ -166,10 +166,10 @@ def _active(client: TableMetaClient) -> Iterator[tuple[Any, ...]]:
             found = active.in_state(instant, state)
             stat = None if found is None else client.storage.stat(active.path(found))
             times.append(None if stat is None else f"{datetime.fromtimestamp(stat.mtime_ms / 1000):%m-%d %H:%M:%S}")
-        yield (instant.requested, instant.action, instant.state.value, *times, "ACTIVE", _undone(active, instant))
+        yield (instant.requested, instant.action, instant.state.value, *times, "ACTIVE", _rolled_back(active, instant))
 
 
-def _undone(active: ActiveTimeline, instant: Instant) -> str | None:
+def _rolled_back(active: ActiveTimeline, instant: Instant) -> str | None:
     """Return a text with the instants that a completed rollback has undone; None for other instants."""
     if instant.action != Action.ROLLBACK or not instant.is_completed:
         return None

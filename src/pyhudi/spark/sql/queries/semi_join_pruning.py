@@ -59,13 +59,13 @@ def joined_predicate(
     parts = [
         text
         for key in joined
-        if (small := reads.get(key.other)) is not None and _pays(spark, large, small.rows)
+        if (small := reads.get(key.other)) is not None and _is_worthwhile(spark, large, small.rows)
         if (text := _among(large, key, small)) is not None
     ]
     return " AND ".join(parts) or None
 
 
-def _pays(spark: SparkSession, large: DataFrame, small: DataFrame) -> bool:
+def _is_worthwhile(spark: SparkSession, large: DataFrame, small: DataFrame) -> bool:
     read, keys = planned_read(large), planned_read(small)
     if read is None or keys is None or read.files < 2 or keys.size_bytes > _MOST_BYTES:
         return False
