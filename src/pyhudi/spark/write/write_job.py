@@ -50,18 +50,19 @@ _log = logging.getLogger(__name__)
 class RowChanges:
     """Differences of the rows of an UPDATE, DELETE or MERGE from those of other writes (`pyhudi.spark.dml`).
 
-    Args:
-        located: Rows of the table say which file group they are in.
-        keys_assigned: Columns of the record key may have been assigned, so that keys have to be compared.
-        partition_assigned: The same of partition fields: rows may move to another partition.
+    Attributes:
+        located: Rows of the table have their file group.
+        keys_assigned: Columns of the record key may be assigned, so keys have to be compared.
+        partition_assigned: Partition fields may be assigned, so rows may move to another partition.
         new_keys: The keys of new records are known not to be in the table.
-        distinct_keys: And no two of them have the same.
+        distinct_keys: These keys are known to be unique, too.
         adds: There may be new records.
-        bases: The base files (partition, file_id, base_path) in which rows say their positions; None: they do not.
-        cached: The rows are cached, so that evaluating them twice is cheap.
+        bases: Base files (partition, file_id, base_path) to which the positions of rows refer; None: rows have no
+            positions.
+        cached: The rows are cached, so evaluating them twice is cheap.
         deletes: Some of the rows may be deletes.
-        unassigned: Columns of the table that no update assigns. Rows that say their positions have null there, and
-            keep what is stored.
+        unassigned: Columns of the table that no update assigns. Rows with positions have null there, and keep the
+            stored values.
     """
 
     located: bool
@@ -83,17 +84,25 @@ class RowChanges:
 
 @dataclass(frozen=True, slots=True)
 class WriteJob:
-    """A write that has passed every check that needs no data.
+    """A write that has passed all checks that do not require data.
 
-    ``client`` is None while the table does not exist; ``config`` is then what it will be created with. ``df`` has the
-    user's own columns, ``schema`` the columns of the files that are written; ``planned_on`` are the table's columns
-    as they were recorded then (Avro JSON). ``bucketing`` distributes rows over buckets (None: with another index).
-    ``changes``: the rows are changes of rows that were read; ``reads``: what the statement has read. ``extra`` is
-    kept in the commit's extra metadata. ``stored_keys``: rows have the keys that they were read with
-    (`pyhudi.spark.write.stored_keys`). ``instant``: the requested time of a write that always has the same (None: a
-    new one). ``names_at``: the names of columns in older files (None: the table keeps no history of its schemas).
-    ``key_constraint``: what the rows have to fulfil for the write to be done. ``partitions``: paths of the partitions
-    that an operation replaces or drops, whatever characters they have (none: as the options say).
+    Attributes:
+        df: Rows with the user's own columns.
+        target: The table and the settings of the write.
+        client: The table; None if it does not exist yet.
+        operation: Operation of the write.
+        spec: Specification of keys.
+        schema: Columns of the files that are written.
+        planned_on: The recorded columns of the table at the start (Avro JSON).
+        bucketing: Distribution of rows over buckets; None: with another index.
+        changes: Differences from other writes, if the rows are changes of rows that were read.
+        reads: What the statement has read.
+        extra: Additional entries of the commit's extra metadata.
+        stored_keys: Rows have the keys with which they were read (`pyhudi.spark.write.stored_keys`).
+        instant: Requested instant of a write that always has the same one; None: a new one.
+        names_at: Names of columns in older files; None: the table has no schema history.
+        key_constraint: Condition on the keys under which the write is executed.
+        partitions: Paths of the partitions that the operation replaces or drops, verbatim; empty: as the options say.
     """
 
     df: DataFrame
@@ -135,12 +144,12 @@ class WriteJob:
 
     @property
     def action(self) -> str:
-        """The timeline action of the write."""
+        """Timeline action of the write."""
         return action_of(self.operation, self.config.table_type)
 
     @property
     def global_keys(self) -> bool:
-        """True if two rows of the input with the same key are one record even when they are of different partitions."""
+        """True if rows with the same key are one record even if they are in different partitions."""
         return self.opts.get_typed(options.INDEX_TYPE).is_global
 
     @property
@@ -163,7 +172,7 @@ class WriteJob:
         return self.opts.get_typed(option) or self.duplicate_policy is DuplicatePolicy.DROP
 
     def slices(self, active: ActiveTimeline) -> pa.Table:
-        """The file groups (SLICE_SCHEMA) that the table had at one moment."""
+        """Return the file slices (SLICE_SCHEMA) of the table at a timeline."""
         return FileSystemView.load(PinnedTable(self.storage, self.config, active)).latest_slices()
 
     def context(self, instant: str) -> WriteContext:
@@ -185,8 +194,8 @@ class WriteJob:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Begin the write, on a table that is created if necessary. An error inside rolls it back; a table that was
-        created for this write and stays without any write is removed."""
+        """Begin the write, on a table that is created if necessary. An error inside the context rolls it back; a table
+        that was created for this write and has no other is removed."""
         created = self.client is None
         client = self.client or TableMetaClient.create(self.storage, self.config, self.opts)
         try:
@@ -201,15 +210,15 @@ class WriteJob:
             if created:
                 try:
                     remove_empty_table(self.storage, self.opts)
-                except HudiError as failure:  # what went wrong first is what the caller has to know
-                    _log.warning("the empty table at %s is left behind: %s", self.storage.uri(), failure)
+                except HudiError as failure:  # The first error is the one to report.
+                    _log.warning("the empty table at %s was not removed: %s", self.storage.uri(), failure)
             raise
 
     def _check_reads(self, tx: Transaction) -> None:
-        """Fail before anything is written if another writer has changed what this one read.
+        """Check, before anything is written, that no other writer has changed what this one read.
 
         Raises:
-            ConflictError: so it is.
+            ConflictError: Another writer has.
         """
         if self.reads is None or self.client is None:
             return
@@ -218,8 +227,11 @@ class WriteJob:
             raise conflict.error()
 
     def index_delta(self, tx: Transaction, changes: KeyChanges) -> IndexDelta | None:
-        """Update the record index with a write (`pyhudi.spark.indexes.record_index.record_index_update.index_delta`);
-        None without one."""
+        """Update the record index (`pyhudi.spark.indexes.record_index.record_index_update.index_delta`).
+
+        Returns:
+            The update; None if there is no record index.
+        """
         spark = self.df.sparkSession
         return index_delta(spark, self.storage, tx.config, tx.opts, tx.instant, changes)
 
@@ -227,7 +239,7 @@ class WriteJob:
         """Publish the write.
 
         Raises:
-            ConflictError: another writer was faster.
+            ConflictError: Another writer committed a conflicting change first.
         """
         nothing = metadata.stats.num_rows == 0 and not _replaces(metadata)
         if nothing and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
@@ -254,11 +266,11 @@ class WriteJob:
 
 
 def _replaces(metadata: CommitMetadata) -> bool:
-    """True if file groups go out of view."""
+    """Return True if file groups are replaced."""
     return metadata.replaced is not None and metadata.replaced["file_id"].null_count < metadata.replaced.num_rows
 
 
 def touched_partitions(stats: pa.Table) -> list[str]:
-    """The partition paths that files were written to."""
+    """Return the partition paths of the written files."""
     partitions: list[str] = pc.unique(stats["partitionPath"]).to_pylist()
     return sorted(partitions)
