@@ -107,7 +107,7 @@ def resolved(
         QueryError: A column is assigned twice, or none is.
     """
     if not assigned:
-        raise QueryError("an update needs at least one assignment: {column: new value}")
+        raise QueryError("an update requires at least one assignment: {column: new value}")
     found: dict[str, object] = {}
     for given, value in assigned.items():
         path = _path(given, schema, case_sensitive, alias)
@@ -115,7 +115,7 @@ def resolved(
         if name in found and not inner:
             raise QueryError(f"the column {name!r} is assigned twice")
         if inner and inserts:
-            raise SchemaMismatchError(f"INSERT cannot assign the field {given!r} alone; give the whole column {name!r}")
+            raise SchemaMismatchError(f"INSERT cannot assign only the field {given!r}; give the whole column {name!r}")
         if inner:
             before = found.get(name)
             base = F.col(quoted([alias, name] if alias else [name])) if before is None else before

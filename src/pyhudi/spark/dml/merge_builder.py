@@ -114,8 +114,8 @@ class MergeBuilder:
         for before in self.clauses:
             if before.kind is clause.kind and before.condition is None:
                 raise QueryError(
-                    f"only the last clause for rows {clause.kind.value.lower()} may be without a condition: the one "
-                    "before takes them all"
+                    f"only the last clause for rows {clause.kind.value.lower()} may have no condition: an earlier one "
+                    "applies to all of them; add a condition to it"
                 )
         return replace(self, clauses=(*self.clauses, clause))
 
@@ -133,7 +133,7 @@ class MergeBuilder:
             ConflictError: Other writers changed the rows that were read, in every attempt.
         """
         if not self.clauses:
-            raise QueryError("a MERGE needs at least one clause: when_matched_…, when_not_matched_…")
+            raise QueryError("a MERGE requires at least one clause: when_matched_…, when_not_matched_…")
         spark = self.source.sparkSession
         return with_retries(
             open_storage(self.path, self.opts),

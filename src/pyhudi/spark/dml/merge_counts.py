@@ -41,9 +41,9 @@ def count_changes(taken: MatchedClauses, clauses: Sequence[Clause]) -> MergeCoun
     row = _counted_by_row(taken, clauses)
     if row["ambiguous"]:
         raise AmbiguousMergeError(
-            f"{row['ambiguous']:,} rows of the table match several source rows each (one has the record key "
-            f"{row['example']!r}), so that it is not certain what becomes of them; nothing was written. Leave one "
-            "source row for each in the source"
+            f"{row['ambiguous']:,} rows of the table match several source rows each (for example that with the record "
+            f"key {row['example']!r}), so the result is ambiguous; nothing was written. Remove the other source rows "
+            "from the source"
         )
     return MergeCounts(
         row["updated"] or 0, row["deleted"] or 0, row["inserted"] or 0, repeated_deletes=(row["most_deletes"] or 0) > 1

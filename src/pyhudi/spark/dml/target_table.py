@@ -85,7 +85,9 @@ class TargetSnapshot:
         table = PinnedTable.of(client)
         found = table_schema(table)
         if found is None or not remove_meta_columns(found.schema).names:
-            raise ConfigError(f"the table at {path!r} has no columns yet: there is nothing to change")
+            raise ConfigError(
+                f"the table at {path!r} has no columns yet, so it has no rows to change; write rows first"
+            )
         own = spark_schema(remove_meta_columns(as_nullable(found.schema)))
         nullable = frozenset(field.name for field in found.schema if field.nullable)
         return cls(client, opts, table, key_spec(client, opts), own, nullable)

@@ -49,7 +49,7 @@ class KeyConstraint:
         """
         found = summarize_keys(rows, self.columns, [PARTITION_PATH]).collect()
         if any(most > 1 or ambiguous for _, _, most, ambiguous in found):
-            raise KeyConstraintError("rows of the batch share a key, or have none that is the text of its value")
+            raise KeyConstraintError("rows of the batch share a key, or have a key that is not the text of its value")
         self.rows = sum(count for _, count, _, _ in found)
         return [(path, count) for path, count, _, _ in found]
 
