@@ -74,7 +74,6 @@ _OPEN = (
     "hoodie.write.lock.dynamodb.",
     "hoodie.write.lock.hivemetastore.",
     "hoodie.write.lock.storage.",
-    "hoodie.write.lock.zookeeper.",
     "pyhudi.storage.",
 )
 

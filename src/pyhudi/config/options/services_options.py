@@ -64,6 +64,27 @@ LOCK_STORAGE_VALIDITY_SECS = integer(
 LOCK_STORAGE_RENEW_SECS = integer(
     _LOCK + "storage.renew.interval.secs", 30, "Seconds between renewals of a storage-based lock.", least=1
 )
+LOCK_ZOOKEEPER_URL = maybe_text(
+    _LOCK + "zookeeper.url", "Addresses of the ZooKeeper servers, `host:port,…`, for the ZookeeperBasedLockProvider."
+)
+LOCK_ZOOKEEPER_PORT = maybe_integer(
+    _LOCK + "zookeeper.port", "Port of servers whose address has none. Default: 2181.", least=1
+)
+LOCK_ZOOKEEPER_BASE_PATH = maybe_text(
+    _LOCK + "zookeeper.base_path", "Path of ZooKeeper below which locks are; the same for all writers of a table."
+)
+LOCK_ZOOKEEPER_LOCK_KEY = maybe_text(
+    _LOCK + "zookeeper.lock_key", "Name of the lock below the base path. Default: the name of the table."
+)
+LOCK_ZOOKEEPER_SESSION_TIMEOUT_MS = integer(
+    _LOCK + "zookeeper.session_timeout_ms",
+    60_000,
+    "Time after which ZooKeeper releases the lock of a process that no longer responds.",
+    least=1,
+)
+LOCK_ZOOKEEPER_CONNECTION_TIMEOUT_MS = integer(
+    _LOCK + "zookeeper.connection_timeout_ms", 15_000, "Time limit of a connection to ZooKeeper.", least=1
+)
 CONFLICT_RESOLUTION_STRATEGY = text(
     _LOCK + "conflict.resolution.strategy",
     "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy",

@@ -11,6 +11,7 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
 from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy, has_several_writers
 from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
+from pyhudi.transaction.locks.zookeeper_lock import ZookeeperBasedLockProvider
 
 _PACKAGES = ("org.apache.hudi.client.transaction.lock.", "org.apache.hudi.aws.transaction.lock.", "org.apache.hudi.")
 
@@ -25,6 +26,10 @@ def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvid
         "InProcessLockProvider": lambda: LocalLockProvider(InProcessLock(storage.root), storage.root, retry_policy),
         "FileSystemBasedLockProvider": lambda: FileSystemBasedLockProvider.of(storage, opts, retry_policy),
         "StorageBasedLockProvider": lambda: StorageBasedLockProvider.of(storage, opts, retry_policy),
+        "ZookeeperBasedLockProvider": lambda: ZookeeperBasedLockProvider.of(storage, opts, retry_policy),
+        "ZookeeperBasedImplicitBasePathLockProvider": lambda: ZookeeperBasedLockProvider.of(
+            storage, opts, retry_policy, implicit=True
+        ),
     }
     named = opts.get_typed(options.LOCK_PROVIDER) or ""
     if not named and is_remote(storage) and has_several_writers(opts):

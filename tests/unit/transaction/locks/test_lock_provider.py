@@ -431,10 +431,10 @@ def test_chosen_by_class_name(storage: Storage, name: str, kind: type[LockProvid
 
 
 def test_unknown_provider(storage: Storage) -> None:
-    options = {"hoodie.write.lock.provider": LONG + "ZookeeperBasedLockProvider"}
+    options = {"hoodie.write.lock.provider": LONG + "HiveMetastoreBasedLockProvider"}
     with pytest.raises(InvalidOptionError, match="StorageBasedLockProvider") as caught:
         make_lock_provider(storage, options)
-    assert "Zookeeper" in str(caught.value)
+    assert "HiveMetastore" in str(caught.value)
 
 
 def test_options_of_the_lock_file(storage: Storage, tmp_path: Path) -> None:
