@@ -99,6 +99,7 @@ class Transaction:
         self._active: ActiveTimeline
         self._entry: Instant
         self._published: Instant | None = None
+        self._fixed_instant = False
         self._finished = False
         self._metadata_job: MetadataCompactionJob | None = None
         self._start = time.perf_counter()
@@ -149,7 +150,8 @@ class Transaction:
         # describes.
         self.config = without_disabled(storage, config, opts)
         self._rollbacks.clean_up(active, failed)
-        if instant is not None:  # This instant may have been used before; those attempts are rolled back by now.
+        self._fixed_instant = instant is not None
+        if self._fixed_instant:  # It may have been used before; those attempts are rolled back by now.
             active = active.reload()
         self.timeline, self._active = active.timeline, active
         requested = instant or slot.take(newest(active))
@@ -301,6 +303,8 @@ class Transaction:
             completion = slot.take(newest(active)) if active.layout.version >= 2 else None
             if active.timeline.start is None:  # It is the new start of the timeline, and older files become visible.
                 late_files.delete_before(active, self.instant)
+            if self._fixed_instant:
+                late_files.delete_of_attempts(active, self.instant, metadata.named_files())
             if self._heartbeat is not None:  # Otherwise the next writer would roll back this write immediately.
                 self._intent.set()
             if recorded.history is not None:

@@ -32,11 +32,14 @@ from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
 from pyhudi.table.config.properties_file import update_properties
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.instant import Action
 from pyhudi.write.write_result import WriteResult
 from tests.cases import each_choice
 
 SELECTOR = "hoodie.bootstrap.mode.selector"
 ROWS = 30
+KEEP_TWO = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
 
 
 def make_source(folder: Path, *, hive: bool = False) -> list[dict[str, Any]]:
@@ -273,6 +276,43 @@ def test_rows_that_were_not_copied_are_copied_by_the_next(source: Path, tmp_path
         0,
         False,
     )
+
+
+@pytest.mark.parametrize("same_names", [False, True], ids=["", "names as in the first attempt"])
+def test_archival_keeps_the_skeletons_of_a_bootstrap_that_was_begun_again(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_names: bool
+):
+    """The rollback of the first attempt has the same instant, and may stay when the bootstrap has been archived.
+    Attempts of Apache Hudi may repeat file names."""
+    if same_names:
+        monkeypatch.setattr("pyhudi.services.bootstrap.metadata_bootstrap.secrets.randbits", lambda _: 7)
+    path, no_index = tmp_path / "table", {"hoodie.metadata.enable": "false"}
+    settings = Options.parse(options_for(source, **no_index))
+
+    def run(*faults: Fault) -> set[Path]:
+        plan = BootstrapPlan.of(FaultyStorage(LocalStorage(path), faults), settings)
+        with contextlib.suppress(Killed):
+            run_bootstrap(plan, ThreadSkeletonWriter(threads=1), None, LOCAL)
+        return set(path.glob("2024*/*.parquet"))
+
+    first = run(Fault("write", path=r"\.fileids/", when="after", error=Killed))
+    again = run()
+    assert (len(first), len(again), len(first & again)) == (4, 4, 4 if same_names else 0)
+    table, archived = HudiTable.for_path(str(path), {**no_index, **KEEP_TWO}), list[str]()
+    for second in range(5):
+        _commit_nothing(path, f"209901010000{second:02}000")
+        archived = [*archived, *table.services.archive().instants]
+        assert table.scan().to_arrow().num_rows == 120
+    assert len(archived) == 5
+    assert (archived[0], "rollback" in str(table.history(archived=True))) == ("00000000000001", True)
+
+
+def _commit_nothing(path: Path, instant: str) -> None:
+    active = TableMetaClient.open(str(path)).active_timeline()
+    entry = active.to_inflight(active.create_requested(Action.COMMIT, instant))
+    recorded = active.commit_metadata(active.timeline.completed().writes().instants[-1])
+    metadata = CommitMetadata("UPSERT", extra={"schema": recorded.extra["schema"]})
+    active.complete(entry, metadata.encode(9, Action.COMMIT), instant)
 
 
 def test_a_bootstrap_that_dies_anywhere_is_finished_by_the_next(source: Path, tmp_path: Path):

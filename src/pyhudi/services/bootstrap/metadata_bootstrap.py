@@ -7,6 +7,7 @@ in the timeline, as for any write. An interrupted bootstrap is rolled back by th
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -74,7 +75,7 @@ def bootstrap_metadata(
         reader = SourceReader(
             plan.target.storage, plan.target.config, plan.schema, plan.all_columns, context.invalid_text
         )
-        stats = run(SkeletonHandle(context, plan.spec, reader), sources)
+        stats = run(SkeletonHandle(context, plan.spec, reader, secrets.randbits(31)), sources)
         index.write(plan.source_path, sources)
         extra = {"schema": to_avro(plan.schema, plan.target.config.name)}
         outcome = tx.commit(CommitMetadata(name, stats, extra))

@@ -60,7 +60,7 @@ def list_source(storage: Storage, config: TableConfig, opts: Options) -> pa.Tabl
 
 def source_files(table_root: str, source: Storage, listed: pa.Table) -> list[SourceFile]:
     """Return the sources of skeleton files. File ids are derived from the files, so that repeated bootstraps create the
-    same ones."""
+    same ones (in files with other names)."""
     return [
         SourceFile(
             row["partition"],

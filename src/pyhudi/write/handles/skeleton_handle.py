@@ -40,12 +40,13 @@ class SkeletonHandle:
 
     Of a source file only the footer and the columns of the record key are read, and other columns if the metadata table
     needs their bounds and the footer lacks them. ``context`` is that of complete base files; ``keys`` specifies record
-    keys.
+    keys. ``attempt`` is part of file names, because all attempts at a bootstrap have its instant and file ids.
     """
 
     context: WriteContext
     keys: KeySpec
     reader: SourceReader
+    attempt: int = 0
 
     def write(self, source: SourceFile, task: TaskId) -> Stat:
         """Write the skeleton file of one source file.
@@ -57,6 +58,7 @@ class SkeletonHandle:
             FormatError: The source is corrupt.
         """
         started = time.monotonic()
+        task = replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
         context = replace(self.context, schema=pa.schema([]), avro_schema=_AVRO, indexed=None)
         layout = RowLayout(context, task)
         group = FileGroupId(source.partition, source.file_id)
