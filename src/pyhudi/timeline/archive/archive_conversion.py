@@ -5,6 +5,7 @@ Archived instants are copied in parts and never deleted here. Both directions ca
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptInstantError, FormatError
-from pyhudi.format.avro.container import load_schema, write_container
+from pyhudi.format.avro.container import load_schema, single_record, write_container
 from pyhudi.timeline.action_metadata import schema_name
 from pyhudi.timeline.archive import archive_log, lsm_timeline
 from pyhudi.timeline.archive.archived_timeline import (
@@ -80,16 +81,24 @@ def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int 
 
 def _log_entries(storage: Storage, row: dict[str, Any]) -> Iterator[tuple[Instant, bytes, str | None]]:
     requested, action, data = row["requested"], row["action"], row["metadata"] or b""
-    plan_action = _PLANNED_AS.get(action, action)
-    if row["plan"]:
-        yield Instant(requested, plan_action, State.REQUESTED, None, ""), row["plan"], requested
     try:
+        if row["plan"]:
+            state, plan_action, plan = _planned(action, row["plan"])
+            yield Instant(requested, plan_action, state, None, ""), plan, requested
         content = decode_commit(data).encode(6, action) if action in WRITE_ACTIONS and data else data
     except FormatError as e:
         raise CorruptInstantError(
             f"cannot parse the archived {action} {requested} of {storage.root} ({e}); restore the archive from a backup"
         ) from e
     yield Instant(requested, action, State.COMPLETED, None, ""), content, row["completion"]
+
+
+def _planned(action: str, plan: bytes) -> tuple[State, str, bytes]:
+    """Return the state, action and content of the state file that is archived as a plan. For inserts that overwrite,
+    Apache Hudi 1.2 archives the inflight file, which has commit metadata."""
+    if action == Action.REPLACE_COMMIT and json.loads(single_record(plan)[0]).get("name") == "HoodieCommitMetadata":
+        return State.INFLIGHT, action, decode_commit(plan).encode(6, action)
+    return State.REQUESTED, _PLANNED_AS.get(action, action), plan
 
 
 def _lsm_parts(storage: Storage, source: Layout) -> Iterator[pa.Table]:
