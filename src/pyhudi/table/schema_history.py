@@ -142,6 +142,14 @@ def persist_history(active: ActiveTimeline, instant: str, completion: str | None
     storage.write(f"{SCHEMA_FOLDER}/{name}", history.text.encode())
 
 
+def delete_history(active: ActiveTimeline, instant: str) -> None:
+    """Delete the history file of a write that is rolled back: once the timeline starts later, it would count as
+    completed."""
+    for file in _files(active):
+        if file.requested == instant:
+            active.storage.delete(f"{SCHEMA_FOLDER}/{file.file_name}")
+
+
 def _delete_residual_files(active: ActiveTimeline, instant: str) -> None:
     """Delete files of failed writes, and those of archived writes except the newest valid one."""
     files, timeline = _files(active), active.timeline

@@ -12,7 +12,14 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import ConfigError, ConflictError, SchemaMismatchError, TransactionError, UnsupportedTableError
+from pyhudi.errors import (
+    ConfigError,
+    ConflictError,
+    SchemaMismatchError,
+    StorageError,
+    TransactionError,
+    UnsupportedTableError,
+)
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_definition
@@ -25,7 +32,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.transaction import Transaction
-from tests.tables import HandMadeTable
+from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST
 from tests.unit.transaction.test_writer_death import opened
 
@@ -261,3 +268,40 @@ def test_a_compaction_that_was_planned_before_it_leaves_indexes(tmp_path: Path) 
     before = declared_indexes(tmp_path / "t", "w")
     assert table.services.run_compaction().num_files == 1
     assert partitions(tmp_path / "t") == before
+
+
+@pytest.mark.parametrize("how", ["rolled back", "restored", "restored by another writer"])
+def test_an_undone_change_does_not_come_back_when_archival_passes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Its history file would count as that of an archived write, and clustering would write renamed columns as null."""
+    no_index = {**FAST, "hoodie.metadata.enable": "false"}
+    made = HandMadeTable(tmp_path / "t", schema=SCHEMA)
+    made.write(10, {("a", "f1"): ROWS})
+    table = HudiTable.for_path(str(tmp_path / "t"), no_index)
+    folder = tmp_path / "t/.hoodie/.schema"
+    change = table.alter_schema().rename_column("v", "w")
+    if how == "rolled back":
+        with monkeypatch.context() as patched:
+            patched.setattr("pyhudi.transaction.transaction.publish_instant", _fail)
+            with pytest.raises(StorageError, match="no space"):
+                change.commit()
+    else:
+        change.commit()
+        shutil.copytree(folder, tmp_path / "left")
+        table.services.restore(at(10))
+    assert list(folder.iterdir()) == []
+    if how == "restored by another writer":
+        shutil.copytree(tmp_path / "left", folder, dirs_exist_ok=True)
+    made.active = made.active.reload()
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.tables.at", lambda n: at(n).replace("2026", "2099", 1))
+        made.write(1, {("a", "f2"): [{"id": "3", "v": 3, "p": "a"}]})
+    made.archive(10)
+    table = HudiTable.for_path(str(tmp_path / "t"), no_index)
+    table.services.cluster()
+    assert sorted(table.scan(columns=["v"]).to_arrow()["v"].to_pylist()) == [1, 2, 3]
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise StorageError("no space")

@@ -18,6 +18,7 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.row_replacement import changed_rows
 from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory
@@ -42,7 +43,13 @@ def block_view(table: PinnedTable) -> BlockView:
 
 
 def column_names(table: PinnedTable, schema: pa.Schema, as_of: str | None = None) -> ColumnNamesByInstant | None:
-    """Return the names of columns in the files of each instant; None if the table has no schema history."""
+    """Return the names of columns in the files of each instant; None if the table has no schema history.
+
+    A history file without a commit that records it belongs to a change of columns that was undone.
+    """
+    found = table_schema(table)
+    if found is None or not found.has_history:
+        return None
     history = SchemaHistory.load(table.active)
     return None if history is None else history.column_names(schema, as_of)
 

@@ -30,6 +30,7 @@ from pyhudi.index import consistent_hashing
 from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
 from pyhudi.metadata.writer.metadata_rollback import apply_rollback, is_merged
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.action_metadata import RollbackMetadata, RollbackPlan, RolledBackPartition
@@ -174,6 +175,7 @@ class RollbackExecutor:
         self._roll_back_metadata_table(active, plan, rollback, commands)
         if plan.action in (Action.CLUSTERING, Action.REPLACE_COMMIT):
             consistent_hashing.forget(self.storage, plan.instant)
+        delete_history(active, plan.instant)
         Markers(self.storage, plan.instant).delete()
         # A completed compaction is a commit, so the action in the plan is used.
         keeps_plan = plan.action not in _FORGOTTEN or (target is not None and is_clustering(active, target))
