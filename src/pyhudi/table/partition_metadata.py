@@ -88,6 +88,16 @@ def read_partition_metadata(storage: Storage, partition: str) -> PartitionMetada
     return None
 
 
+def marked_ms(storage: Storage, partition: str) -> int | None:
+    """Return when the partition's metadata file was written (epoch milliseconds); None if the folder is not a
+    partition."""
+    for name in _NAMES:
+        found = storage.stat(join_path(partition, name))
+        if found is not None:
+            return found.mtime_ms
+    return None
+
+
 def partitions_in(paths: pa.Array | pa.ChunkedArray) -> list[str]:
     """Return the partitions among listed *paths* (relative to the root), sorted; ``""`` is the root itself.
 

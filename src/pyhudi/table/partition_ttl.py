@@ -2,7 +2,9 @@
 
 The age of a partition is measured from its newest write, or from the write that created it. Source: the strategies
 ``KeepByTimeStrategy`` and ``KeepByCreationTimeStrategy`` of Apache Hudi. The former considers base files only, so that
-a partition of a merge-on-read table could expire although its logs are updated; here log files are considered, too.
+a partition of a merge-on-read table could expire although its logs are updated; here log files are considered, too. To
+both a partition that was just bootstrapped is the oldest of all, because the instants of bootstraps are constants; here
+the time of the bootstrap counts.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TtlStrategy
 from pyhudi.errors import ConfigError, InvalidOptionError
-from pyhudi.table.partition_metadata import read_partition_metadata
+from pyhudi.table.bootstrap.bootstrap_index import BOOTSTRAP_INSTANTS
+from pyhudi.table.partition_metadata import marked_ms, read_partition_metadata
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.archive.archived_timeline import archived_completions
 from pyhudi.timeline.instant import format_instant, instant_of_millis, parse_instant
 
 if TYPE_CHECKING:
@@ -34,6 +38,8 @@ _CLASSES = {
 }
 _LOG_INSTANT = r"_(?P<instant>\d{14,17})\.log\.\d+[^/]*$"
 _THREADS = 16
+_UNKNOWN = "9" * 17
+"""Time of a bootstrap that is not known: its partitions are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ class PartitionTtl:
         if self.strategy is TtlStrategy.KEEP_BY_CREATION_TIME:
             old = _created_before(table, last["partition"].to_pylist(), limit)
         else:
-            old = last.filter(pc.less(last["instant"], limit))["partition"].to_pylist()
+            old = _without_bootstrapped(table, last.filter(pc.less(last["instant"], limit)), limit)
             if table.config.version < 8:
                 old = _without_late_logs(table, slices, old, limit)
         return sorted(old)[: self.most]
@@ -128,12 +134,46 @@ def _last_writes(slices: pa.Table) -> pa.Table:
 def _created_before(table: OpenTable, partitions: list[str], limit: str) -> list[str]:
     """Return those of the partitions that were created before an instant."""
 
-    def is_old(partition: str) -> bool:
+    def created(partition: str) -> str:
         made = read_partition_metadata(table.storage, partition)
-        return made is not None and made.commit_time < limit
+        return _UNKNOWN if made is None else made.commit_time
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        return [path for path, old in zip(partitions, pool.map(is_old, partitions), strict=True) if old]
+        instants = pa.array(pool.map(created, partitions), pa.string())
+    made = pa.table([pa.array(partitions, pa.string()), instants], names=["partition", "instant"])
+    return _without_bootstrapped(table, made.filter(pc.less(made["instant"], limit)), limit)
+
+
+def _without_bootstrapped(table: OpenTable, old: pa.Table, limit: str) -> list[str]:
+    """Return the partitions, except those whose instant is that of a bootstrap that is not older than ``limit``."""
+    fixed = pc.is_in(old["instant"], value_set=pa.array(BOOTSTRAP_INSTANTS))
+    bootstrapped = old.filter(fixed)
+    partitions: list[str] = old.filter(pc.invert(fixed))["partition"].to_pylist()
+    if not bootstrapped.num_rows:
+        return partitions
+    times = _completions_of_bootstraps(table)
+    rows = zip(bootstrapped["partition"].to_pylist(), bootstrapped["instant"].to_pylist(), strict=True)
+
+    def time_of(row: tuple[str, str]) -> tuple[str, str]:
+        partition, instant = row
+        return partition, times.get(instant) or _marked_at(table, partition)
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return partitions + [path for path, done in pool.map(time_of, rows) if done < limit]
+
+
+def _completions_of_bootstraps(table: OpenTable) -> dict[str, str]:
+    """Return the completion times of the table's bootstraps by instant, as far as the timeline has them."""
+    active = table.active_timeline()
+    archived = archived_completions(table.storage, active.layout, BOOTSTRAP_INSTANTS)
+    times = {instant: active.timeline.completion_of(instant) or archived.get(instant) for instant in BOOTSTRAP_INSTANTS}
+    return {instant: done for instant, done in times.items() if done is not None}
+
+
+def _marked_at(table: OpenTable, partition: str) -> str:
+    """Return when the folder was marked as a partition, as an instant."""
+    marked = marked_ms(table.storage, partition)
+    return _UNKNOWN if marked is None else instant_of_millis(marked, table.config.timezone)
 
 
 def _without_late_logs(table: OpenTable, slices: pa.Table, partitions: list[str], limit: str) -> list[str]:

@@ -308,11 +308,12 @@ def test_archival_keeps_the_skeletons_of_a_bootstrap_that_was_begun_again(
 
 
 def _commit_nothing(path: Path, instant: str) -> None:
-    active = TableMetaClient.open(str(path)).active_timeline()
+    client = TableMetaClient.open(str(path))
+    active = client.active_timeline()
     entry = active.to_inflight(active.create_requested(Action.COMMIT, instant))
     recorded = active.commit_metadata(active.timeline.completed().writes().instants[-1])
     metadata = CommitMetadata("UPSERT", extra={"schema": recorded.extra["schema"]})
-    active.complete(entry, metadata.encode(9, Action.COMMIT), instant)
+    active.complete(entry, metadata.encode(client.config.version, Action.COMMIT), instant)
 
 
 def test_a_bootstrap_that_dies_anywhere_is_finished_by_the_next(source: Path, tmp_path: Path):
@@ -340,3 +341,26 @@ def test_a_bootstrap_that_dies_anywhere_is_finished_by_the_next(source: Path, tm
         assert table.validate_metadata().num_rows == 0, number
         assert len(list(path.glob("2024*/*.parquet"))) == 4, number
     assert 0 < done < writes / 6
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["", "archived"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_partitions_expire_by_the_time_of_the_bootstrap(source: Path, tmp_path: Path, version: int, archived: bool):
+    options = options_for(source, **{"hoodie.write.table.version": version, "hoodie.metadata.enable": "false"})
+    pyhudi.bootstrap_table(tmp_path / "table", options)
+    table = HudiTable.for_path(str(tmp_path / "table"), KEEP_TWO)
+    if archived:
+        for second in range(3):
+            _commit_nothing(tmp_path / "table", f"209901010000{second:02}000")
+        assert table.services.archive().instants[0] == "00000000000001"
+    marks = [path / ".hoodie_partition_metadata" for path in (tmp_path / "table").glob("2024*")]
+
+    def expired(strategy: str) -> tuple[str, ...]:
+        own = {"strategy.days.retain": "3650", "management.strategy.type": strategy}
+        ttl = {f"hoodie.partition.ttl.{name}": value for name, value in own.items()}
+        return table.services.delete_expired_partitions(ttl, dry_run=True).partitions
+
+    assert (len(marks), expired("KEEP_BY_TIME"), expired("KEEP_BY_CREATION_TIME")) == (2, (), ())
+    if version == 6:
+        os.utime(marks[0], (0, 0))
+        assert expired("KEEP_BY_TIME") == expired("KEEP_BY_CREATION_TIME") == (marks[0].parent.name,)

@@ -28,6 +28,8 @@ METADATA_BOOTSTRAP = "00000000000001"
 """Instant of skeleton files, which no other write has."""
 FULL_BOOTSTRAP = "00000000000002"
 """Instant of base files that a full-record bootstrap has written."""
+BOOTSTRAP_INSTANTS = (METADATA_BOOTSTRAP, FULL_BOOTSTRAP)
+"""Instants that every attempt at a bootstrap has, and that do not tell its time."""
 
 _NAME = f"00000000-0000-0000-0000-000000000000-0_1-0-1_{METADATA_BOOTSTRAP}.hfile"
 BY_PARTITION = f"{AUX_FOLDER}/.bootstrap/.partitions/{_NAME}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.format.file_names import file_name_of
-from pyhudi.table.bootstrap.bootstrap_index import FULL_BOOTSTRAP, METADATA_BOOTSTRAP
+from pyhudi.table.bootstrap.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest, decode_record
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import Action, Instant, State
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyhudi.timeline.active_timeline import ActiveTimeline
-
-_FIXED_INSTANTS = (METADATA_BOOTSTRAP, FULL_BOOTSTRAP)
-"""Instants that every attempt at a bootstrap has."""
 
 _RETRIED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
 """Actions of which another attempt may have been completed under the same instant; clusterings of version 6 are
@@ -73,7 +70,7 @@ def _archived_later_attempts(active: ActiveTimeline, plans: list[RollbackPlan]) 
     Late files of these were deleted when they were archived. A file of the plan that exists now may be a live one,
     because file names of Apache Hudi repeat: Spark counts stages and attempts of tasks anew in each application.
     """
-    retried = (p.instant for p in plans if p.action in _RETRIED or p.instant in _FIXED_INSTANTS)
+    retried = (p.instant for p in plans if p.action in _RETRIED or p.instant in BOOTSTRAP_INSTANTS)
     wanted = [instant for instant in retried if active.timeline.find(instant) is None]
     if not wanted:
         return set()
