@@ -16,7 +16,8 @@ there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import AlreadyExistsError, NotFoundError, TransactionError
@@ -40,6 +41,7 @@ class WriteGate:
     def __init__(self, storage: Storage, instant: str, attempt: str = "") -> None:
         self._storage = storage
         self._instant = instant
+        self._attempt = attempt
         self._path = f"{GATES_FOLDER}/{instant}" + (f"_{attempt}" if attempt else "")
 
     def open(self) -> None:
@@ -52,6 +54,17 @@ class WriteGate:
     def close(self) -> None:
         """Disallow creating and keeping files from now on. Does nothing if it is already closed."""
         self._storage.delete(self._path)
+
+    @contextmanager
+    def reopened(self) -> Iterator[WriteGate]:
+        """Open another gate of the same attempt, for tasks that follow after this one was closed, under the lock of the
+        table."""
+        again = WriteGate(self._storage, self._instant, f"{self._attempt}again")
+        again.open()
+        try:
+            yield again
+        finally:
+            again.close()
 
     def check(self) -> None:
         """Raise an error unless the gate is open.

@@ -147,7 +147,7 @@ class PlannedTransaction(Transaction):
         return self
 
     @property
-    def _gate(self) -> WriteGate:
+    def gate(self) -> WriteGate:
         return WriteGate(self.storage, self.instant, self._attempt)
 
     def _begun(self) -> None:
@@ -177,7 +177,7 @@ class PlannedTransaction(Transaction):
         """Roll back this attempt; the plan of a compaction or clustering remains. Ends under the lock, because the next
         process may take over the plan under the same instant."""
         if self._is_superseded(active):
-            self._gate.close()
+            self.gate.close()
             if self._heartbeat is not None:
                 self._heartbeat.abandon()
             self._finished = True

@@ -181,7 +181,8 @@ class Transaction:
         return self._generator.lock
 
     @property
-    def _gate(self) -> WriteGate:
+    def gate(self) -> WriteGate:
+        """Gate of the tasks of this write, open from `to_inflight` to `commit`."""
         return WriteGate(self.storage, self.instant)
 
     @property
@@ -208,7 +209,7 @@ class Transaction:
         """
         content = b"" if metadata is None else metadata.encode(self.config.version, self.action)
         with self.lock:
-            self._gate.open()  # A process that plans a rollback after this check closes it.
+            self.gate.open()  # A process that plans a rollback after this check closes it.
             self._check_alive(self._active.reload(), State.REQUESTED)
             self._entry = self._active.to_inflight(self._entry, content)
             self._begun()
@@ -247,7 +248,7 @@ class Transaction:
         clock = [self._start, time.perf_counter()]
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
-        self._gate.close()  # From now on abandoned tasks add no files.
+        self.gate.close()  # From now on abandoned tasks add no files.
         self._reconcile_files(metadata)
         warnings: list[str] = []
         try:
@@ -359,7 +360,7 @@ class Transaction:
         if current is not None and not current.is_completed:
             self._rollbacks.roll_back(active, current)
         elif current is None:  # Files created after the rollback by another process, which has deleted the markers.
-            self._gate.close()
+            self.gate.close()
             reconcile(self.storage, self.instant, CommitMetadata(self.operation))
 
     def _check_alive(self, active: ActiveTimeline, expected: State) -> None:
@@ -377,7 +378,7 @@ class Transaction:
         return warnings
 
     def _cleanup_steps(self) -> list[Callable[[], object]]:
-        steps: list[Callable[[], object]] = [self._gate.close, self.markers.delete]
+        steps: list[Callable[[], object]] = [self.gate.close, self.markers.delete]
         if self._heartbeat is not None:
             steps += [self._intent.remove, self._heartbeat.stop]
         return steps

@@ -38,11 +38,16 @@ class CommittedInstants:
 @dataclass(frozen=True, slots=True)
 class BlockView:
     """Log blocks visible to a query: those of instants up to ``latest`` (None: all), in ``committed`` (None: the files
-    have been selected by that) and in ``within`` (incremental queries; None: all)."""
+    have been selected by that) and in ``within`` (incremental queries; None: all).
+
+    ``retries``: an instant may have been rolled back and done again, so that a rollback concerns only the blocks before
+    its own. Otherwise later blocks of the instant are those of a task that outlived its write.
+    """
 
     latest: str | None = None
     committed: Container[str] | None = None
     within: Container[str] | None = None
+    retries: bool = False
 
     def shows(self, instant: str) -> bool:
         """Return True if data and deletes of that instant are visible."""
@@ -67,7 +72,11 @@ def valid_blocks(blocks: Iterable[LogBlock], view: BlockView) -> list[LogBlock]:
     undone: set[str] = set()
     for block in blocks:
         if block.type is BlockType.COMMAND:
-            undone.add(_undone_by(block))
+            target = _undone_by(block)
+            if view.retries:
+                by_instant.pop(target, None)
+            else:
+                undone.add(target)
         elif block.type in _MERGED:
             if block.instant is None:
                 raise FormatError(f"the {block.type.name} block at offset {block.offset} has no instant")

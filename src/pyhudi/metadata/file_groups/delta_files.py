@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import base_file_name, log_file_name, next_log_version, write_token
 from pyhudi.format.hfile.hfile_writer import BLOCK_SIZE, HFileWriter, write_hfile
 from pyhudi.format.log.block_framing import Buffer, Frame, frame
@@ -31,6 +32,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.write_gate import WriteGate
 
 ACKNOWLEDGED_KEY = "pyhudi.told"
 """Key in the metadata of delta commits with the partitions under construction that the write has updated."""
@@ -95,12 +97,16 @@ class GroupFiles:
 
     ``storage`` is that of the data table, ``version`` its table version. A ``token`` distinguishes attempts of tasks
     (None: a new one). Results are write stats. The files are not visible before the instant is published.
+
+    ``gate``: log files are written only while it is open, because a task that outlives its attempt at an instant must
+    not add files to those of the next attempt (None: written by the process that publishes the instant).
     """
 
     storage: Storage
     partition: str
     instant: str
     version: int
+    gate: WriteGate | None = None
 
     def write(self, where: GroupSlice, records: RecordChanges, *, first: bool, token: str) -> Stat:
         """Write the output of a task for a file group: its ``first`` base file, otherwise a log file."""
@@ -109,7 +115,11 @@ class GroupFiles:
         return self.write_log(where, records, token=token)
 
     def write_log(self, where: GroupSlice, records: RecordChanges, *, token: str | None = None) -> Stat:
-        """Write one log file: an HFile block, and a delete block if there are deletes."""
+        """Write one log file: an HFile block, and a delete block if there are deletes.
+
+        Raises:
+            TransactionError: The gate is closed; there is no file.
+        """
         schema = record_schema(self.version)
         headers = {Header.INSTANT_TIME: self.instant, Header.SCHEMA: schema}
         blocks = []
@@ -163,8 +173,19 @@ class GroupFiles:
 
     def _write_blocks(self, name: str, blocks: Iterable[Frame]) -> int:
         data = b"".join(bytes(part) for block in blocks for part in block.parts)
+        if self.gate is not None:
+            self.gate.check()
         self.storage.write(self._path(name), data)
+        if self.gate is not None:
+            self._keep_if_open(self.gate, name)
         return len(data)
+
+    def _keep_if_open(self, gate: WriteGate, name: str) -> None:
+        try:
+            gate.check()
+        except TransactionError:
+            self.storage.delete(self._path(name))
+            raise
 
     def _deletes(self, keys: pa.Array) -> list[Buffer]:
         partitions = pa.repeat(pa.scalar(self.partition), len(keys))

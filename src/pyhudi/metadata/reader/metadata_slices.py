@@ -53,8 +53,9 @@ def current_slices(
 
 
 def block_view(counted: Timeline, version: int) -> BlockView:
-    """Return the valid log blocks: all of them from version 8 on, where names identify committed files."""
-    return BlockView() if version >= 8 else BlockView(committed=_Counted(counted))
+    """Return the valid log blocks: all of them from version 8 on, where names identify committed files. Before, an
+    attempt at a plan has the instant of those that were rolled back."""
+    return BlockView() if version >= 8 else BlockView(committed=_Counted(counted), retries=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,10 @@ rollback of the table has written. Docs/format/metadata.md, section 1.7.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,9 +18,17 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import base_file_name, file_names_of, parse_names
 from pyhudi.format.log.block_framing import rollback_frame
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, compaction_tokens, new_token, publish
+from pyhudi.metadata.file_groups.delta_files import (
+    INIT_TOKEN,
+    GroupFiles,
+    Stat,
+    begin,
+    compaction_tokens,
+    new_token,
+    publish,
+)
 from pyhudi.metadata.file_groups.log_file_groups import group_slices, write_logs
-from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS, metadata_timeline
+from pyhudi.metadata.metadata_layout import FILE_PARTITIONS, FILES, HEARTBEATS, metadata_timeline
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
 from pyhudi.metadata.records.record_factory import file_records
 from pyhudi.storage import join_path
@@ -33,6 +43,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _HEARTBEATS = HeartbeatPolicy()
+_log = logging.getLogger(__name__)
 
 ROLLBACK_SUFFIX = "006"
 """Suffix of rollback instants in metadata tables of version 6."""
@@ -45,6 +56,8 @@ def apply_rollback(
     rollback: str,
     log_files: Mapping[str, Mapping[str, int]],
     completion: Callable[[], str],
+    *,
+    retried: bool = False,
 ) -> None:
     """Roll back the changes of ``target`` to the metadata table. Must be called before ``target`` is removed from the
     table's timeline, and can be repeated after a crash.
@@ -57,12 +70,13 @@ def apply_rollback(
         log_files: Log files that the rollback of the table has written or kept, with sizes, by partition (version 6
             only).
         completion: Returns a new completion time (used from version 8 on).
+        retried: ``target`` may be done again under the same instant.
     """
     if FILES not in config.metadata_partitions:
         return
     active = metadata_timeline(storage, config.version)
     if config.version < 8:
-        _void(storage, config, active, target, rollback, log_files)
+        _void(storage, config, active, target, rollback, log_files, retried=retried)
         return
     delta_commit = active.timeline.find(target, Action.DELTA_COMMIT)
     begun = active.timeline.find(rollback, Action.ROLLBACK)
@@ -105,27 +119,70 @@ def is_merged(storage: Storage, config: TableConfig, target: Instant) -> bool:
     return later or any(i.requested > target.requested for i in builds)
 
 
-def delete_instant(storage: Storage, active: ActiveTimeline, instant: str, config: TableConfig) -> None:
-    """Delete the log files (from version 8 on) and the delta commit of an instant that no reader uses."""
-    _delete(storage, active, instant, config, active.timeline.find(instant, Action.DELTA_COMMIT))
+def delete_instant(
+    storage: Storage,
+    active: ActiveTimeline,
+    instant: str,
+    config: TableConfig,
+    kept: Container[str] = frozenset(),
+) -> None:
+    """Delete the log files (from version 8 on) and the delta commit of an instant that no reader uses. ``kept``: paths
+    of files, relative to the metadata table, that the next attempt has written already."""
+    _delete(storage, active, instant, config, active.timeline.find(instant, Action.DELTA_COMMIT), kept)
 
 
 def _delete(
-    storage: Storage, active: ActiveTimeline, instant: str, config: TableConfig, delta_commit: Instant | None
+    storage: Storage,
+    active: ActiveTimeline,
+    instant: str,
+    config: TableConfig,
+    delta_commit: Instant | None,
+    kept: Container[str] = frozenset(),
 ) -> None:
     if config.version >= 8:
         paths = written_by(storage, instant, config)
-        storage.delete_many(join_path(METADATA_FOLDER, p, name) for p, names in paths.items() for name in names)
+        mine = (join_path(p, name) for p, names in paths.items() for name in names)
+        storage.delete_many(join_path(METADATA_FOLDER, path) for path in mine if path not in kept)
     if delta_commit is None:
         return
     for state in active.states(delta_commit):  # The completed file first.
         active.delete(state)
 
 
-def written_by(storage: Storage, instant: str, config: TableConfig) -> dict[str, list[str]]:
-    """Return names of the files of an instant, by partition of the metadata table."""
+def delete_unrecorded(storage: Storage, instant: str, config: TableConfig, recorded: Container[str]) -> None:
+    """Delete the files in indexes that tasks of an earlier attempt at an instant, or given-up attempts at tasks, have
+    written: they would become valid with the delta commit. Must be called when tasks cannot write any more, before the
+    delta commit is completed. Costs a listing of each index.
+
+    Names do not identify the instant before version 8; there a rollback has made earlier files invalid.
+
+    Args:
+        storage: Storage of the table.
+        instant: The instant.
+        config: Configuration of the table.
+        recorded: Paths of the files that the delta commit records, relative to the metadata table.
+    """
+    indexes = [partition for partition in config.metadata_partitions_kept if partition not in FILE_PARTITIONS]
+    if config.version < 8 or not indexes:
+        return
+    extra = [
+        join_path(METADATA_FOLDER, partition, name)
+        for partition, names in written_by(storage, instant, config, indexes).items()
+        for name in names
+        # those without records that create file groups are not recorded
+        if join_path(partition, name) not in recorded and not name.endswith(f"_{INIT_TOKEN}")
+    ]
+    if extra:
+        _log.warning("deleting %d files of an earlier attempt at %s, such as %s", len(extra), instant, extra[0])
+        storage.delete_many(extra)
+
+
+def written_by(
+    storage: Storage, instant: str, config: TableConfig, partitions: Iterable[str] | None = None
+) -> dict[str, list[str]]:
+    """Return names of the files of an instant, by partition of the metadata table (None: all partitions)."""
     written = {}
-    for partition in sorted({*config.metadata_partitions, *config.metadata_partitions_inflight}):
+    for partition in sorted(config.metadata_partitions_kept if partitions is None else partitions):
         names = file_names_of(storage.list(join_path(METADATA_FOLDER, partition))["path"])
         wanted = pc.fill_null(pc.equal(parse_names(names)["instant"], instant), False)
         mine: list[str] = names.filter(wanted).to_pylist()
@@ -145,13 +202,19 @@ def _void(
     target: str,
     rollback: str,
     log_files: Mapping[str, Mapping[str, int]],
+    *,
+    retried: bool,
 ) -> None:
     """Roll back in version 6: command blocks, then a delta commit of the rollback itself."""
     known = active.timeline.find(target, Action.DELTA_COMMIT)
     own = f"{rollback}{ROLLBACK_SUFFIX}"
     begun = active.timeline.find(own, Action.ROLLBACK)
-    if known is not None or (begun is not None and not begun.is_completed):
-        _void_blocks(storage, config, active, target, own)
+    partitions = config.metadata_partitions_kept
+    if known is None and begun is None:
+        # Tasks write log files of indexes before the delta commit begins.
+        partitions = tuple(partition for partition in partitions if retried and partition not in FILE_PARTITIONS)
+    if partitions and (known is not None or begun is None or not begun.is_completed):
+        _void_blocks(storage, config, active, target, own, partitions)
         if known is not None:
             for state in active.states(known):
                 active.delete(state)
@@ -173,10 +236,18 @@ def _void(
     publish(active, entry, stats, config.version, None)
 
 
-def _void_blocks(storage: Storage, config: TableConfig, active: ActiveTimeline, target: str, rollback: str) -> Instant:
+def _void_blocks(
+    storage: Storage,
+    config: TableConfig,
+    active: ActiveTimeline,
+    target: str,
+    rollback: str,
+    partitions: Iterable[str],
+) -> Instant:
     groups = [
-        (partition, group)
-        for partition in sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
+        # A task that outlives its attempt may still write a file of the next version; the command block follows it.
+        (partition, replace(group, log_version=group.log_version + 1))
+        for partition in sorted(partitions)
         for group in group_slices(storage, active.timeline, partition, config.version)
     ]
     plan = RollbackPlan(

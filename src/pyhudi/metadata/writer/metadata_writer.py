@@ -41,7 +41,7 @@ from pyhudi.metadata.writer.clean_records import clean_records
 from pyhudi.metadata.writer.commit_records import commit_records
 from pyhudi.metadata.writer.concurrent_writes import completed_concurrently, follows_overwrite
 from pyhudi.metadata.writer.initialize_partitions import build_partitions
-from pyhudi.metadata.writer.metadata_rollback import delete_instant, drop_unfinished
+from pyhudi.metadata.writer.metadata_rollback import delete_instant, delete_unrecorded, drop_unfinished
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.internal_schema import InternalSchema
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
@@ -123,9 +123,11 @@ def _record(
     config = _with_all_enabled(metadata_context, config, columns)
     active = metadata_context.own_timeline(config)
     _drop_unfinished(metadata_context, active, config)
+    recorded = frozenset(stat["path"] for stat in index.stats)
     if instant in active.timeline:
         # Left behind by an abandoned attempt.
-        delete_instant(storage, active, instant, config)
+        delete_instant(storage, active, instant, config, recorded)
+    delete_unrecorded(storage, instant, config, recorded)
     entry = begin(active, instant)
     alone = not completed_concurrently(data, instant)
     records = commit_records(storage, config, metadata, instant, columns, alone=alone)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.timeline.write_gate import WriteGate
 
 PROGRESS = "compact file slices"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
@@ -52,10 +53,10 @@ class IndexMaintainer(Protocol):
         ...
 
     def index_delta(
-        self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata
+        self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata, gate: WriteGate
     ) -> IndexDelta:
         """Write the changes of a compaction at ``instant`` to the indexes; ``metadata`` is the metadata of its
-        commit."""
+        commit. Files are written only while ``gate`` is open."""
         ...
 
 
@@ -172,7 +173,7 @@ def _run_plan(
         tx.to_inflight()
         stats = runner(job)
         done = job.metadata(stats)
-        index = None if keeper is None else keeper.index_delta(client, tx.config, tx.instant, done)
+        index = None if keeper is None else keeper.index_delta(client, tx.config, tx.instant, done, tx.gate)
         outcome = tx.commit(done, index=index)
     if isinstance(outcome, Conflicted):
         if plan.is_log:

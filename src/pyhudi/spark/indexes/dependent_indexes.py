@@ -21,6 +21,7 @@ from pyhudi.transaction.action_start import current_config
 
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.write_gate import WriteGate
 
 
 def with_other_indexes(commit: IndexedCommit, index: IndexDelta | None, *, rows_stay: bool = False) -> IndexDelta:
@@ -39,33 +40,36 @@ def with_other_indexes(commit: IndexedCommit, index: IndexDelta | None, *, rows_
     storage = commit.storage
     before = index or IndexDelta()
 
-    def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta:
+    def delta(config: TableConfig, gate: WriteGate, only: Collection[str] | None = None) -> IndexDelta:
         update = IndexDelta()
         if RECORD_INDEX in before.partitions:
-            update = update.merge(secondary(config, only))
-        expressions = expression_delta(commit.spark, commit.client, config, commit.instant, commit.metadata, only)
+            update = update.merge(secondary(config, gate, only))
+        expressions = expression_delta(
+            *(commit.spark, commit.client, config, commit.instant, commit.metadata), only=only, gate=gate
+        )
         return update.merge(expressions)
 
-    def secondary(config: TableConfig, only: Collection[str] | None) -> IndexDelta | None:
+    def secondary(config: TableConfig, gate: WriteGate, only: Collection[str] | None) -> IndexDelta | None:
         if not rows_stay:
-            return secondary_delta(commit.with_config(config), only)
+            return secondary_delta(commit.with_config(config, gate), only)
         kept = frozenset(index.partition for index in secondary_indexes(storage, config, kept=True))
         return IndexDelta(kept if only is None else kept & frozenset(only))
 
-    def keys(config: TableConfig) -> IndexDelta | None:
+    def keys(config: TableConfig, gate: WriteGate) -> IndexDelta | None:
         """Return an update of a record index whose build began or completed after the write began."""
         known = {*config.metadata_partitions, *config.metadata_partitions_inflight}
         lost = RECORD_INDEX in commit.config.metadata_partitions and RECORD_INDEX not in before.partitions
         if lost or RECORD_INDEX not in known:
             return None
-        return catch_up_delta(commit.with_config(config))
+        return catch_up_delta(commit.with_config(config, gate))
 
     def catch_up(config: TableConfig, only: Collection[str]) -> IndexDelta:
-        update = delta(config, only) if set(only) - {RECORD_INDEX} else IndexDelta()
-        return update.merge(keys(config) if RECORD_INDEX in only else None)
+        with commit.gate.reopened() as gate:
+            update = delta(config, gate, only) if set(only) - {RECORD_INDEX} else IndexDelta()
+            return update.merge(keys(config, gate) if RECORD_INDEX in only else None)
 
-    now = before.merge(delta(commit.config))
+    now = before.merge(delta(commit.config, commit.gate))
     if RECORD_INDEX not in now.partitions:
         # Computed before the lock is acquired, so that other writers do not wait for it.
-        now = now.merge(keys(current_config(storage, commit.config)))
+        now = now.merge(keys(current_config(storage, commit.config), commit.gate))
     return replace(now, catch_up=catch_up)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.timeline.write_gate import WriteGate
 
 _log = logging.getLogger(__name__)
 
@@ -106,6 +107,7 @@ def expression_delta(
     instant: str,
     metadata: CommitMetadata,
     only: Collection[str] | None = None,
+    gate: WriteGate | None = None,
 ) -> IndexDelta | None:
     """Write the updates of expression indexes. Runs a Spark job.
 
@@ -116,6 +118,7 @@ def expression_delta(
         instant: Requested instant of the write.
         metadata: Commit metadata to be published.
         only: Index partitions to update; None: all.
+        gate: Tasks write only while it is open (`GroupFiles`).
 
     Returns:
         The update, without indexes whose values cannot be computed, which the caller disables; None if the table has no
@@ -137,7 +140,7 @@ def expression_delta(
     try:
         found = _records(spark, storage, config, indexes, _IndexedFiles(files_of_commit(metadata), columns, instant))
         kept = {name: records for name, records in zip(names, found, strict=True) if records is not None}
-        stats = _written(storage, config, kept, instant)
+        stats = _written(storage, config, kept, instant, gate)
     except Exception as failure:  # also errors that Spark's own functions raise for some values
         _log.warning("%s of %s cannot be maintained: %s", ", ".join(names), storage.root, failure)
         return None
@@ -157,12 +160,18 @@ def _is_overridden(spark: SparkSession, index: ExpressionIndex, storage: Storage
     return bool(overridden)
 
 
-def _written(storage: Storage, config: TableConfig, records: Mapping[str, RecordChanges], instant: str) -> list[Stat]:
+def _written(
+    storage: Storage,
+    config: TableConfig,
+    records: Mapping[str, RecordChanges],
+    instant: str,
+    gate: WriteGate | None,
+) -> list[Stat]:
     """Write the records of each partition of the metadata table; return the write stats of the files."""
     own = metadata_timeline(storage, config.version).timeline
     stats = []
     for partition, part in records.items():
-        stats += write_logs(GroupFiles(storage, partition, instant, config.version), own, part)
+        stats += write_logs(GroupFiles(storage, partition, instant, config.version, gate), own, part)
     return stats
 
 

@@ -112,7 +112,7 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) 
     stats: Sequence[dict[str, Any]] = ()
     if changes:
         context = _context(table, columns, indexes, commit.opts)
-        target = IndexTarget(storage, commit.instant, version, indexes, groups)
+        target = IndexTarget(storage, commit.instant, version, indexes, groups, gate=commit.gate)
         stats = write_changes(commit.spark, context, changes, target)
     return IndexDelta(frozenset(index.partition for index in indexes), stats)
 

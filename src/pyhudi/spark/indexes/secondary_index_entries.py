@@ -30,6 +30,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
+from pyhudi.timeline.write_gate import WriteGate
 
 _KEY, _GONE, _GROUP, _TASK = "_pyhudi_entry", "_pyhudi_gone", "_pyhudi_group", "_pyhudi_task"
 _ENTRIES = f"{_KEY} string, {_GONE} boolean, {_GROUP} int, {_TASK} int"
@@ -39,7 +40,7 @@ Batches = Iterator[pa.RecordBatch]
 @dataclass(frozen=True, slots=True)
 class IndexTarget:
     """Secondary indexes to be written: the file groups of each (``groups``), and the writer and instant. ``first``:
-    base files are written."""
+    base files are written. ``gate``: as in `GroupFiles`."""
 
     storage: Storage
     instant: str
@@ -47,6 +48,7 @@ class IndexTarget:
     indexes: Sequence[SecondaryIndex]
     groups: Sequence[Sequence[GroupSlice]]
     first: bool = False
+    gate: WriteGate | None = None
 
     @property
     def starts(self) -> list[int]:
@@ -58,7 +60,7 @@ class IndexTarget:
         """Write one file group; return the write stat of the file."""
         at = int(np.searchsorted(self.starts, number, side="right")) - 1
         where, partition = self.groups[at][number - self.starts[at]], self.indexes[at].partition
-        files = GroupFiles(self.storage, partition, self.instant, self.version)
+        files = GroupFiles(self.storage, partition, self.instant, self.version, self.gate)
         return files.write(where, records, first=self.first, token=token)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.timeline.write_gate import WriteGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,16 @@ class SparkCompactionRunner:
         return stats
 
     def index_delta(
-        self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata
+        self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata, gate: WriteGate
     ) -> IndexDelta:
         """Update expression indexes with the result of a compaction. May run a Spark job."""
 
-        def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta | None:
-            return expression_delta(self.spark, client, config, instant, metadata, only)
+        def delta(
+            config: TableConfig, only: Collection[str] | None = None, gate: WriteGate | None = None
+        ) -> IndexDelta | None:
+            return expression_delta(self.spark, client, config, instant, metadata, only, gate)
 
-        return replace(IndexDelta().merge(delta(config)), catch_up=delta)
+        return replace(IndexDelta().merge(delta(config, gate=gate)), catch_up=delta)
 
 
 def spark_runner(spark: SparkSession, progress: Progress | None = None) -> Runner:

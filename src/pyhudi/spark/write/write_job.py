@@ -233,7 +233,7 @@ class WriteJob:
             The update; None if there is no record index.
         """
         spark = self.df.sparkSession
-        return index_delta(spark, self.storage, tx.config, tx.opts, tx.instant, changes)
+        return index_delta(spark, self.storage, tx.config, tx.opts, tx.instant, changes, tx.gate)
 
     def commit(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None = None) -> WriteResult:
         """Publish the write.

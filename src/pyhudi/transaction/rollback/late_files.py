@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
-_RETRIED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
+RETRIED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
 """Actions of which another attempt may have been completed under the same instant; clusterings of version 6 are
 replacecommits."""
 
@@ -70,7 +70,7 @@ def _archived_later_attempts(active: ActiveTimeline, plans: list[RollbackPlan]) 
     Late files of these were deleted when they were archived. A file of the plan that exists now may be a live one,
     because file names of Apache Hudi repeat: Spark counts stages and attempts of tasks anew in each application.
     """
-    retried = (p.instant for p in plans if p.action in _RETRIED or p.instant in BOOTSTRAP_INSTANTS)
+    retried = (p.instant for p in plans if p.action in RETRIED or p.instant in BOOTSTRAP_INSTANTS)
     wanted = [instant for instant in retried if active.timeline.find(instant) is None]
     if not wanted:
         return set()

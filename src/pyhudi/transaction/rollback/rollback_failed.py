@@ -40,6 +40,7 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.write_gate import PublicationIntent, close_gates, gated_instants, remove_gates
 from pyhudi.transaction.action_start import newest
+from pyhudi.transaction.rollback.late_files import RETRIED
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_plan import plan_rollback, planned_paths, unplanned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
@@ -242,7 +243,13 @@ class RollbackExecutor:
         try:
             with self.generator.reserve(locked=True) as slot:
                 apply_rollback(
-                    self.storage, config, plan.instant, rollback.requested, files, lambda: slot.take(newest(active))
+                    self.storage,
+                    config,
+                    plan.instant,
+                    rollback.requested,
+                    files,
+                    lambda: slot.take(newest(active)),
+                    retried=plan.action in RETRIED,
                 )
         except (CorruptTableError, FormatError) as failure:
             _log.warning("deleting the metadata table of %s: %s", self.storage.root, failure)

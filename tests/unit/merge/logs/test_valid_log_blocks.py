@@ -47,6 +47,12 @@ def test_rolled_back_blocks_are_gone_wherever_they_stand() -> None:
     assert order(block(1), rollback(5, 2), block(2), block(3)) == [1, 3]
 
 
+def test_blocks_after_a_rollback_count_where_instants_are_retried() -> None:
+    view = BlockView(retries=True)
+    assert order(block(1), block(2), rollback(5, 2), block(3), block(2), view=view) == [1, 3, 2]
+    assert order(block(1), block(2), block(2), rollback(5, 2), view=view) == [1]
+
+
 def test_a_rollback_is_heard_even_where_its_own_instant_is_not_seen() -> None:
     assert order(block(1), block(2), rollback(9, 2), view=BlockView(latest="3")) == [1]
 

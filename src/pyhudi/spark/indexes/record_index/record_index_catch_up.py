@@ -74,7 +74,13 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
         gone = [(one, -1 - partitions.index(one.partition)) for one in before]
         keys = keys.unionByName(slice_keys(spark, context, gone, routing))
     target = RecordIndexWrite(
-        storage, instant, version, groups, file_groups_of(storage, config, groups), index_is_building=True
+        storage,
+        instant,
+        version,
+        groups,
+        file_groups_of(storage, config, groups),
+        index_is_building=True,
+        gate=commit.gate,
     )
     written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, routing.tasks)
     if written.duplicates:

@@ -43,6 +43,7 @@ from pyhudi.write.write_operations import replaced_files
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
+    from pyhudi.timeline.write_gate import WriteGate
 
 _log = logging.getLogger(__name__)
 
@@ -84,10 +85,18 @@ class KeyChanges:
 
 
 def index_delta(
-    spark: SparkSession, storage: Storage, config: TableConfig, opts: Options, instant: str, changes: KeyChanges
+    spark: SparkSession,
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    instant: str,
+    changes: KeyChanges,
+    gate: WriteGate | None = None,
 ) -> IndexDelta | None:
     """Write what a write at ``instant`` has done to the keys; None when the table has no record index that is kept up
     to date: the index is taken out of use then. Runs a Spark job.
+
+    ``gate``: tasks write only while it is open (`GroupFiles`).
 
     An index has one location for each key. Where a write puts a key into a second file group (of a partition, if the
     index is partitioned), looking for it there would not find all of its rows, so that the index cannot stay.
@@ -119,6 +128,7 @@ def index_delta(
         file_groups_of(storage, config, groups),
         current,
         check=not changes.looked_up,
+        gate=gate,
     )
     partitions = pc.unique(changes.slices["partition"]).cast(pa.string())
     tasks = task_count(len(groups), spark)

@@ -29,6 +29,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
+from pyhudi.timeline.write_gate import WriteGate
 
 PARTITION: str = MetadataPartition.RECORD_INDEX
 _STAT = "stat string, duplicates long"
@@ -40,7 +41,7 @@ class RecordIndexWrite:
 
     ``current``: the index as it is before (None: base files are written, and one for each group). ``check``: keys that
     are added may be elsewhere already. ``index_is_building``: the index is being built, so there is none to be looked
-    at yet, and keys that are said to be gone are so.
+    at yet, and keys that are said to be gone are so. ``gate``: as in `GroupFiles`.
     """
 
     storage: Storage
@@ -51,11 +52,12 @@ class RecordIndexWrite:
     current: MetadataTable | None = None
     check: bool = False
     index_is_building: bool = False
+    gate: WriteGate | None = None
 
     def write(self, number: int, records: RecordChanges, token: str) -> Mapping[str, Any]:
         """Write one file group; returns the file's write stat."""
         where, first = self.slices[number], self.current is None and not self.index_is_building
-        files = GroupFiles(self.storage, PARTITION, self.instant, self.version)
+        files = GroupFiles(self.storage, PARTITION, self.instant, self.version, self.gate)
         return files.write(where, records, first=first, token=token)
 
 

@@ -1,0 +1,134 @@
+"""Metadata tables after an attempt at a plan failed and the next one, under the same instant, was committed."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.errors import TransactionError
+from pyhudi.hudi_table import HudiTable
+from pyhudi.index.record_index_values import encode_locations
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, publish
+from pyhudi.metadata.file_groups.log_file_groups import group_slices
+from pyhudi.metadata.indexes.index_declarations import declare_partitions
+from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
+from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
+from pyhudi.metadata.records.record_changes import RecordChanges
+from pyhudi.metadata.writer.metadata_rollback import apply_rollback
+from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner
+from pyhudi.services.clustering.clustering_runner import run_pending as run_clustering
+from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
+from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from tests.golden.expected import unpack
+from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
+from tests.unit.transaction.tables import active, data_files
+
+INDEX = "record_index"
+OPTIONS = Options.parse(FAST)
+
+
+def metadata(client: TableMetaClient) -> MetadataTable:
+    storage = client.storage
+    return MetadataTable.open(storage, TableConfig.load(storage), active(storage))
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_files_of_a_compaction_that_was_retried_are_listed(version: int, tmp_path: Path) -> None:
+    mor = MorTable(tmp_path / "t", version)
+    mor.load([row("a0", "a", 1, "x"), row("b0", "b", 1, "x")])
+    mor.delta([row("a0", "a", 2, "y"), row("b0", "b", 2, "y")])
+    plan = mor.table.services.schedule_compaction(FAST)
+    # the delta commit of the metadata table is complete, the compaction is not
+    dies = [Fault("writes", path=r"\.hoodie/(timeline/)?\d+(_\d+)?\.commit$", error=Killed)]
+    client = TableMetaClient.open(FaultyStorage(mor.client.storage, dies), FAST)
+    with pytest.raises(Killed):
+        run_pending(client, OPTIONS, run_in_threads, instant=plan.instant)
+    run_pending(mor.client, OPTIONS, run_in_threads, instant=plan.instant)
+    mor.delta([row("a0", "a", 3, "z")])
+    listed = set(list_from_metadata(metadata(mor.client), None)[0]["path"].to_pylist())
+    assert listed == {path for path in data_files(mor.client.storage) if ".hoodie" not in path}
+    assert {key: found["v"] for key, found in mor.rows().items()} == {"a0": "z", "b0": "y"}
+
+
+LATE = RecordChanges(deletes=pa.array(["k1"]))
+
+
+class _Outlived(ThreadClusteringRunner):
+    """A runner that writes a log file of the record index, and another one by a task that was given up."""
+
+    fails = False
+    seen: ClassVar[list[tuple[GroupFiles, GroupSlice]]] = []
+
+    def check(self, config: Any, job: Any) -> None:
+        pass
+
+    def index_delta(self, client: Any, tx: Any, *_: Any) -> Any:
+        group = GroupSlice(MetadataTable.open_now(client.storage, tx.config).groups(INDEX)["file_id"][0].as_py())
+        files = GroupFiles(client.storage, INDEX, tx.instant, tx.config.version, tx.gate)
+        self.seen.append((files, group))
+        files.write_log(group, LATE, token="0-9-27")
+        if self.fails:
+            raise RuntimeError("lost")
+        # between its look at the gate and the file
+        replace(files, gate=None).write_log(group, LATE, token="0-9-26")
+        return IndexDelta(frozenset({INDEX}), [files.write_log(group, LATE, token="0-9-28")])
+
+
+class _Fails(_Outlived):
+    fails = True
+
+
+def test_tasks_that_outlive_their_attempt_add_nothing_to_indexes(tmp_path: Path) -> None:
+    root = unpack("v9_mor_meta_all", tmp_path).path
+    plan = HudiTable.for_path(str(root), FAST).services.schedule_clustering()
+    client = TableMetaClient.open(str(root))
+
+    def found() -> list[str]:
+        return [path.name.split("_")[-1] for path in (root / ".hoodie/metadata" / INDEX).glob(f"*{plan.instant}*")]
+
+    for runner, left in ((_Fails(), []), (_Outlived(), ["0-9-28"])):
+        with pytest.raises(RuntimeError, match="lost") if runner.fails else nullcontext():
+            run_clustering(client, OPTIONS, runner, instant=plan.instant)
+        assert found() == left
+        for files, group in runner.seen:
+            with pytest.raises(TransactionError, match="output is discarded"):
+                files.write_log(group, LATE, token="0-9-29")
+        assert found() == left
+
+
+def test_index_entries_of_a_failed_attempt_in_version_6(tmp_path: Path) -> None:
+    """The names of log files do not tell their instant, so the rollback makes their blocks invalid, also those that a
+    task writes afterwards."""
+    mor = MorTable(tmp_path / "t", 6)
+    mor.load([row("a0", "a", 1, "x")])
+    storage = mor.client.storage
+    files = GroupFiles(storage, INDEX, "20260101000000000", 6)
+    files.write_base(f"{INDEX}-0000-0", RecordChanges())
+    config = declare_partitions(storage, TableConfig.load(storage), [INDEX], {})
+    where = pa.table({"partition": ["a"], "file_id": [FILE_IDS["a"]], "millis": [0]})
+
+    def entry(key: str) -> RecordChanges:
+        return RecordChanges(pa.array([key]), encode_locations(where, 6))
+
+    target = "20990101000000000"
+    (group,) = group_slices(storage, metadata_timeline(storage, 6).timeline, INDEX, 6)
+    first = GroupFiles(storage, INDEX, target, 6)
+    first.write_log(group, entry("lost"))
+    apply_rollback(storage, config, target, "20990101000000001", {}, lambda: "", retried=True)
+    first.write_log(group, entry("late"))
+    (group,) = group_slices(storage, metadata_timeline(storage, 6).timeline, INDEX, 6)
+    stat = first.write_log(group, entry("kept"))
+    own = metadata_timeline(storage, 6)
+    publish(own, own.to_inflight(own.create_requested("deltacommit", target)), [stat], 6, None)
+    keys = pa.array(["kept", "late", "lost"])
+    assert metadata(mor.client).lookup(INDEX, keys, [])[KEY].to_pylist() == ["kept"]
