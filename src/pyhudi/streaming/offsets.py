@@ -11,6 +11,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import CheckpointError, QueryError
 from pyhudi.read.query import FIRST_BY_COMPLETION, Query
+from pyhudi.storage import join_path
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.archive.archived_timeline import archived_writes, read_history
 from pyhudi.timeline.commit_metadata import decode_commit
@@ -71,6 +72,32 @@ def batch_names(paths: list[str], started: Layout, current: Layout) -> list[str]
     other = other_layout(started).folder
     split = (path.rpartition("/") for path in paths)
     return [name for folder, _, name in split if other == started.folder or not folder.endswith("/" + other)]
+
+
+def commits_per_batch(table: PinnedTable, limit: int) -> int:
+    """Return the number of commits in a micro-batch of a stream with a limit: the limit, or the number of all commits.
+
+    Spark takes the files of a batch in the order of their modification times, which a copy of a table does not keep. A
+    batch would then have commits that others precede, so the first one gets all of them.
+    """
+    active = table.active
+    found = table.storage.list(active.layout.folder)
+    modified = dict(zip(found["path"].to_pylist(), found["mtime_ms"].to_pylist(), strict=True))
+    by_completion = table.config.version >= FIRST_BY_COMPLETION
+    commits = [
+        (modified.get(join_path(active.layout.folder, i.file_name), 0), _time(i, by_completion=by_completion))
+        for i in active.timeline.writes().completed()
+    ]
+    return limit if _follow(sorted(commits), limit) else max(limit, len(commits))
+
+
+def _follow(commits: list[tuple[int, str]], limit: int) -> bool:
+    """Return True if each batch of commits (modification time, time) follows on those before it."""
+    for end in range(limit, len(commits), limit):
+        before, after = commits[:end], commits[end:]
+        if before[-1][0] == after[0][0] or max(time for _, time in before) > min(time for _, time in after):
+            return False
+    return True
 
 
 def batch_query(

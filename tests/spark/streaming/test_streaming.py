@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
 from pyhudi import HudiTable
-from pyhudi.errors import ConfigError, InvalidOptionError, QueryError, StorageError
+from pyhudi.errors import ConfigError, InvalidOptionError, OptionWithoutEffectWarning, QueryError, StorageError
 from pyhudi.spark.streaming import sink as sink_module
 from pyhudi.storage import open_storage
 from pyhudi.streaming import checkpoint
@@ -221,6 +221,22 @@ def test_commits_are_read_once(spark, tmp_path, version):
     assert all_rows.run() == new
     assert from_20.run(**start) == new
     assert latest.run(hoodie__datasource__streaming__startOffset="latest") == new
+
+
+def test_a_copied_table_with_a_limit(spark, tmp_path):
+    """Spark takes files in the order of their modification times."""
+    table = HandMadeTable(tmp_path / "t")
+    for n in (10, 20, 30):
+        insert(table, n)
+    for n, file in enumerate(sorted((table.root / ".hoodie/timeline").glob("*.commit"))):
+        os.utime(file, (10**9 - n, 10**9 - n))
+    stream = Reading(spark, table.root, tmp_path / "r")
+    limit = {"pyhudi__streaming__max__instants__per__trigger": "1"}
+    with pytest.warns(OptionWithoutEffectWarning, match="does not apply to the 3 commits"):
+        assert stream.run(**limit) == [("10", 10), ("20", 20), ("30", 30)]
+    for n in (40, 50):
+        insert(table, n)
+    assert stream.run(**limit) == [("40", 40), ("50", 50)]
 
 
 @pytest.mark.parametrize("dropped", [True, seldom(False)])

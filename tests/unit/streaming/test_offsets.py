@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from pyhudi.errors import CheckpointError, QueryError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.query import Query
-from pyhudi.streaming.offsets import StartOffset, batch_query
+from pyhudi.streaming.offsets import StartOffset, batch_query, commits_per_batch
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from tests.tables import HandMadeTable, at
@@ -74,6 +75,25 @@ def test_a_timeline_that_was_written_again(table):
     """After an upgrade all files of the timeline have new names, so that Spark delivers them once more."""
     with pytest.raises(CheckpointError, match="upgrade or downgrade"):
         batch_query(table, files(table, 10, 20, 30), EARLIEST, 4, Query())
+
+
+@pytest.mark.parametrize(
+    ("modified", "limit", "expected"),
+    [
+        ((1, 2, 3), 1, 1),
+        ((1, 2, 3), 2, 2),
+        ((2, 1, 3), 1, 3),  # the second commit would come before the first one
+        ((2, 1, 3), 2, 2),
+        ((3, 1, 2), 2, 3),
+        ((1, 2, 2), 2, 3),  # Spark may take either first
+        ((3, 2, 1), 4, 4),
+    ],
+)
+def test_a_limit_needs_files_in_the_order_of_their_commits(table, modified, limit, expected):
+    folder = Path(table.storage.root.removeprefix("file://")) / table.active.layout.folder
+    for name, time in zip(files(table, 10, 20, 30), modified, strict=True):
+        os.utime(folder / name, (time, time))
+    assert commits_per_batch(table, limit) == expected
 
 
 def written(path: Path, version: int, count: int) -> HandMadeTable:

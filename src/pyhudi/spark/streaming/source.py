@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IncrementalFormat
-from pyhudi.errors import ConfigError, QueryError
+from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, QueryError, warn
 from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, plan_changes
 from pyhudi.read.changes.change_reader import ChangeReader
 from pyhudi.read.execute.local_reader import scan_batches
@@ -33,7 +33,7 @@ from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.storage.table_paths import META_FOLDER
-from pyhudi.streaming.offsets import StartOffset, batch_names, batch_query, other_layout
+from pyhudi.streaming.offsets import StartOffset, batch_names, batch_query, commits_per_batch, other_layout
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.instant import Action
@@ -88,7 +88,7 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
         .option("maxFileAge", _FOREVER)  # modification times may be old if files were copied
     )
     if most is not None:
-        reader = reader.option("maxFilesPerTrigger", most)
+        reader = reader.option("maxFilesPerTrigger", _limit(table, most))
     tasks = parallelism(spark)
     planner = (_ChangePlanner if changes else _RowPlanner)(path, settings, start, schema, tasks, layout)
     pieces = (
@@ -129,6 +129,19 @@ def _check(settings: Options, client: TableMetaClient) -> None:
             f"a stream cannot read the table at {folder!r}: Spark interprets the characters {_GLOB} in the path "
             "as a pattern"
         )
+
+
+def _limit(table: PinnedTable, most: int) -> int:
+    """Return the most commits of a batch; warn if the first one has to have more than the user wants."""
+    found = commits_per_batch(table, most)
+    if found > most:
+        warn(
+            f"{options.STREAMING_MAX_INSTANTS.key}={most} does not apply to the {found} commits that the table has "
+            "now: the modification times of the files of its timeline are not in the order of the commits, as after "
+            "a copy of the table without them (cp -r instead of cp -a)",
+            OptionWithoutEffectWarning,
+        )
+    return found
 
 
 def _wants_changes(settings: Options) -> bool:
