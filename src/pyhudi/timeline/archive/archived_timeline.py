@@ -1,6 +1,8 @@
 """Archived timeline as Arrow: the LSM files of layout 2 and the log files ``.commits_.archive.*`` of layout 1.
 
-Both readers return one row per archived instant (:data:`HISTORY_SCHEMA`), sorted by requested time.
+Both readers return one row per archived instant (:data:`HISTORY_SCHEMA`), sorted by requested time. The times of
+instants, which most queries want, are cached by the name and length of their file; their metadata, which may be large,
+is not.
 
 Layout 2 has Parquet files that a manifest lists, and a file ``_version_`` with the number of the manifest; other files
 are garbage. File names contain the first and last instant of the file, but not reliably (an upgrade from version 6
@@ -12,10 +14,12 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import starmap
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -28,6 +32,7 @@ from pyhudi.format.avro.container import decode_record as decode_avro
 from pyhudi.format.avro.container import load_schema, write_container
 from pyhudi.format.corruption import as_corruption
 from pyhudi.format.file_names import file_name_of
+from pyhudi.format.hfile.block_cache import BlockCache
 from pyhudi.format.log import BlockType, avro_datums, scan_blocks
 from pyhudi.timeline.action_metadata import schema_name
 from pyhudi.timeline.commit_metadata import commit_of_record
@@ -57,6 +62,10 @@ _LSM_COLUMNS = {
     "metadata": "metadata",
     "plan": "plan",
 }
+_INSTANT_COLUMNS = ("requested", "completion", "action")
+_NO_METADATA, _NO_PLAN = (
+    (pa.field(_LSM_COLUMNS[name], pa.binary()), pa.chunked_array([], pa.binary())) for name in ("metadata", "plan")
+)
 VERSION_FILE = "_version_"
 """File with the number of the current manifest."""
 ARCHIVE_PREFIX = ".commits_.archive."
@@ -69,6 +78,9 @@ _RESULT_FIELDS = {
     "hoodieRollbackMetadata": "rollback",
     "hoodieSavePointMetadata": "savepoint",
 }
+
+CACHE = BlockCache(32 * 1024 * 1024)
+"""Instants of archive files, without metadata, by root of the storage, path and length."""
 
 _T = TypeVar("_T")
 
@@ -151,16 +163,9 @@ def _retry(read: Callable[[], _T]) -> _T:
 
 
 def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Expression | None) -> pa.Table:
-    def read_file(name: str) -> pa.Table:
-        path = f"{layout.history}/{name}"
-        try:
-            with storage.open_input(path) as source, as_corruption("damaged"):
-                read = pq.read_table(source, columns=[_LSM_COLUMNS[n] for n in names], filters=wanted)
-        except FormatError as e:
-            raise CorruptInstantError(
-                f"archive file {storage.uri(path)} is not a Parquet file of the timeline ({e}); restore it from a "
-                "backup"
-            ) from e
+    def read_file(file: Mapping[str, Any]) -> pa.Table:
+        path = f"{layout.history}/{file['fileName']}"
+        read = _read_lsm_file(storage, path, file["fileLen"], names, wanted)
         columns = [
             read[_LSM_COLUMNS[f.name]].cast(f.type) if f.name in names else pa.nulls(read.num_rows, f.type)
             for f in HISTORY_SCHEMA
@@ -168,13 +173,44 @@ def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Exp
         return pa.Table.from_arrays(columns, schema=HISTORY_SCHEMA)
 
     # Most names start with the first instant, so that the result is already sorted.
-    files = sorted(file["fileName"] for file in manifest_files(storage, layout))
+    files = sorted(manifest_files(storage, layout), key=itemgetter("fileName"))
     if "metadata" in names or len(files) < 2:  # metadata may be large
-        tables = [read_file(name) for name in files]
+        tables = [read_file(file) for file in files]
     else:
         with ThreadPoolExecutor(_READ_THREADS) as pool:
             tables = list(pool.map(read_file, files))
     return pa.concat_tables([HISTORY_SCHEMA.empty_table(), *tables])
+
+
+def _read_lsm_file(
+    storage: Storage, path: str, length: int, names: list[str], wanted: pc.Expression | None
+) -> pa.Table:
+    """Return columns of one file of layout 2. ``length`` is that of its manifest; 0 if it is not known."""
+
+    def read(names: Iterable[str], wanted: pc.Expression | None) -> pa.Table:
+        try:
+            with storage.open_input(path) as source, as_corruption("damaged"):
+                return pq.read_table(source, columns=[_LSM_COLUMNS[n] for n in names], filters=wanted)
+        except FormatError as e:
+            raise CorruptInstantError(
+                f"archive file {storage.uri(path)} is not a Parquet file of the timeline ({e}); restore it from a "
+                "backup"
+            ) from e
+
+    def instants() -> tuple[pa.Table, int]:
+        found = read(_INSTANT_COLUMNS, None)
+        return found, found.nbytes
+
+    if not length:
+        return read(names, wanted)
+    key = (storage.root, path, length)
+    if "metadata" not in names:
+        found = CACHE.get(key, instants)
+        return found if wanted is None else found.filter(wanted)
+    known = CACHE.find(key)
+    if known is not None and wanted is not None and not known.filter(wanted).num_rows:
+        return known.slice(0, 0).append_column(*_NO_METADATA).append_column(*_NO_PLAN)
+    return read(names, wanted)
 
 
 def manifest_number(storage: Storage, layout: Layout) -> int:
@@ -219,8 +255,15 @@ def manifest_files(storage: Storage, layout: Layout, number: int | None = None) 
 
 def archive_files(storage: Storage, layout: Layout) -> list[str]:
     """Return the paths of the archive files of layout 1, the newest last."""
-    paths: list[str] = storage.list(layout.history)["path"].to_pylist()
-    return sorted((p for p in paths if file_name_of(p).startswith(ARCHIVE_PREFIX)), key=archive_number)
+    return list(_archive_sizes(storage, layout))
+
+
+def _archive_sizes(storage: Storage, layout: Layout) -> dict[str, int]:
+    """Return the sizes of the archive files of layout 1 by path, the newest last."""
+    found = storage.list(layout.history)
+    sizes = dict(zip(found["path"].to_pylist(), found["size"].to_pylist(), strict=True))
+    paths = (p for p in sizes if file_name_of(p).startswith(ARCHIVE_PREFIX))
+    return {path: sizes[path] for path in sorted(paths, key=archive_number)}
 
 
 def archive_number(path: str) -> int:
@@ -239,8 +282,17 @@ def completed_in_archive_file(storage: Storage, path: str) -> set[tuple[str, str
 
 
 def _read_archive(storage: Storage, layout: Layout, metadata: bool) -> pa.Table:
-    records = (record for path in archive_files(storage, layout) for record in _completed_records(storage, path))
-    return pa.Table.from_pylist([_archive_row(record, metadata) for record in records], schema=HISTORY_SCHEMA)
+    def read(path: str) -> tuple[pa.Table, int]:
+        rows = [_archive_row(record, metadata) for record in _completed_records(storage, path)]
+        found = pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
+        return found, found.nbytes
+
+    files = _archive_sizes(storage, layout).items()
+    if metadata:
+        tables = [read(path)[0] for path, _ in files]
+    else:
+        tables = [CACHE.get((storage.root, path, size), partial(read, path)) for path, size in files]
+    return pa.concat_tables([HISTORY_SCHEMA.empty_table(), *tables])
 
 
 def last_of_archive_file(storage: Storage, path: str) -> str | None:

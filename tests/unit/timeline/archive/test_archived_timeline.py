@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pyhudi.errors import CorruptInstantError, NotFoundError
 from pyhudi.storage import Storage, open_storage
+from pyhudi.storage.fault_injection import FaultyStorage
 from pyhudi.timeline import LAYOUT_1, LAYOUT_2, Layout, decode_commit
-from pyhudi.timeline.archive.archived_timeline import HISTORY_SCHEMA, archived_completions, read_history
+from pyhudi.timeline.archive.archived_timeline import CACHE, HISTORY_SCHEMA, archived_completions, read_history
 from tests.golden.expected import unpack
 
 HISTORY = {
@@ -104,6 +106,7 @@ def test_an_archive_file_with_other_bytes(lsm: Storage):
     told = 0
     for at in range(0, len(whole), 23):
         lsm.write(name, whole[:at] + bytes((whole[at] ^ 0x80,)) + whole[at + 1 :])
+        CACHE.clear()
         try:
             read_history(lsm, LAYOUT_2, metadata=False)
         except CorruptInstantError:
@@ -155,3 +158,33 @@ def test_a_broken_v6_archive(tmp_path: Path):
 
 def test_types(lsm: Storage):
     assert pa.types.is_binary(read_history(lsm, LAYOUT_2)["plan"].type)
+
+
+@pytest.mark.parametrize("name", ["v6_cow_archived_replace", "v9_mor_compaction_lsm"])
+def test_times_of_archived_instants_are_read_once(tmp_path: Path, name: str) -> None:
+    root = unpack(name, tmp_path).path
+    faulty = FaultyStorage(open_storage(root))
+    layout = LAYOUT_1 if name.startswith("v6") else LAYOUT_2
+    every = read_history(faulty, layout, metadata=False)
+    middle = every["requested"][every.num_rows // 2].as_py()
+
+    def opened(**bounds: Any) -> tuple[int, pa.Table]:
+        before = len(faulty.operations)
+        found = read_history(faulty, layout, **bounds)
+        return sum("manifest" not in path for op, path in faulty.operations[before:] if op == "open_input"), found
+
+    assert every.num_rows > 2
+    before = len([op for op, _ in faulty.operations if op.startswith(("open", "read"))])
+    after = read_history(faulty, layout, after=middle, metadata=False)
+    assert after == every.filter(pc.greater(every["requested"], middle))
+    # _version_ and the manifest
+    reads = len([op for op, _ in faulty.operations if op.startswith(("open", "read"))]) - before
+    assert reads == (0 if layout is LAYOUT_1 else 2)
+    # no instant of a file is wanted, so it is not opened for its metadata either
+    last = every["requested"][-1].as_py()
+    count, found = opened(after=last)
+    assert (count, found.num_rows, found.schema) == (0, 0, HISTORY_SCHEMA)
+    if layout is LAYOUT_2:
+        count, found = opened(after=middle)
+        assert count > 0
+        assert found["metadata"].null_count == 0
