@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -12,10 +13,11 @@ from pyhudi.config.enums import QueryType
 from pyhudi.errors import CheckpointError, QueryError
 from pyhudi.read.query import FIRST_BY_COMPLETION, Query
 from pyhudi.storage import join_path
+from pyhudi.streaming.source_log import SourceLog
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.archive.archived_timeline import archived_writes, read_history
 from pyhudi.timeline.commit_metadata import decode_commit
-from pyhudi.timeline.instant import Instant
+from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.timeline.timeline_layout import Layout
 
@@ -101,7 +103,12 @@ def _follow(commits: list[tuple[int, str]], limit: int) -> bool:
 
 
 def batch_query(
-    table: PinnedTable, names: list[str], start: StartOffset, number: int | None, query: Query
+    table: PinnedTable,
+    names: list[str],
+    start: StartOffset,
+    number: int | None,
+    query: Query,
+    log: Callable[[], SourceLog | None] = lambda: None,
 ) -> Query | None:
     """Return the incremental query for the commits of a micro-batch; None if the stream starts after them.
 
@@ -113,6 +120,7 @@ def batch_query(
         start: Start of the stream.
         number: Batch number; None if it is not known.
         query: Other options of the user.
+        log: Returns what the stream has read, if that is known. Called where commits have been archived.
 
     Raises:
         CheckpointError: Commits before the batch have been archived, which the stream may have missed, or the commits
@@ -133,7 +141,7 @@ def batch_query(
         return None
     if number != 0:
         first = min(wanted.values())
-        _check_nothing_missed(table, first, begin, number, by_completion=by_completion)
+        _check_nothing_missed(table, first, begin, number, log, by_completion=by_completion)
         begin = _before(first)
     return replace(
         query,
@@ -158,12 +166,19 @@ def _read_now(table: PinnedTable, names: list[str]) -> list[Instant]:
 
 
 def _check_nothing_missed(
-    table: PinnedTable, first: str, begin: str | None, number: int | None, *, by_completion: bool
+    table: PinnedTable,
+    first: str,
+    begin: str | None,
+    number: int | None,
+    log: Callable[[], SourceLog | None],
+    *,
+    by_completion: bool,
 ) -> None:
     """Reject a batch if commits have been archived that an earlier batch may not have contained.
 
-    Earlier batches reach to the last active commit before this one. Archived commits are older, except those between
-    commits with savepoints, and those that ran long and completed late.
+    If the log of the stream is known, it tells. Otherwise, earlier batches reach to the last active commit before this
+    one. Archived commits are older, except those between commits with savepoints, and those that ran long and completed
+    late.
     """
     active = table.active
     start = active.timeline.start
@@ -174,6 +189,11 @@ def _check_nothing_missed(
         found = archived_writes(table.storage, active.layout, completed_after=reached)
         if found.num_rows and last is not None:
             found = _without_rewriting(table, found, reached)
+        read = log() if found.num_rows and number is not None else None
+        if read is not None and number is not None:
+            found = _unread(table.active.layout, found, read, number)
+            if not found.num_rows:
+                return
         archived = pc.coalesce(found["completion"], found["requested"]).to_pylist()
     elif last is None or start is None or last < start:
         archived = archived_writes(table.storage, active.layout, after=reached, up_to=first)["requested"].to_pylist()
@@ -195,6 +215,21 @@ def _check_nothing_missed(
             "the table is a new one, or an upgrade or downgrade of its version has written the files of its timeline "
             f"again, so that Spark takes all of them for new. {_CURE}"
         )
+
+
+def _unread(layout: Layout, archived: pa.Table, log: SourceLog, number: int) -> pa.Table:
+    """Return the archived writes that no batch before this one has contained. The first batch includes everything up to
+    its last commit."""
+    files = (instant for name in log.of_first_batch() if (instant := layout.parse(name)) is not None)
+    started = max((instant.order_time for instant in files), default="")
+    read = log.before(number)
+    columns = (archived[name].to_pylist() for name in ("requested", "completion", "action"))
+    unread = [
+        (completion or requested) > started
+        and layout.file_name(requested, action, State.COMPLETED, completion) not in read
+        for requested, completion, action in zip(*columns, strict=True)
+    ]
+    return archived.filter(pa.array(unread, pa.bool_()))
 
 
 def _without_rewriting(table: PinnedTable, found: pa.Table, completed_after: str | None) -> pa.Table:

@@ -223,6 +223,19 @@ def test_commits_are_read_once(spark, tmp_path, version):
     assert latest.run(hoodie__datasource__streaming__startOffset="latest") == new
 
 
+def test_a_late_write_that_was_archived_after_it_was_read(spark, tmp_path):
+    table = HandMadeTable(tmp_path / "t")
+    insert(table, 10)
+    stream = Reading(spark, table.root, tmp_path / "r")
+    assert stream.run() == [("10", 10)]
+    insert(table, 30)
+    insert(table, 20, done=40)
+    assert stream.run() == [("20", 20), ("30", 30)]
+    table.archive(20)
+    insert(table, 50)
+    assert stream.run() == [("50", 50)]
+
+
 def test_a_copied_table_with_a_limit(spark, tmp_path):
     """Spark takes files in the order of their modification times."""
     table = HandMadeTable(tmp_path / "t")

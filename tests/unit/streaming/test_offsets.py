@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from pyhudi.errors import CheckpointError, QueryError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.query import Query
+from pyhudi.storage import open_storage
 from pyhudi.streaming.offsets import StartOffset, batch_query, commits_per_batch
+from pyhudi.streaming.source_log import SourceLog
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from tests.tables import HandMadeTable, at
@@ -94,6 +97,60 @@ def test_a_limit_needs_files_in_the_order_of_their_commits(table, modified, limi
     for name, time in zip(files(table, 10, 20, 30), modified, strict=True):
         os.utime(folder / name, (time, time))
     assert commits_per_batch(table, limit) == expected
+
+
+def entries(table: PinnedTable, batch: int, *numbers: int) -> str:
+    folder = f"{table.storage.uri(table.active.layout.folder)}/".replace("t/", "%74/", 1)  # Spark encodes paths
+    lines = [{"path": folder + name, "timestamp": 1, "batchId": batch} for name in files(table, *numbers)]
+    return "\n".join(map(json.dumps, lines))
+
+
+def log_of(tmp_path: Path, table: PinnedTable, **batches: str) -> SourceLog | None:
+    folder = tmp_path / "cp/sources/0"
+    folder.mkdir(parents=True)
+    for name, text in batches.items():
+        (folder / name[1:].replace("_", ".")).write_text(f"v1\n{text}")
+        (folder / f".{name[1:]}.crc").write_text("no log")
+    return SourceLog.load(open_storage(str(tmp_path / "cp")), table.storage.uri(table.active.layout.folder))
+
+
+def test_a_late_write_that_was_archived_after_it_was_read(tmp_path: Path) -> None:
+    made = HandMadeTable(tmp_path / "t")
+    for n, done in ((10, 11), (20, 21), (15, 41)):
+        made.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}, done=done)
+    table = PinnedTable.of(made.client())
+    read = log_of(tmp_path, table, b0=entries(table, 0, 10), b1_compact=entries(table, 1, 20, 15))
+    made.archive(15)
+    made.write(50, {("a", "f50"): [{"id": "50", "p": "a", "v": 50}]}, done=51)
+    table = PinnedTable.of(made.client())
+    assert batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda: read).only == {at(50)}
+    for log in (None, SourceLog(dict.fromkeys(read.batches, 2)), SourceLog({"x.commit": 0})):
+        with pytest.raises(CheckpointError, match=f"commits up to {at(41)} have been archived"):
+            batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda log=log: log)
+
+
+def test_what_the_first_batch_included_is_not_missing(tmp_path: Path) -> None:
+    """Its files were archived before the stream began, or after it."""
+    made = HandMadeTable(tmp_path / "t")
+    for n in (10, 20, 30):
+        made.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]})
+    table = PinnedTable.of(made.client())
+    read = log_of(tmp_path, table, b0=entries(table, 0, 20), b1=entries(table, 1, 30))
+    made.archive(10, 20, 30)
+    made.write(40, {("a", "f40"): [{"id": "40", "p": "a", "v": 40}]})
+    table = PinnedTable.of(made.client())
+    assert batch_query(table, files(table, 40), EARLIEST, 2, Query(), lambda: read).only == {at(40)}
+    with pytest.raises(CheckpointError, match=f"commits up to {at(30)} have been archived"):
+        batch_query(table, files(table, 40), EARLIEST, 1, Query(), lambda: read)
+
+
+def test_logs_that_cannot_be_read(tmp_path: Path, table: PinnedTable) -> None:
+    assert log_of(tmp_path, table, b0='{"path": "file:///elsewhere/1.commit", "batchId": 0}') is None
+    for text in ("{", '{"path": "x"}', "[1]"):
+        (tmp_path / "cp/sources/0/1").write_text(f"v1\n{text}")
+        assert SourceLog.load(open_storage(str(tmp_path / "cp")), table.storage.uri()) is None
+    (tmp_path / "cp/sources/0/1").write_text("v9\n")
+    assert SourceLog.load(open_storage(str(tmp_path / "cp")), table.storage.uri()) is None
 
 
 def written(path: Path, version: int, count: int) -> HandMadeTable:

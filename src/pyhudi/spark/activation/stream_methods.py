@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from pyhudi.spark.activation.read_methods import requested_table, session_of
 from pyhudi.spark.activation.write_methods import partition_by
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
+from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY
 
 if TYPE_CHECKING:
     from pyhudi.spark.sql.catalog import CatalogTable
@@ -60,6 +62,13 @@ def partition_stream(_: Method, target: Any, args: tuple[Any, ...], kwargs: dict
 
 def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = _StreamArguments.of_start(*args, **kwargs)
+    with _told_checkpoints(target, given.options):
+        return _start_stream(original, target, args, kwargs, given)
+
+
+def _start_stream(
+    original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: _StreamArguments
+) -> Any:
     state = call_state(target)
     if not given.is_hudi(state):
         _tell_partitions(target)
@@ -70,6 +79,25 @@ def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: d
     if not isinstance(path, str):
         raise QueryError(f"start() requires the path of the table, got {path!r}")
     return _start_sink(original, target, path)
+
+
+@contextmanager
+def _told_checkpoints(target: Any, options: Mapping[str, Any]) -> Iterator[None]:
+    """Tell tasks of a query that is started, of any format, its checkpoint location: there, streams of Hudi tables find
+    what they have read."""
+    state = call_state(target)
+    named = {key.lower(): value for key, value in {**state.options, **options}.items()}
+    location = named.get("checkpointlocation")
+    if state.maker is None or is_connect(target) or not isinstance(location, str):
+        yield
+        return
+    context = state.maker.sparkSession.sparkContext  # the thread of the query inherits the properties of this one
+    before = context.getLocalProperty(CHECKPOINT_PROPERTY)
+    context.setLocalProperty(CHECKPOINT_PROPERTY, location)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(CHECKPOINT_PROPERTY, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +194,13 @@ def _session_of_writer(state: CallState) -> SparkSession:
 def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``toTable``: the stream is written to the location of a Hudi table, which is created if it does not exist."""
     given = _StreamArguments.of_table(*args, **kwargs)
+    with _told_checkpoints(target, given.options):
+        return _to_table(original, target, args, kwargs, given)
+
+
+def _to_table(
+    original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: _StreamArguments
+) -> Any:
     state = call_state(target)
     table = None
     if given.is_hudi(state) is not False and can_parse() and (state.maker is not None or given.is_hudi(state)):

@@ -11,6 +11,7 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, pairwise
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IncrementalFormat
-from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, QueryError, warn
+from pyhudi.errors import ConfigError, HudiError, OptionWithoutEffectWarning, QueryError, warn
 from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, plan_changes
 from pyhudi.read.changes.change_reader import ChangeReader
 from pyhudi.read.execute.local_reader import scan_batches
@@ -31,9 +32,11 @@ from pyhudi.read.schema.table_columns import query_columns, table_schema
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.storage import open_storage
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.streaming.offsets import StartOffset, batch_names, batch_query, commits_per_batch, other_layout
+from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY, SourceLog
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.instant import Action
@@ -213,7 +216,8 @@ class _Planner(ABC):
             fallback=self.settings.is_set(fallback) and self.settings.get_typed(fallback),
             partitions_from_path=self.settings.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH),
         )
-        return batch_query(table, names, self.start, number, query)
+        timeline = table.storage.uri(table.active.layout.folder)
+        return batch_query(table, names, self.start, number, query, partial(_source_log, self.settings, timeline))
 
 
 class _RowPlanner(_Planner):
@@ -271,9 +275,23 @@ _Piece = _RowPiece | _ChangePiece
 
 
 def _batch_number() -> int | None:
-    task = TaskContext.get()
-    text = task.getLocalProperty(BATCH_ID) if task is not None else None
+    text = _property(BATCH_ID)
     return int(text) if text else None
+
+
+def _source_log(settings: Options, timeline: str) -> SourceLog | None:
+    """Return what the query has read of a timeline; None if its checkpoint location is not known or cannot be read."""
+    location = _property(CHECKPOINT_PROPERTY)
+    try:
+        return SourceLog.load(open_storage(location, settings), timeline) if location else None
+    except HudiError:  # such as a file system that only Spark reads
+        return None
+
+
+def _property(name: str) -> str | None:
+    task = TaskContext.get()
+    text: str | None = task.getLocalProperty(name) if task is not None else None
+    return text
 
 
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
