@@ -48,7 +48,7 @@ class ChangeScan:
         return self._plan(self.now())
 
     def _plan(self, now: PinnedTable) -> ChangePlan:
-        query = replace(Query.of(now.config, begin=self.begin, end=self.end), changes=True)
+        query = replace(Query.of(now.config, begin=self.begin, end=self.end, opts=self.settings), changes=True)
         return plan_changes(now, query, self.settings)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:

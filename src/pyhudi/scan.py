@@ -88,7 +88,12 @@ class Scan:
 
     def _plan(self, now: PinnedTable, overridden_functions: Collection[str] = (), zone: dt.tzinfo = dt.UTC) -> ScanPlan:
         query = Query.of(
-            now.config, as_of=self.as_of, begin=self.begin, end=self.end, read_optimized=self.read_optimized
+            now.config,
+            as_of=self.as_of,
+            begin=self.begin,
+            end=self.end,
+            read_optimized=self.read_optimized,
+            opts=self.settings,
         )
         return plan_scan(
             now,

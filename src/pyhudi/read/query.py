@@ -54,8 +54,17 @@ class Query:
         begin: QueryTime | None = None,
         end: QueryTime | None = None,
         read_optimized: bool = False,
+        opts: Options | None = None,
     ) -> Query:
         """Create a query from arguments; ``begin`` makes it incremental.
+
+        Args:
+            config: Configuration of the table.
+            as_of: Time of a snapshot.
+            begin: Start of a range of changes.
+            end: End of the range; None for the latest instant.
+            read_optimized: Read base files alone.
+            opts: Options; of these, what incremental queries do about cleaned files and pending writes applies.
 
         Raises:
             QueryError: The arguments contradict each other.
@@ -68,7 +77,10 @@ class Query:
             raise QueryError(f"begin={begin!r} requests an incremental query, which does not support {other}")
         shared = cls(by_completion=config.version >= FIRST_BY_COMPLETION)
         if begin is not None:
-            return replace(shared, type=QueryType.INCREMENTAL)._between(begin, end, config)
+            given = opts or Options.parse({})
+            fallback = given.get_typed(options.INCREMENTAL_FALLBACK_FULL_SCAN)
+            shared = replace(shared, type=QueryType.INCREMENTAL, fallback=fallback, holes=_holes(given))
+            return shared._between(begin, end, config)
         kind = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
         return replace(shared, type=kind)._as_of(as_of, config)
 

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.config.enums import QueryType
+from pyhudi.config.enums import HollowPolicy, QueryType
 from pyhudi.errors import ConfigError, InvalidOptionError, QueryError
 from pyhudi.read.query import Query, glob_pattern
 from pyhudi.table.config.table_config import TableConfig
@@ -139,6 +139,12 @@ def test_an_incremental_query_takes_its_other_options():
 def test_queries_by_argument():
     assert Query.of(config(), as_of=date(2026, 11, 21)).as_of == "20261121000000000"
     assert Query.of(config(), begin="earliest").is_incremental
+    given = {
+        "hoodie.datasource.read.incr.fallback.fulltablescan.enable": "false",
+        "hoodie.read.timeline.holes.resolution.policy": "BLOCK",
+    }
+    query = Query.of(config(), begin="earliest", opts=Options.parse(given))
+    assert (query.fallback, query.holes) == (False, HollowPolicy.BLOCK)
     assert Query.of(config(), read_optimized=True).type is QueryType.READ_OPTIMIZED
 
 
