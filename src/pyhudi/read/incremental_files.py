@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.file_names import BASE, LOG, file_names_of, file_paths, parse_names
-from pyhudi.table.view.file_group_keys import group_keys
+from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 _READ_THREADS = 16
@@ -62,15 +62,26 @@ def _named(stats: pa.Table, time: str) -> pa.Table:
     return table.append_column("order", pa.array([time] * table.num_rows, pa.string()))
 
 
-def lost_files(written: pa.Table, slices: pa.Table, completions: Callable[[pa.ChunkedArray], pa.Array] | None) -> str:
+def lost_files(
+    written: pa.Table,
+    slices: pa.Table,
+    completions: Callable[[pa.ChunkedArray], pa.Array] | None,
+    compactions: Collection[str] = (),
+) -> str:
     """Describe the files that writes to the slices' file groups have written and that slices no longer contain; empty
     if there are none.
 
-    A base file is lost if the newest one of its group is not the slice's. A log file is lost if it is not among the
-    slice's and is not older than the slice's base file, which would include its records. ``completions`` returns the
-    times that order log files among base files; None: the instants in their names do.
+    A base file is lost if the newest one of its group is not the slice's, unless the slice's is of one of the
+    ``compactions`` that were requested in the range and completed after it, which has all records up to its request. A
+    log file is lost if it is not among the slice's and is not older than the slice's base file, which would include its
+    records. ``completions`` returns the times that order log files among base files; None: the instants in their names
+    do.
     """
+    compacted_later = slices.filter(
+        pc.is_in(slices["base_instant"], value_set=pa.array(sorted(compactions), pa.string()))
+    )
     base = written.filter(pc.equal(written["kind"], BASE)).sort_by([("order", "ascending")])
+    base = base.filter(pc.invert(in_groups(base, compacted_later)))
     newest = base.group_by(["partition", "file_id"], use_threads=False).aggregate([("path", "last")])["path_last"]
     lost = newest.filter(pc.invert(pc.is_in(newest, value_set=contiguous(slices["base_path"]))))
     if len(lost):

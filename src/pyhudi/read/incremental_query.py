@@ -127,12 +127,14 @@ def _written_slices(
     exist."""
     written = written_files(writes)
     partitions = sorted(pc.unique(written["partition"]).to_pylist())
-    view = FileSystemView.load(table, partitions=partitions, compactions=_completed_after(active, query)[0])
+    compactions = _completed_after(active, query)[0]
+    view = FileSystemView.load(table, partitions=partitions, compactions=compactions)
     cut = {"completed_by": query.end} if query.by_completion else {"as_of": max(w.requested for w in writes)}
     written = written.filter(pc.invert(in_groups(written, view.replaced_groups(**cut))))
     slices = view.latest_slices(**cut)
     slices = slices.filter(in_groups(slices, written))
-    lost = lost_files(written, slices, view.completions if table.config.version >= FIRST_BY_COMPLETION else None)
+    completions = view.completions if table.config.version >= FIRST_BY_COMPLETION else None
+    lost = lost_files(written, slices, completions, compactions)
     return lost or IncrementalSelection(slices, partitions)
 
 

@@ -64,8 +64,10 @@ class Model:
 class Timeline:
     """Applies random operations to a table and to its model."""
 
-    def __init__(self, root: Path, version: int, numbers: Any) -> None:
-        self.table = HandMadeTable(root, version)
+    action: str = Action.COMMIT
+
+    def __init__(self, root: Path, version: int, numbers: Any, properties: dict[str, str] | None = None) -> None:
+        self.table = HandMadeTable(root, version, properties=properties or {})
         self.model, self.version, self.draw = Model(), version, numbers
         self.now = self.keys = self.groups = 0
         self.archived = False
@@ -109,7 +111,7 @@ class Timeline:
             commit.requested,
             files,
             done=commit.completed,
-            action=Action.REPLACE_COMMIT if replaces else Action.COMMIT,
+            action=Action.REPLACE_COMMIT if replaces else self.action,
             operation=operation,
             replaced=sorted(commit.replaced),
             pending=pending,
@@ -256,10 +258,61 @@ class Timeline:
         assert found == expected or (found is None and (holes or self.deleted)), f"from {begin} to {end}"
 
 
+class MergeOnReadTimeline(Timeline):
+    """Updates and deletes are in log files, which compactions merge, also while late writes add others."""
+
+    action = Action.DELTA_COMMIT
+
+    def changed(self, n: int) -> dict[Group, Rows]:
+        files = super().changed(n)
+        state = self.model.state(self.model.commits)
+        if not files.keys() & state.keys():
+            return files
+        # log files are written by a deltacommit of their own
+        files = {group: rows for group, rows in files.items() if group in state}
+        for rows in files.values():
+            for key in [key for key, row in rows.items() if row != (n, n)][:1]:
+                if self.draw(st.booleans()):
+                    del rows[key]
+        return files
+
+    def publish(self, commit: Commit, operation: str = "UPSERT", *, pending: bool = False) -> None:
+        before = self.model.state(self.model.commits)
+        if operation != "UPSERT" or not commit.files.keys() <= before.keys():
+            super().publish(commit, operation, pending=pending)
+            return
+        if pending:
+            self.model.failed.append(commit)  # it has not come to a file
+            return
+        n = commit.requested
+        new = {
+            group: [{"id": key, "p": group[0], "v": v} for key, (v, at_) in rows.items() if at_ == n]
+            for group, rows in commit.files.items()
+        }
+        gone = {group: sorted(before[group].keys() - rows.keys()) for group, rows in commit.files.items()}
+        self.table.log(n, new, deletes=gone, done=commit.completed)
+        self.model.commits.append(commit)
+
+    def compact(self) -> None:
+        state = self.model.state(self.model.commits)
+        failed = {group for one in self.model.failed for group in one.files}
+        chosen = self.some(sorted(group for group in state if group not in failed))
+        if chosen:
+            n = self.tick()
+            files = {
+                group: [{"id": key, "p": group[0], "v": v, "_n": at_} for key, (v, at_) in state[group].items()]
+                for group in chosen
+            }
+            self.table.write(n, files, done=self.tick(), operation="COMPACT")
+
+
 OPERATIONS = [
     *(Timeline.write, Timeline.write, Timeline.begin, Timeline.finish, Timeline.fail, Timeline.roll_back),
     *(Timeline.cluster, Timeline.overwrite, Timeline.savepoint, Timeline.archive, Timeline.clean),
 ]
+
+
+LOGGED = [Timeline.write, Timeline.write, Timeline.begin, Timeline.finish, Timeline.overwrite]
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -269,6 +322,29 @@ def test_queries_agree_with_a_model(version: int, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         timeline = Timeline(Path(folder) / "t", version, data.draw)
         for act in data.draw(st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=12)):
+            act(timeline)
+        if timeline.model.commits:
+            timeline.check()
+
+
+def test_a_range_that_ends_while_a_compaction_runs(tmp_path: Path) -> None:
+    """Its base file stands for that of the compaction in the range."""
+    table = HandMadeTable(tmp_path / "t", properties={"hoodie.table.type": "MERGE_ON_READ"})
+    rows = [{"id": "x", "p": "a", "v": 1, "_n": 1}]
+    table.write(1, {("a", "f-0"): rows}, done=2, action=Action.DELTA_COMMIT)
+    for n in (3, 5):
+        table.write(n, {("a", "f-0"): rows}, done=n + 1, operation="COMPACT")
+    scan = HudiTable.for_path(str(table.root), STRICT).scan
+    assert [scan(begin=at(begin), end=at(5)).count() for begin in (1, 2)] == [1, 0]
+
+
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_queries_of_log_files_agree_with_a_model(data: st.DataObject) -> None:
+    acts = [*LOGGED, MergeOnReadTimeline.compact]
+    with tempfile.TemporaryDirectory() as folder:
+        timeline = MergeOnReadTimeline(Path(folder) / "t", 9, data.draw, {"hoodie.table.type": "MERGE_ON_READ"})
+        for act in data.draw(st.lists(st.sampled_from(acts), min_size=1, max_size=12)):
             act(timeline)
         if timeline.model.commits:
             timeline.check()
