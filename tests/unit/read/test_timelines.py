@@ -316,7 +316,7 @@ LOGGED = [Timeline.write, Timeline.write, Timeline.begin, Timeline.finish, Timel
 
 
 @pytest.mark.parametrize("version", [6, 9])
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_queries_agree_with_a_model(version: int, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -338,7 +338,7 @@ def test_a_range_that_ends_while_a_compaction_runs(tmp_path: Path) -> None:
     assert [scan(begin=at(begin), end=at(5)).count() for begin in (1, 2)] == [1, 0]
 
 
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_queries_of_log_files_agree_with_a_model(data: st.DataObject) -> None:
     acts = [*LOGGED, MergeOnReadTimeline.compact]
