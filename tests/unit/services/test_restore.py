@@ -305,3 +305,45 @@ def test_an_unknown_instant_is_named(hand: HandMadeTable) -> None:
         table.services.restore()
     with pytest.raises(InstantNotFoundError, match="123"):
         table.services.savepoint("123")
+
+
+def test_what_an_archived_clean_has_deleted_does_not_come_back(tmp_path: Path, version: int) -> None:
+    """Apache Hudi archives cleans apart from commits, which a savepoint or a pending instant retains."""
+    table = HandMadeTable(tmp_path / "t", version)
+    table.write(1, {("a", "f"): [{"id": "1", "p": "a", "v": 1}], ("a", "g"): [{"id": "2", "p": "a", "v": 1}]})
+    for n in range(2, 5):
+        table.write(n, {("a", "f"): [{"id": "1", "p": "a", "v": n}]})
+    table.clean(5, keep_from=at(4), deleted=[(n, "a", "f") for n in range(1, 4)])
+    active = table.active.reload()
+    archived = active.timeline.find(at(5), Action.CLEAN)
+    assert archived is not None
+    for state in active.states(archived):
+        active.delete(state)
+    services = HudiTable.for_path(str(table.root), PLAIN).services
+    lost = rf"cleaning has deleted 1 files .* such as 'a/f of {at(3)}'"
+    for attempt in (services.savepoint, services.restore):
+        with pytest.raises(TransactionError, match=lost):
+            attempt(at(3))
+    with pytest.raises(TransactionError, match=lost):
+        services.rollback()
+    assert services.savepoint(at(4)).instants == (at(4),)
+
+
+def test_later_commits_name_the_files_of_archived_ones(tmp_path: Path, version: int) -> None:
+    table = HandMadeTable(tmp_path / "t", version, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    table.write(1, {("a", "f"): [{"id": "1", "p": "a", "v": 1}]}, action=Action.DELTA_COMMIT)
+    table.write(2, {("a", "g"): [{"id": "2", "p": "a", "v": 2}]}, action=Action.DELTA_COMMIT)
+    table.log(3, {("a", "f"): [{"id": "1", "p": "a", "v": 3}]}, base=1)
+    active = table.active.reload()
+    archived = active.timeline.find(at(1))
+    assert archived is not None
+    for state in active.states(archived):
+        active.delete(state)
+    services = HudiTable.for_path(str(table.root), PLAIN).services
+    assert len(services.restore(at(2), dry_run=True)) == 1
+    table.remove(1, "a", "f")
+    if version < 8:  # whose log files are named after their slices
+        for log in (table.root / "a").glob(".f_*"):
+            log.unlink()
+    with pytest.raises(TransactionError, match=rf"such as 'a/f of {at(1)}'"):
+        services.restore(at(2), dry_run=True)
