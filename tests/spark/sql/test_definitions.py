@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from pyhudi import HudiTable
@@ -104,3 +106,18 @@ def test_columns_of_properties_are_those_of_the_table(spark):
     assert (config.record_keys, config.ordering_fields) == (("id",), ("ts",))
     assert [field.name for field in config.partition_fields] == ["day"]
     spark.sql("DROP TABLE u")
+
+
+def test_threads_that_create_one_table_take_turns(spark):
+    statement = "CREATE TABLE IF NOT EXISTS t (id INT) USING hudi TBLPROPERTIES (primaryKey = 'id')"
+    frame = spark.createDataFrame([(1,)], "id int")
+
+    def save(number):
+        rows = frame.selectExpr(f"{number} AS id").write.format("hudi")
+        rows.option("primaryKey", "id").mode("append").saveAsTable("saved")
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: spark.sql(statement), range(3)))
+        list(pool.map(save, range(3)))
+    assert find_table(spark, ("t",)).properties == {"primaryKey": "id"}
+    assert rows(spark, "SELECT id FROM saved") == [(0,), (1,), (2,)]

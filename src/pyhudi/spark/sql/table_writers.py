@@ -14,7 +14,7 @@ from pyhudi.config.misspelled_options import refuse_misspelt_query
 from pyhudi.errors import QueryError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
-from pyhudi.spark.sql.commands.ddl import create_new, create_table, replace_table
+from pyhudi.spark.sql.commands.ddl import create_new, create_table, creation_turn, replace_table
 from pyhudi.spark.sql.commands.dml import insert_rows
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, table_frame
@@ -101,21 +101,42 @@ def save_as_table(
         return False
     chosen = parse_mode(mode)
     if table is not None:
-        if chosen == ERROR:
-            raise TableExistsError(f"there is a table {table.sql} already; say mode('append') or mode('overwrite')")
-        if chosen == APPEND:
-            insert_rows(spark, _with(table, given), rows, by_name=True)
-        elif chosen == OVERWRITE:
-            kept = None if redefine else table
-            statement = _statement(spark, table.name, partition_by, given, kept)
-            if statement.location is None and not table.managed:
-                statement = replace(statement, location=table.location)
-            replace_table(spark, table, rows, statement)
+        _save_to(rows, table, chosen, partition_by, given, redefine=redefine)
         return True
-    if spark.catalog.tableExists(quoted(name)):
-        raise TableExistsError(f"{quoted(name)} is a table or view that is none of Hudi's; drop it first")
-    create_from(rows, name, chosen, partition_by, given or {})
+    location = (given or {}).get("path") or default_location(spark, full_name(spark, name))
+    with creation_turn(spark, location, given or {}):
+        table = find_table(spark, name)  # another thread may have created it
+        if table is not None:
+            _save_to(rows, table, chosen, partition_by, given, redefine=redefine)
+        elif spark.catalog.tableExists(quoted(name)):
+            raise TableExistsError(f"{quoted(name)} is a table or view that is none of Hudi's; drop it first")
+        else:
+            create_from(rows, name, chosen, partition_by, given or {})
     return True
+
+
+def _save_to(
+    rows: DataFrame,
+    table: CatalogTable,
+    chosen: str,
+    partition_by: tuple[str, ...],
+    given: Mapping[str, str] | None,
+    *,
+    redefine: bool,
+) -> None:
+    """Save rows to a table that is there, by the save mode ``chosen``. Other arguments and errors as of
+    `save_as_table`."""
+    spark = rows.sparkSession
+    if chosen == ERROR:
+        raise TableExistsError(f"there is a table {table.sql} already; say mode('append') or mode('overwrite')")
+    if chosen == APPEND:
+        insert_rows(spark, _with(table, given), rows, by_name=True)
+    elif chosen == OVERWRITE:
+        kept = None if redefine else table
+        statement = _statement(spark, table.name, partition_by, given, kept)
+        if statement.location is None and not table.managed:
+            statement = replace(statement, location=table.location)
+        replace_table(spark, table, rows, statement)
 
 
 def create_from(

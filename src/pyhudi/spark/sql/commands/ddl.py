@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -63,6 +64,7 @@ from pyhudi.table.config.properties_file import PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure, remove_table
+from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.write_checks import check_vectors
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key
@@ -83,6 +85,27 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
         QueryError: there is nothing to make columns of.
     """
     name = full_name(spark, statement.name)
+    location = statement.location or default_location(spark, name)
+    with creation_turn(spark, location, statement.properties):
+        _create_table(spark, name, statement)
+
+
+@contextmanager
+def creation_turn(spark: SparkSession, location: str, properties: Mapping[str, str]) -> Iterator[None]:
+    """Hold the turn of this thread to create a table, or to write to it (`writer_turn`): of threads that create a
+    table of one name, one does, and the others find it.
+
+    Args:
+        spark: The session.
+        location: Location of the table.
+        properties: Its properties in SQL's spelling.
+    """
+    opts = Options.parse({**session_settings(spark, location), **session_options(spark), **table_options(properties)})
+    with writer_turn(open_storage(location, opts), opts):
+        yield
+
+
+def _create_table(spark: SparkSession, name: Name, statement: CreateTable) -> None:
     old = None
     if spark.catalog.tableExists(quoted(name)):
         if statement.if_not_exists:
