@@ -288,7 +288,13 @@ def test_tables_by_name(spark, tmp_path):
     try:
         assert Reading(spark, table.root, tmp_path / "all", "streamed").run() == [("10", 10), ("20", 20)]
         start = {"hoodie__datasource__streaming__startOffset": at(11)}
-        assert Reading(spark, table.root, tmp_path / "from", "default.streamed").run(**start) == [("20", 20)]
+        reading = Reading(spark, table.root, tmp_path / "from", "default.streamed")
+        spark.sql(f"SET hoodie.datasource.streaming.startOffset = {at(21)}")
+        try:
+            assert Reading(spark, table.root, tmp_path / "set").run() == []
+            assert reading.run(**start) == [("20", 20)], "options override the session"
+        finally:
+            spark.conf.unset("hoodie.datasource.streaming.startOffset")
         assert spark.readStream.table("plain").isStreaming
     finally:
         spark.sql("DROP TABLE streamed")
@@ -310,18 +316,19 @@ def test_streams_are_written_to_tables_by_name(spark, feed, tmp_path):
         with pytest.raises(ConfigError, match="did you mean"):
             run("made", format="hudi", **keys, **{"hoodie.datasource.write.recordkey.feild": "id"})
         assert not spark.catalog.tableExists("made")
+        spark.sql("SET hoodie.datasource.write.streaming.checkpoint.identifier = second")
         external = feed.frame().writeStream.trigger(availableNow=True).options(**keys)
         external = external.option("checkpointLocation", str(tmp_path / "made"))
         assert external.toTable("made", format="hudi", path=str(tmp_path / "t")).awaitTermination(60)
         assert len(rows_of(spark, tmp_path / "t")) == spark.table("made").count() == 1
         feed.add(("a", 2), ("b", 1))
-        run(
-            "made"
-        )  # all batches, by another checkpoint location; the catalog says that it is Hudi's, and what its key is
+        run("made")  # goes on; the catalog says that it is Hudi's, and what its key is
+        assert last_checkpoint(open_storage(str(tmp_path / "t")), "second").batch == 1
         assert sorted(tuple(row) for row in spark.table("made").select("id", "ts").collect()) == [("a", 2), ("b", 1)]
         run("plain", format="parquet")
         assert spark.table("plain").count() == 3
     finally:
+        spark.conf.unset("hoodie.datasource.write.streaming.checkpoint.identifier")
         spark.sql("DROP TABLE IF EXISTS made")
         spark.sql("DROP TABLE plain")
 

@@ -18,6 +18,7 @@ from pyhudi.spark.activation.read_methods import requested_table, session_of
 from pyhudi.spark.activation.write_methods import partition_by
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
+from pyhudi.spark.sql.session_config import session_options
 from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def load_stream_of(original: Method, target: Any, args: tuple[Any, ...], kwargs:
     _refuse_connect(target)
     from pyhudi.spark.streaming.source import load_stream
 
-    return load_stream(session_of(target), *request)
+    spark, (path, options) = session_of(target), request
+    return load_stream(spark, path, session_options(spark) | options)
 
 
 def stream_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -46,8 +48,8 @@ def stream_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: d
     assert request is not None  # the format is Hudi's
     from pyhudi.spark.streaming.source import load_stream
 
-    path, options = request
-    return load_stream(session_of(target), path, table.options | options)
+    spark, (path, options) = session_of(target), request
+    return load_stream(spark, path, table.options | session_options(spark) | options)
 
 
 def set_output_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -159,7 +161,7 @@ def _start_sink(original: Method, target: Any, path: str, properties: Mapping[st
     _check_checkpoints(spark, state)
     options = _sink_options(state)
     if properties is not None:
-        options = {**properties, **_without_short_names(options)}
+        options = {**properties, **session_options(spark), **_without_short_names(options)}
     if state.partition_by:
         options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
     options = {**session_settings(spark, path), **options}
@@ -224,7 +226,7 @@ def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
     given.apply(target)
     _check_checkpoints(spark, state)
     check_output_mode(state.output_mode)
-    check_sink_options(_without_short_names(_sink_options(state)))  # before a table is created
+    check_sink_options(session_options(spark) | _without_short_names(_sink_options(state)))  # before a table is created
     if found is not None:
         return found
     path = {"path": state.options["path"]} if "path" in state.options else {}
