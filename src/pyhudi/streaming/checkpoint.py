@@ -15,18 +15,20 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config.options import STREAMING_CHECKPOINT_IDENTIFIER
+from pyhudi.config.options import STREAMING_CHECKPOINT_IDENTIFIER, STREAMING_IGNORE_FAILED_BATCH
 from pyhudi.errors import CheckpointError, NotAHudiTableError
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import decode_commit
-from pyhudi.timeline.instant import WRITE_ACTIONS
+from pyhudi.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.timeline.timeline_layout import Layout
 
 CHECKPOINT_KEY = "_hudi_streaming_sink_checkpoint"
 QUERY_KEY = "_pyhudi_streaming_query"
 IDENTIFIER = STREAMING_CHECKPOINT_IDENTIFIER.key
+IGNORE_FAILED_BATCH = STREAMING_IGNORE_FAILED_BATCH.key
 
 _AT_ONCE = 100
 """Archived commits that are read at once."""
@@ -77,6 +79,48 @@ class SinkCheckpoint:
         return self.batch >= other.batch
 
 
+@dataclass(frozen=True, slots=True)
+class SinkHistory:
+    """What a table has of an identifier.
+
+    Attributes:
+        last: Checkpoint of the newest commit, archived ones included, that has the identifier; None if there is none.
+        commits: Requested times of the commits of the active timeline at that time.
+    """
+
+    last: SinkCheckpoint | None = None
+    commits: frozenset[str] = frozenset()
+
+    @classmethod
+    def load(cls, storage: Storage, identifier: str) -> SinkHistory:
+        """Look for the identifier in a table, which may not exist.
+
+        Raises:
+            CheckpointError: The entry of the commit is malformed.
+        """
+        try:
+            client = TableMetaClient.open(storage)
+        except NotAHudiTableError:
+            return cls()
+        active = client.active_timeline()
+        commits = frozenset(instant.requested for instant in active.timeline.writes().completed())
+        found = (SinkCheckpoint.of_commit(extra, identifier) for extra in _newest_first(client.storage, active))
+        return cls(next((checkpoint for checkpoint in found if checkpoint is not None), None), commits)
+
+    def later_commit(self, this: SinkCheckpoint, active: ActiveTimeline) -> Instant | None:
+        """Return a commit since then that contains a batch; None if there is none.
+
+        Raises:
+            CheckpointError: It is of another query with this identifier.
+        """
+        for instant in active.timeline.writes().completed():
+            if instant.requested not in self.commits:
+                found = SinkCheckpoint.of_commit(active.commit_metadata(instant).extra, this.identifier)
+                if found is not None and found.covers(this):
+                    return instant
+        return None
+
+
 def last_checkpoint(storage: Storage, identifier: str) -> SinkCheckpoint | None:
     """Return the checkpoint of the newest commit, archived ones included, that has the identifier; None if there is
     none.
@@ -84,38 +128,42 @@ def last_checkpoint(storage: Storage, identifier: str) -> SinkCheckpoint | None:
     Raises:
         CheckpointError: The entry of the commit is malformed.
     """
-    try:
-        client = TableMetaClient.open(storage)
-    except NotAHudiTableError:
-        return None
-    for extra in _newest_first(client):
-        checkpoint = SinkCheckpoint.of_commit(extra, identifier)
-        if checkpoint is not None:
-            return checkpoint
-    return None
+    return SinkHistory.load(storage, identifier).last
 
 
-def check_continuity(last: SinkCheckpoint | None, first: SinkCheckpoint) -> None:
-    """Reject a query that continues after batches which the table does not contain.
+def check_continuity(last: SinkCheckpoint | None, this: SinkCheckpoint) -> None:
+    """Reject a batch if the table does not contain those before it.
+
+    Args:
+        last: Last batch of the table.
+        this: Batch to write.
 
     Raises:
-        CheckpointError: The checkpoint location belongs to a stream into another table.
+        CheckpointError: The checkpoint location belongs to a stream into another table, or commits of the stream have
+            been rolled back.
     """
-    if last is None and first.batch > 0:
+    if last is None and this.batch > 0:
         raise CheckpointError(
-            f"the stream continues with batch {first.batch}, but no commit of the table has a batch with the "
-            f"identifier {first.identifier!r}: the checkpoint location belongs to a stream into another table, or "
+            f"the stream continues with batch {this.batch}, but no commit of the table has a batch with the "
+            f"identifier {this.identifier!r}: the checkpoint location belongs to a stream into another table, or "
             f"with another identifier. Start with a new checkpoint location, or set {IDENTIFIER} to the "
             "identifier of the earlier batches"
         )
+    if last is not None and this.batch > last.batch + 1:
+        missing = f"{last.batch + 1}" if this.batch == last.batch + 2 else f"{last.batch + 1} to {this.batch - 1}"
+        raise CheckpointError(
+            f"the stream continues with batch {this.batch}, but the last batch of {this.identifier!r} in the table is "
+            f"{last.batch}: the rows of batch {missing} are missing, for example after a rollback or restore. To write "
+            f"them, start with a new checkpoint location and a new {IDENTIFIER} from the input of batch "
+            f"{last.batch + 1}; to continue without them, set {IGNORE_FAILED_BATCH} to true for one batch"
+        )
 
 
-def _newest_first(client: TableMetaClient) -> Iterator[Mapping[str, str]]:
+def _newest_first(storage: Storage, active: ActiveTimeline) -> Iterator[Mapping[str, str]]:
     """Yield the extra metadata of the commits of a table, newest first, read lazily."""
-    active = client.active_timeline()
     for instant in reversed(active.timeline.writes().completed().by_completion()):
         yield active.commit_metadata(instant).extra
-    for data in _archived_newest_first(client.storage, active.layout):
+    for data in _archived_newest_first(storage, active.layout):
         yield decode_commit(data).extra
 
 

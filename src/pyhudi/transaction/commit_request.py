@@ -32,11 +32,14 @@ class CommitConditions:
             does not depend on columns.
         agree_on_columns: They may have changed since (`pyhudi.transaction.conflicts.schema_conflicts`).
         reads: Data that the write has read; a change of it is a conflict.
+        already_committed: Returns another writer's commit that contains what this one would commit again, which is a
+            conflict.
     """
 
     planned_on: str | None = None
     agree_on_columns: bool = False
     reads: ReadSet | None = None
+    already_committed: Callable[[ActiveTimeline], Instant | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +53,13 @@ class CommitRequest:
     altered: SchemaHistory | None = None
 
     def find_conflict(self, instant: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
-        """Find another writer's commit that adds keys that this one adds, or changes what it has read, or, if it must
-        be exclusive, any. ``begun`` is the timeline at the start of the write, ``active`` was loaded under the lock of
-        the table."""
+        """Find another writer's commit that contains this one, adds keys that this one adds, or changes what it has
+        read, or, if it must be exclusive, any. ``begun`` is the timeline at the start of the write, ``active`` was
+        loaded under the lock of the table."""
+        committed = self.conditions.already_committed
+        other = committed(active) if committed is not None else None
+        if other is not None:
+            return Conflicted(instant, other, f"{other} of another writer already contains its rows")
         conflict = find_key_conflict(self.index, instant, begun, active)
         if conflict is None and self.conditions.reads is not None:
             conflict = self.conditions.reads.find_conflict(instant, active)

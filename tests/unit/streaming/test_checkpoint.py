@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import CheckpointError
 from pyhudi.storage import open_storage
-from pyhudi.streaming.checkpoint import CHECKPOINT_KEY, SinkCheckpoint, check_continuity, last_checkpoint
-from tests.tables import HandMadeTable
+from pyhudi.streaming.checkpoint import CHECKPOINT_KEY, SinkCheckpoint, SinkHistory, check_continuity, last_checkpoint
+from pyhudi.table.meta_client import TableMetaClient
+from tests.tables import HandMadeTable, at
 
 
 @given(st.text(min_size=1), st.integers(0, 2**63 - 1), st.none() | st.uuids().map(str))
@@ -40,9 +41,15 @@ def test_a_batch_is_there_or_not():
     with pytest.raises(CheckpointError, match="another streaming query"):
         last.covers(SinkCheckpoint("a", 0, "q2"))
     check_continuity(None, SinkCheckpoint("a", 0))
-    check_continuity(last, SinkCheckpoint("a", 9))
+    check_continuity(last, SinkCheckpoint("a", 4))
     with pytest.raises(CheckpointError, match="another table"):
         check_continuity(None, SinkCheckpoint("a", 1))
+
+
+@pytest.mark.parametrize(("batch", "missing"), [(5, "batch 4 are"), (9, "batch 4 to 8 are")])
+def test_batches_that_were_rolled_back_are_missing(batch, missing):
+    with pytest.raises(CheckpointError, match=f"{missing} missing.*ignore.failed.batch"):
+        check_continuity(SinkCheckpoint("a", 3, "q1"), SinkCheckpoint("a", batch, "q1"))
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -56,3 +63,25 @@ def test_the_newest_commit_of_an_identifier_counts(tmp_path, version):
     assert last_checkpoint(storage, "a") == SinkCheckpoint("a", 1)
     assert last_checkpoint(storage, "b") == SinkCheckpoint("b", 8)
     assert last_checkpoint(storage, "c") is None
+
+
+def test_a_batch_that_another_driver_commits_meanwhile(tmp_path):
+    table = HandMadeTable(tmp_path / "t")
+    storage = open_storage(str(tmp_path / "t"))
+
+    def commit(n, batch, query="q1"):
+        rows = {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}
+        table.write(n, rows, done=n + 1, extra=dict(SinkCheckpoint("a", batch, query).metadata()))
+
+    commit(10, 4)
+    history = SinkHistory.load(storage, "a")
+    commit(20, 5)
+    now = TableMetaClient.open(storage).active_timeline()
+    found = history.later_commit(SinkCheckpoint("a", 5, "q1"), now)
+    assert found is not None
+    assert found.requested == at(20)
+    assert history.later_commit(SinkCheckpoint("a", 6, "q1"), now) is None
+    assert history.later_commit(SinkCheckpoint("b", 5, "q1"), now) is None
+    assert SinkHistory.load(storage, "a").later_commit(SinkCheckpoint("a", 5, "q1"), now) is None
+    with pytest.raises(CheckpointError, match="another streaming query"):
+        history.later_commit(SinkCheckpoint("a", 5, "q2"), now)

@@ -16,6 +16,7 @@ from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.markers import IOType
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
+from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.transaction import Transaction
 from tests.unit.transaction.tables import (
     MULTI_WRITER,
@@ -214,6 +215,18 @@ class TestSeveralWriters:
         assert "'A'" in loser.reason
         with pytest.raises(ConflictError, match="can be run again"):
             raise loser.error()
+        check_clean(storage)
+        assert first.instant not in active(storage).timeline
+
+    def test_a_write_that_another_writer_has_committed(self, storage: Storage):
+        one, two = (Write(("a",), options=MULTI_WRITER, file_ids={"a": name}) for name in "AB")
+        first, second = one.begin(storage), two.begin(storage)
+        winner = second.commit(two.write_files(second))
+        conditions = CommitConditions(already_committed=lambda now: now.timeline.writes().completed().last)
+        loser = first.commit(one.write_files(first), conditions=conditions)
+        assert isinstance(winner, Committed)
+        assert isinstance(loser, Conflicted)
+        assert loser.other == winner.instant
         check_clean(storage)
         assert first.instant not in active(storage).timeline
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -21,7 +22,7 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.streaming.compactor import AsyncCompactor
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
-from pyhudi.streaming.checkpoint import SinkCheckpoint, check_continuity, last_checkpoint
+from pyhudi.streaming.checkpoint import SinkCheckpoint, SinkHistory, check_continuity
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_operations import check_operation
@@ -55,7 +56,8 @@ class StreamingSink:
         """Write a micro-batch, unless the table already contains it.
 
         Raises:
-            CheckpointError: The query's checkpoint location does not belong to the table.
+            CheckpointError: The query's checkpoint location does not belong to the table, or the table no longer
+                contains the batches before this one.
             HudiError: The batch cannot be written; all attempts have failed.
         """
         self._compactor.check()
@@ -69,19 +71,22 @@ class StreamingSink:
         attempts = max(1, self.opts.get_typed(options.STREAMING_RETRY_COUNT))
         wait = self.opts.get_typed(options.STREAMING_RETRY_INTERVAL_MS) / 1000
         for attempt in range(1, attempts + 1):
-            if self._has(this):
+            history = SinkHistory.load(self._storage, self._identifier)
+            if self._is_in(history, this):
                 _log.info("batch %d of the stream %r is already in %s", this.batch, this.identifier, self.path)
                 return
             try:
-                write(rows, self.path, self._options(), extra=this.metadata())
+                # Spark may still run the query in another process, which may commit the batch at any time.
+                committed = partial(history.later_commit, this)
+                write(rows, self.path, self._options(), extra=this.metadata(), already_committed=committed)
             except Exception as error:
                 if attempt < attempts and not _is_final(error):
                     _log.warning("batch %d failed, next attempt in %g s: %s", this.batch, wait, error)
                     time.sleep(wait)
                     wait *= 2
                     continue
-                if self._has(this):
-                    _log.warning("batch %d is committed, but the table services after it failed: %s", this.batch, error)
+                if self._is_in(SinkHistory.load(self._storage, self._identifier), this):
+                    _log.warning("batch %d is committed, although its write ended with: %s", this.batch, error)
                 elif self.opts.get_typed(options.STREAMING_IGNORE_FAILED_BATCH):
                     _log.error(
                         "batch %d is skipped because of hoodie.datasource.write.streaming.ignore.failed.batch: %s",
@@ -94,14 +99,13 @@ class StreamingSink:
             break
         self._compactor.wake(rows.sparkSession)
 
-    def _has(self, this: SinkCheckpoint) -> bool:
-        checkpoint = last_checkpoint(self._storage, self._identifier)
-        if checkpoint is not None:
-            return checkpoint.covers(this)
+    def _is_in(self, history: SinkHistory, this: SinkCheckpoint) -> bool:
+        if history.last is not None and history.last.covers(this):
+            return True
         leaves_out = self.opts.get_typed(options.STREAMING_IGNORE_FAILED_BATCH)
         # otherwise batches may have left no commit
         if self.opts.get_typed(options.ALLOW_EMPTY_COMMIT) and not leaves_out:
-            check_continuity(checkpoint, this)
+            check_continuity(history.last, this)
         return False
 
     def _options(self) -> dict[str, str]:

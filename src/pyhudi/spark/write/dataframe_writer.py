@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -59,6 +59,8 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Instant
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.conflict_retries import with_retries
@@ -97,6 +99,7 @@ def write(
     *,
     extra: Mapping[str, str] | None = None,
     partitions: Sequence[str] = (),
+    already_committed: Callable[[ActiveTimeline], Instant | None] | None = None,
 ) -> WriteResult:
     """Write a DataFrame. A table that does not exist is created.
 
@@ -111,6 +114,8 @@ def write(
         extra: Entries kept in the commit's extra metadata.
         partitions: Paths of the partitions that the operation insert_overwrite replaces, or delete_partition drops.
             Empty: as the options say.
+        already_committed: Returns another writer's commit that contains the rows, called under the lock of the table
+            before the publication: the write is rolled back then, and raises ConflictError.
 
     Returns:
         The result, with the instant of the commit and the files written.
@@ -129,19 +134,25 @@ def write(
     check_unsupported_options(opts)
     chosen = parse_mode(mode)
     storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
-    return with_retries(
-        storage, opts, lambda: _write_once(df, storage, opts, chosen, extra=extra or {}, partitions=tuple(partitions))
-    )
+    given_to_job = _JobArguments(extra or {}, tuple(partitions), already_committed)
+    return with_retries(storage, opts, lambda: _write_once(df, storage, opts, chosen, given_to_job))
+
+
+@dataclass(frozen=True, slots=True)
+class _JobArguments:
+    """Arguments of `write` that are fields of the `WriteJob`."""
+
+    extra: Mapping[str, str]
+    partitions: tuple[str, ...]
+    already_committed: Callable[[ActiveTimeline], Instant | None] | None
+
+    def of(self, job: WriteJob) -> WriteJob:
+        """Return the job with them."""
+        return replace(job, extra=self.extra, partitions=self.partitions, already_committed=self.already_committed)
 
 
 def _write_once(
-    df: DataFrame,
-    storage: Storage,
-    opts: Options,
-    chosen: str,
-    *,
-    extra: Mapping[str, str],
-    partitions: tuple[str, ...],
+    df: DataFrame, storage: Storage, opts: Options, chosen: str, given_to_job: _JobArguments
 ) -> WriteResult:
     """Write a DataFrame to the table as it is now; ``chosen`` is the save mode."""
     client = open_existing(storage, opts)
@@ -168,8 +179,7 @@ def _write_once(
     if client is not None and not replaces:
         client = _upgraded(df, client, opts, operation)
     fresh = client is None or replaces
-    job = _prepare(df, storage, None if fresh else client, opts, operation)
-    job = replace(job, extra=extra, partitions=partitions)
+    job = given_to_job.of(_prepare(df, storage, None if fresh else client, opts, operation))
     if client is not None and replaces:
         return _with_record_index(job, overwrite_table(client, job))
     try:
@@ -178,7 +188,7 @@ def _write_once(
         if client is not None or chosen == ERROR:
             raise
         # Another process has created the table since it was looked for, and nothing was written.
-        return _write_once(df, storage, opts, chosen, extra=extra, partitions=partitions)
+        return _write_once(df, storage, opts, chosen, given_to_job)
 
 
 def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: Operation) -> TableMetaClient:

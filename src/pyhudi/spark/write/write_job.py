@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +32,7 @@ from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.timeline.instant import Instant
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
@@ -103,6 +104,7 @@ class WriteJob:
         names_at: Names of columns in older files; None: the table has no schema history.
         key_constraint: Condition on the keys under which the write is executed.
         partitions: Paths of the partitions that the operation replaces or drops, verbatim; empty: as the options say.
+        already_committed: Returns another writer's commit that contains the rows (`CommitConditions`).
     """
 
     df: DataFrame
@@ -121,6 +123,7 @@ class WriteJob:
     names_at: ColumnNamesByInstant | None = None
     key_constraint: KeyConstraint | None = None
     partitions: tuple[str, ...] = ()
+    already_committed: Callable[[ActiveTimeline], Instant | None] | None = None
 
     @property
     def storage(self) -> Storage:
@@ -249,7 +252,8 @@ class WriteJob:
             commit = IndexedCommit.of(self.df.sparkSession, self.client, self.opts, tx, metadata)
             index = with_other_indexes(commit, index)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
-        outcome = tx.commit(metadata, index=index, conditions=CommitConditions(self.planned_on, agree, self.reads))
+        conditions = CommitConditions(self.planned_on, agree, self.reads, self.already_committed)
+        outcome = tx.commit(metadata, index=index, conditions=conditions)
         if isinstance(outcome, Conflicted):
             raise outcome.error()
         return WriteResult(
