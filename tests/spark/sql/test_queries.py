@@ -7,6 +7,8 @@ from pyspark.errors import AnalysisException
 
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.spark.session_settings import session_setting
+from pyhudi.spark.sql.catalog import find_table
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -178,5 +180,18 @@ def test_tables_of_the_same_name_in_two_databases(spark):
         assert rows(spark, "SELECT id, v FROM t") == [(1, 1), (2, 2)]
         spark.sql("DELETE FROM shop.t AS s WHERE EXISTS (SELECT 1 FROM other.t WHERE other.t.id = s.id)")
         assert rows(spark, "SELECT id, v FROM t") == [(1, 1)]
+        spark.sql("CREATE VIEW p AS SELECT * FROM t")
+        spark.sql("CREATE VIEW other.p AS SELECT * FROM other.t")
+        views = {
+            "over_a_view": "SELECT id, v FROM p",
+            "over_a_function": "SELECT id, v FROM hudi_query('t')",
+        }
+        for name, query in views.items():
+            spark.sql(f"CREATE TEMP VIEW {name} AS {query}")
+        spark.sql("USE other")
+        for name in views:
+            assert rows(spark, f"SELECT a.id, p.id FROM {name} a CROSS JOIN p") == [(1, 2)], name
+        assert rewrite_query(spark, "SELECT * FROM hudi_query('t')").locations == {find_table(spark, ("t",)).location}
     finally:
+        spark.sql("USE shop")
         spark.sql("DROP DATABASE other CASCADE")

@@ -688,6 +688,8 @@ def test_temporary_views_show_the_latest_commit(spark):
     for name in views:
         assert rows(spark, f"SELECT id FROM {name}") == [(1,), (2,)], name
     spark.catalog.dropGlobalTempView("over_a_table")
+    with pytest.raises(QueryError, match="fares` is a view, which has no versions"):
+        spark.sql("SELECT id FROM fares VERSION AS OF '2020'")
 
 
 def test_dataframes_and_values_in_the_text_of_a_statement(spark):

@@ -9,6 +9,8 @@ import pytest
 
 from pyhudi.errors import QueryError, SchemaError, SchemaMismatchError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
+from pyhudi.spark.sql.catalog import find_table
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -150,6 +152,14 @@ def test_search(spark, tmp_path):
         ("a", "q1", 0.0),
         ("c", "q1", distance),
     ]
+    nearest = search.format("'t', 'v', array(1.0, 2.0, 3.0), 2")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW two AS {nearest}")
+    spark.sql("USE default")
+    try:
+        assert ids(spark, "SELECT id FROM two") == ["a", "c"]
+    finally:
+        spark.sql("USE shop")
+    assert rewrite_query(spark, nearest).locations == {find_table(spark, ("t",)).location}
     for arguments, message in (
         ("'t', 'v', array(1.0, 2.0), 2", r"has 2 numbers, but column 'v' is a VECTOR\(3\)"),
         ("'t', 'v', array(1.0, null, 2.0), 2", "no number at position 1"),

@@ -17,12 +17,12 @@ from pyhudi.errors import InvalidOptionError, QueryError
 from pyhudi.read.query_instants import query_instant
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table
-from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find
+from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
 from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
 from pyhudi.spark.sql.queries.cached_tables import cached_rows
 from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predicate
-from pyhudi.spark.sql.queries.table_functions import run_table_function
-from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, run_vector_function
+from pyhudi.spark.sql.queries.table_functions import locate, run_table_function
+from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, run_vector_function, table_positions
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.short_queries import in_long_form
@@ -54,10 +54,17 @@ class ViewSource:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """A table function that a view shows: its name, and the values that it is called with."""
+    """A table function that a view shows.
+
+    Args:
+        function: Its name.
+        arguments: The values that it is called with. Tables are given so that they are the same ones in any database.
+        locations: Those of the Hudi tables that it reads.
+    """
 
     function: str
     arguments: tuple[Any, ...]
+    locations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,14 @@ class RewrittenQuery:
     @property
     def locations(self) -> frozenset[str]:
         """Locations of the tables that the query reads."""
-        return frozenset(one.location for one in self.sources.values() if isinstance(one, ViewSource))
+        found: set[str] = set()
+        for source in self.sources.values():
+            match source:
+                case ViewSource(location=location):
+                    found.add(location)
+                case FunctionSource(locations=locations):
+                    found.update(locations)
+        return frozenset(found)
 
 
 def rewrite_query(
@@ -122,9 +136,9 @@ def rewrite_query(
     reads_hudi_tables = False
     for number, reference in enumerate(references):
         if reference.arguments is not None:
-            values = _values(spark, reference.name[0], reference.arguments, args)
-            view = _view_name(spark, repr((reference.name, values)))
-            shown[view] = FunctionSource(reference.name[0], values)
+            source_function = _function_source(spark, reference.name[0], reference.arguments, args)
+            view = _view_name(spark, repr(source_function))
+            shown[view] = source_function
             _refresh(spark, view, shown[view])
             changes.append((reference, _global(spark, view)))
             reads_hudi_tables = True
@@ -154,7 +168,9 @@ def rewrite_query(
             place = f"{prunes} {number} {name}" if prunes else ""
             inner = rewrite_query(spark, found.query, found.namespace, prunes=place)
             if inner.reads_hudi_tables:
-                view = _view_name(spark, f"view {name}")
+                if reference.as_of is not None or reference.version is not None:
+                    raise QueryError(f"{quoted(name)} is a view, which has no versions; use time travel of its tables")
+                view = _view_name(spark, f"view {full_name(spark, name)}")
                 shown |= {**inner.sources, view: QuerySource(inner.text, found)}
                 _refresh(spark, view, shown[view])
                 changes.append((reference, _global(spark, view)))
@@ -317,23 +333,57 @@ def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
     return rows
 
 
-def _values(spark: SparkSession, function: str, arguments: tuple[str, ...], args: Any) -> tuple[Any, ...]:
-    """Return the values of the arguments of a table function, in their order, of which some are SQL."""
+def _function_source(spark: SparkSession, function: str, arguments: tuple[str, ...], args: Any) -> FunctionSource:
+    """Return a table function with the values of its arguments, in their order, of which some are SQL."""
     if function not in VECTOR_FUNCTIONS:
-        return arguments
+        if not arguments:
+            return FunctionSource(function, ())  # which is refused
+        location = locate(spark, arguments[0])
+        return FunctionSource(function, (location, *arguments[1:]), (location,))
     texts = ordered_arguments(function, arguments)
     query = rewrite_query(spark, f"SELECT {', '.join(texts)}", args=args)
-    return tuple(tuple(value) if isinstance(value, list) else value for value in fetched(spark, query.text, args)[0])
+    values = [tuple(value) if isinstance(value, list) else value for value in fetched(spark, query.text, args)[0]]
+    locations: set[str] = set()
+    for position in table_positions(function):
+        table: object = values[position]
+        if isinstance(table, str):
+            values[position], read = _located(spark, table)
+            locations |= read
+    return FunctionSource(function, tuple(values), tuple(sorted(locations)))
+
+
+def _located(spark: SparkSession, table: str) -> tuple[str, frozenset[str]]:
+    """Return the name of a table or view, or its path, with its database, and the locations of Hudi tables in it."""
+    if "/" in table:
+        return table, frozenset({table})
+    name = _parsed(table)
+    found = find(spark, name)
+    if found is not None or (len(name) == 1 and _is_of_the_catalog(spark, name)):
+        name = full_name(spark, name)
+    if isinstance(found, CatalogTable):
+        return quoted(name), frozenset({found.location})
+    return quoted(name), rewrite_query(spark, f"SELECT * FROM {quoted(name)}").locations
+
+
+def _is_of_the_catalog(spark: SparkSession, name: Name) -> bool:
+    try:
+        return not spark.catalog.getTable(quoted(name)).isTemporary
+    except AnalysisException:  # there is none
+        return False
+
+
+def _parsed(table: str) -> Name:
+    cursor = Cursor(table)
+    name = cursor.name()
+    cursor.finish()
+    return name
 
 
 def _rows_of(spark: SparkSession, table: str) -> DataFrame:
     """Return the rows of a table or view, given by name or path."""
     if "/" in table:
         return load_table(spark, table, session_options(spark))
-    cursor = Cursor(table)
-    name = cursor.name()
-    cursor.finish()
-    return spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {quoted(name)}").text)
+    return spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {quoted(_parsed(table))}").text)
 
 
 def _kept(spark: SparkSession, location: str, given: dict[str, str]) -> DataFrame | None:

@@ -24,6 +24,7 @@ _PARAMETERS = {
         "algorithm",
     ),
 }
+_TABLES = frozenset({"table", "corpus_table", "query_table"})
 _OPTIONAL = {"metric": "'cosine'", "algorithm": "'brute_force'"}
 """Parameters that may be left out, with the SQL of their defaults."""
 _NAMED = re.compile(r"(\w+)\s*=>\s*(.+)", re.DOTALL)
@@ -51,6 +52,11 @@ def ordered_arguments(function: str, arguments: Sequence[str]) -> tuple[str, ...
     if missing:
         raise QueryError(f"{function} needs a value for {missing[0]}; {_signature(function)}")
     return tuple(given.get(name) or _OPTIONAL[name] for name in parameters)
+
+
+def table_positions(function: str) -> tuple[int, ...]:
+    """Return the positions of the parameters that are tables."""
+    return tuple(n for n, name in enumerate(_PARAMETERS[function]) if name in _TABLES)
 
 
 def _signature(function: str) -> str:
