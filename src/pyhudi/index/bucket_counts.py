@@ -1,23 +1,26 @@
 """Numbers of buckets that differ between partitions, from write options and a small file of the table.
 
 ``.hoodie/.bucket_index/partition_bucket_index_meta/configs/<instant>.hashing_config``. When Apache Hudi rewrites the
-table with other numbers, it writes another file with that instant.
+table with other numbers, it writes another file with that instant, and deletes it before a rollback removes the
+instant.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, FormatError, InvalidOptionError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import Storage, join_path
 from pyhudi.storage.table_paths import BUCKET_FOLDER
+
+if TYPE_CHECKING:
+    from pyhudi.timeline.timeline import Timeline
 
 FOLDER = f"{BUCKET_FOLDER}/partition_bucket_index_meta/configs"
 FIRST_INSTANT = "00000000000000"
@@ -84,15 +87,20 @@ class BucketCounts:
             raise FormatError(f"{path} is not a valid configuration of buckets: {error!r}") from error
 
 
-def load_counts(storage: Storage, completed: Collection[str]) -> BucketCounts | None:
-    """Load the bucket counts of the table from the newest file of a completed instant; None if there is none.
+def load_counts(storage: Storage, timeline: Timeline) -> BucketCounts | None:
+    """Load the bucket counts of the table from the newest file that counts; None if there is none.
+
+    Files of pending instants do not count yet, nor those of instants later than ``timeline``. The others are completed,
+    though archival may have removed them from the timeline.
 
     Raises:
         FormatError: The file is corrupt.
     """
     names = [file_name_of(path) for path in storage.list(FOLDER)["path"].to_pylist()]
     instants = [name.removesuffix(_EXTENSION) for name in names if name.endswith(_EXTENSION)]
-    valid = [instant for instant in instants if instant == FIRST_INSTANT or instant in completed]
+    last = max((instant.requested for instant in timeline), default="")
+    pending = {instant.requested for instant in timeline.pending()}
+    valid = [i for i in instants if i == FIRST_INSTANT or (i <= last and i not in pending)]
     if not valid:
         return None
     path = join_path(FOLDER, max(valid) + _EXTENSION)
@@ -103,6 +111,11 @@ def store_counts(storage: Storage, counts: BucketCounts) -> None:
     """Write the first file of the table, unless it exists."""
     with suppress(AlreadyExistsError):
         storage.create(join_path(FOLDER, FIRST_INSTANT + _EXTENSION), counts.encode())
+
+
+def forget_counts(storage: Storage, instant: str) -> None:
+    """Delete the file of a write that is rolled back, while its instant is still pending."""
+    storage.delete(join_path(FOLDER, instant + _EXTENSION))
 
 
 def _parse(text: str) -> tuple[tuple[str, int], ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from pyhudi.index.bucket_hash import hash_values, list_hash
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,13 @@ class Bucketing:
             )
         return cls(tuple(fields), counts, config.version < 8, engine)
 
-    def of_table(self, storage: Storage, completed: Collection[str]) -> Bucketing:
-        """Return the bucketing with the numbers of buckets stored in the table, if any. ``completed`` are the requested
-        times of its completed instants.
+    def of_table(self, storage: Storage, timeline: Timeline) -> Bucketing:
+        """Return the bucketing with the numbers of buckets stored in the table at a timeline, if any.
 
         Raises:
             ConfigError: The options contain other numbers.
         """
-        kept = load_counts(storage, completed) if self.engine is BucketEngine.SIMPLE else None
+        kept = load_counts(storage, timeline) if self.engine is BucketEngine.SIMPLE else None
         if kept is None:
             return self
         if self.counts.rules and self.counts != kept:

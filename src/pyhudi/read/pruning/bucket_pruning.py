@@ -48,7 +48,7 @@ def prune_buckets(
     bucketing = Bucketing.of(table.config, opts)
     if bucketing is None:
         return slices
-    bucketing = bucketing.of_table(table.storage, [i.requested for i in table.active.timeline.completed()])
+    bucketing = bucketing.of_table(table.storage, table.active.timeline)
     wanted = _wanted(bucketing, KeySpec.from_config(table.config, opts), schema, rows.anyof)
     if wanted is None:
         return slices

@@ -377,5 +377,4 @@ def _bucketing(
     found = Bucketing.of(config, opts)
     if found is None or client is None:
         return found
-    completed = [instant.requested for instant in client.active_timeline().timeline.completed()]
-    return found.of_table(storage, completed)
+    return found.of_table(storage, client.active_timeline().timeline)

@@ -26,7 +26,7 @@ from pyhudi.errors import (
     UnsupportedTableError,
 )
 from pyhudi.format.file_names import file_name_of
-from pyhudi.index import consistent_hashing
+from pyhudi.index import bucket_counts, consistent_hashing
 from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
 from pyhudi.metadata.writer.metadata_rollback import apply_rollback, is_merged
 from pyhudi.table.config.table_config import TableConfig
@@ -176,6 +176,7 @@ class RollbackExecutor:
         self._roll_back_metadata_table(active, plan, rollback, commands)
         if plan.action in (Action.CLUSTERING, Action.REPLACE_COMMIT):
             consistent_hashing.forget(self.storage, plan.instant)
+            bucket_counts.forget_counts(self.storage, plan.instant)
         delete_history(active, plan.instant)
         Markers(self.storage, plan.instant).delete()
         # A completed compaction is a commit, so the action in the plan is used.

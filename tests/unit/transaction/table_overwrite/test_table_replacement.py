@@ -250,7 +250,7 @@ def test_what_the_new_table_knows_of_its_index_takes_the_place_of_the_old(tmp_pa
     mine = Write(("c",), "replacecommit", "INSERT")
     with mine.begin(storage) as tx:
         replace_table(tx, config(9), mine.write_files(tx), lambda: store_counts(storage, after))
-    assert load_counts(storage, ()) == after
+    assert load_counts(storage, active(storage).timeline) == after
 
 
 def buckets(rules: str) -> Options:

@@ -153,7 +153,7 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
         timeline, slices = active.timeline, job.slices(active)
     completed = [] if timeline is None else [instant.requested for instant in timeline.completed()]
     assert job.bucketing is not None
-    bucketing = job.bucketing.of_table(job.storage, completed) if active is not None else job.bucketing
+    bucketing = job.bucketing.of_table(job.storage, timeline) if timeline is not None else job.bucketing
     locations = _locations(job, bucketing, slices, completed, new=active is None)
     written = slices.slice(0, 0) if job.operation in REPLACING else slices
     out_of_view = logs = None
