@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -90,10 +90,9 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
         _create_table(spark, name, statement)
 
 
-@contextmanager
-def creation_turn(spark: SparkSession, location: str, properties: Mapping[str, str]) -> Iterator[None]:
-    """Hold the turn of this thread to create a table, or to write to it (`writer_turn`): of threads that create a
-    table of one name, one does, and the others find it.
+def creation_turn(spark: SparkSession, location: str, properties: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Return a context manager that holds the turn of this thread to create a table, or to write to it
+    (`writer_turn`): of threads that create a table of one name, one does, and the others find it.
 
     Args:
         spark: The session.
@@ -101,8 +100,7 @@ def creation_turn(spark: SparkSession, location: str, properties: Mapping[str, s
         properties: Its properties in SQL's spelling.
     """
     opts = Options.parse({**session_settings(spark, location), **session_options(spark), **table_options(properties)})
-    with writer_turn(open_storage(location, opts), opts):
-        yield
+    return writer_turn(open_storage(location, opts), opts)
 
 
 def _create_table(spark: SparkSession, name: Name, statement: CreateTable) -> None:
