@@ -33,10 +33,12 @@ class StartOffset:
     stream. None: no limit.
 
     Times are those of incremental queries: completion times from table version 8 on, otherwise requested times.
+    ``limited``: batches have a limit, so that the first one may end before ``after``.
     """
 
     after: str | None = None
     first_batch_after: str | None = None
+    limited: bool = False
 
     def of_batch(self, number: int | None) -> str | None:
         """Return the time after which commits belong to a batch.
@@ -120,11 +122,12 @@ def batch_query(
         start: Start of the stream.
         number: Batch number; None if it is not known.
         query: Other options of the user.
-        log: Returns what the stream has read, if that is known. Called where commits have been archived.
+        log: Returns what the stream has read, if that is known. Called where commits have been archived, or the
+            checkpoint location may belong to another table.
 
     Raises:
-        CheckpointError: Commits before the batch have been archived, which the stream may have missed, or the commits
-            belong to earlier batches.
+        CheckpointError: Commits before the batch have been archived, which the stream may have missed, the commits
+            belong to earlier batches, or the stream has not read this table before.
         QueryError: The batch number is required and not known.
     """
     by_completion = table.config.version >= FIRST_BY_COMPLETION
@@ -136,6 +139,8 @@ def batch_query(
             f"the first batch of a stream from 'latest' is repeated after {start.first_batch_after} was committed: "
             f"with which commit the stream began is no longer known. {_CURE}"
         )
+    if number and begin is not None:
+        _check_goes_on(table, set(times), begin, number, log, limited=start.limited, by_completion=by_completion)
     wanted = {requested: time for requested, time in times.items() if begin is None or time > begin}
     if not wanted:
         return None
@@ -163,6 +168,46 @@ def _read_now(table: PinnedTable, names: list[str]) -> list[Instant]:
             f"back, before the stream read them. {_CURE}"
         )
     return parsed
+
+
+def _check_goes_on(
+    table: PinnedTable,
+    batch: set[str],
+    begin: str,
+    number: int,
+    log: Callable[[], SourceLog | None],
+    *,
+    limited: bool,
+    by_completion: bool,
+) -> None:
+    """Reject a batch with the oldest commit, if this is not later than the start and no batch before has had commits of
+    the table. It is the first batch of another table, or of a moved one: Spark's log has the paths of files.
+
+    Otherwise, all commits of earlier batches have been archived.
+    """
+    oldest = min(table.active.timeline.writes().completed(), key=lambda i: _time(i, by_completion=by_completion))
+    if oldest.requested not in batch or _time(oldest, by_completion=by_completion) > begin:
+        return
+    read = log()
+    goes_on = limited if read is None else not read.before(number).isdisjoint(_file_names(table))
+    if not goes_on:
+        raise CheckpointError(
+            f"batch {number} has the oldest commit of the table, which is from before the start at {begin} and belongs "
+            "to the first batch: the table has been moved since the stream began, is a new one, or the checkpoint "
+            f"location belongs to another table. {_CURE}"
+        )
+
+
+def _file_names(table: PinnedTable) -> set[str]:
+    """Return the names of the files of completed writes, archived ones included."""
+    active = table.active
+    archived = archived_writes(table.storage, active.layout)
+    columns = (archived[name].to_pylist() for name in ("requested", "completion", "action"))
+    names = {
+        active.layout.file_name(requested, action, State.COMPLETED, completion)
+        for requested, completion, action in zip(*columns, strict=True)
+    }
+    return names.union(i.file_name for i in active.timeline.writes().completed())
 
 
 def _check_nothing_missed(

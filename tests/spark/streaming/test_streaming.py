@@ -232,6 +232,9 @@ def test_commits_are_read_once(spark, tmp_path, version):
     assert all_rows.run() == new
     assert from_20.run(**start) == new
     assert latest.run(hoodie__datasource__streaming__startOffset="latest") == new
+    from_20.table = table.root.rename(tmp_path / "moved")
+    with pytest.raises(Exception, match="CheckpointError: batch 2 has the oldest commit"):
+        from_20.run(**start)
 
 
 def test_a_late_write_that_was_archived_after_it_was_read(spark, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_a_batch_is_its_commits(table):
 def test_commits_before_the_start_are_left_out(table):
     after = StartOffset(after=at(20))
     assert batch_query(table, files(table, 10, 20), after, 0, Query()) is None
-    assert batch_query(table, files(table, 10, 20), after, 3, Query()) is None
+    assert batch_query(table, files(table, 20), after, 3, Query()) is None
     assert batch_query(table, files(table, 10, 30), after, 0, Query()).only == {at(30)}
     latest = StartOffset(first_batch_after=at(20))
     assert batch_query(table, files(table, 10, 20), latest, 0, Query()) is None
@@ -78,6 +79,33 @@ def test_a_timeline_that_was_written_again(table):
     """After an upgrade all files of the timeline have new names, so that Spark delivers them once more."""
     with pytest.raises(CheckpointError, match="upgrade or downgrade"):
         batch_query(table, files(table, 10, 20, 30), EARLIEST, 4, Query())
+
+
+def test_a_checkpoint_location_of_another_table(table):
+    """Spark knows paths of files, so all of a moved table are new."""
+    after, everything = StartOffset(after=at(20)), files(table, 10, 20, 30)
+    read = SourceLog({**dict.fromkeys(everything, 7), "x.commit": 0})
+    for log in (None, read, SourceLog(dict.fromkeys(everything, 7))):
+        with pytest.raises(CheckpointError, match="has been moved"):
+            batch_query(table, everything, after, 7, Query(), lambda log=log: log)
+    with pytest.raises(CheckpointError, match="has been moved"):
+        batch_query(table, files(table, 10), replace(after, limited=True), 7, Query(), lambda: read)
+    # the first batch, one that may follow on archived commits, and one that does
+    assert batch_query(table, everything, after, 0, Query()).only == {at(30)}
+    assert batch_query(table, everything, replace(after, limited=True), 7, Query()).only == {at(30)}
+    assert batch_query(table, files(table, 30), after, 7, Query()).only == {at(30)}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_commits_from_before_the_start_that_follow_on_archived_ones(tmp_path, version):
+    made = written(tmp_path, version, 6)
+    table = PinnedTable.of(made.client())
+    read = SourceLog({name: n for n, name in enumerate(files(table, 1, 2, 3))})
+    HudiTable.for_path(str(made.root), ARCHIVING).services.archive()
+    table = PinnedTable.of(made.client())
+    assert table.active.timeline.start > at(2)
+    limited = StartOffset(after=at(5), limited=True)
+    assert batch_query(table, files(table, 3, 4, 5, 6), limited, 3, Query(), lambda: read).only == {at(6)}
 
 
 @pytest.mark.parametrize(

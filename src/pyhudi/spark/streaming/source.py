@@ -155,7 +155,7 @@ def _start(table: PinnedTable, settings: Options, *, limited: bool) -> StartOffs
     option = options.STREAMING_START_OFFSET
     text = settings.get_typed(option).strip()
     if text.lower() != "latest":
-        return StartOffset(after=range_instant(text, option.key, timezone=table.config.timezone))
+        return StartOffset(after=range_instant(text, option.key, timezone=table.config.timezone), limited=limited)
     if limited:
         raise QueryError(
             f"{option.key}=latest cannot be combined with {options.STREAMING_MAX_INSTANTS.key}: after the first "
