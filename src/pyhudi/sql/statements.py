@@ -43,10 +43,11 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class ChangeView:
-    """ALTER or DROP VIEW: ``verb`` is the first word."""
+    """ALTER or DROP VIEW: ``verb`` is the first word, ``to`` the new name of RENAME TO."""
 
     name: Name
     verb: str
+    to: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -692,6 +692,50 @@ def test_temporary_views_show_the_latest_commit(spark):
         spark.sql("SELECT id FROM fares VERSION AS OF '2020'")
 
 
+def test_temporary_views_are_those_of_the_session(spark, tmp_path):
+    """And not of an object in Python, nor of a name: other objects, copies, renamed views, views over views."""
+    spark.sql(RIDES.format("cow"))
+    for statement in (
+        "TEMP VIEW shown AS SELECT id FROM rides",
+        "GLOBAL TEMP VIEW everywhere AS SELECT id FROM rides",
+        "TEMP VIEW first AS SELECT id FROM rides",
+        "TEMP VIEW inner_view AS SELECT 0 AS id",
+        "TEMP VIEW outer_view AS SELECT id FROM inner_view",
+        "OR REPLACE TEMP VIEW inner_view AS SELECT id FROM rides",
+    ):
+        spark.sql(f"CREATE {statement}")
+    spark.sql("ALTER VIEW first RENAME TO second")
+    batches, views, other = [], [], spark.newSession()
+    (tmp_path / "lines").mkdir()
+
+    def see(batch, number):
+        spark.sql(f"INSERT INTO rides VALUES ({number}, 'a', 10, 'Oslo')")
+        batches.append(batch.sparkSession.sql("SELECT * FROM shown").count())
+        views.append(len(spark.catalog.listTables("global_temp")))
+
+    for number in range(2):
+        (tmp_path / "lines" / f"{number}.txt").write_text("x")
+    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines"))
+    stream = lines.writeStream.foreachBatch(see).option("checkpointLocation", str(tmp_path / "at"))
+    stream.trigger(availableNow=True).start().awaitTermination()
+    assert batches == [1, 2]
+    assert views[0] == views[1]
+    for number, read in enumerate(
+        (
+            lambda: other.sql("SELECT * FROM global_temp.everywhere"),
+            lambda: spark.sql("SELECT * FROM second"),
+            lambda: spark.sql("SELECT * FROM outer_view"),
+            lambda: spark.read.option("x", "y").table("shown"),
+        ),
+        3,
+    ):
+        spark.sql(f"INSERT INTO rides VALUES ({number}, 'a', 10, 'Oslo')")
+        assert read().count() == number, number
+    with pytest.raises(QueryError, match=r"`shown` is a view, to which as\.of\.instant does not apply"):
+        spark.read.option("as.of.instant", "2024").table("shown")
+    spark.catalog.dropGlobalTempView("everywhere")
+
+
 def test_dataframes_and_values_in_the_text_of_a_statement(spark):
     """``{fields}``: of queries, of inserts into other tables, and of changes of Hudi tables."""
     spark.sql(RIDES.format("mor"))

@@ -24,7 +24,8 @@ from pyhudi.spark.sql.commands import alter_columns, caching, ddl, dml, index_dd
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries import cached_tables
-from pyhudi.spark.sql.queries.query_rewriting import forget_view, global_name, remember_view, rewrite_query
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.queries.temporary_views import forget_view, global_name, remember_view, rename_view
 from pyhudi.spark.sql.statement_values import StatementValues
 from pyhudi.sql import statements as s
 from pyhudi.sql.parsers.statement_parser import parse, table_of
@@ -172,6 +173,10 @@ def _not_ours(
             text = values.text
         case s.UnsupportedStatement():
             head, text, tail = statement.head, statement.text, statement.tail
+        case s.RenameTable(name=name, to=to) | s.ChangeView(name=name, to=tuple(to)):
+            found = through()
+            rename_view(spark, name, to)
+            return found
     prepared = rewrite_query(spark, text, args=values.args) if text else None
     if prepared is None or not prepared.reads_hudi_tables:
         return through()
@@ -195,10 +200,12 @@ def _create_view(
     prepared = rewrite_query(spark, statement.query, args=values.args)
     if not prepared.reads_hudi_tables:
         found = through()
-        forget_view(spark, name)
-        return found
-    found = values.run(spark, f"{statement.head} {prepared.text}")
-    remember_view(spark, name, prepared)
+        if not prepared.views:
+            forget_view(spark, name)
+            return found
+    else:
+        found = values.run(spark, f"{statement.head} {prepared.text}")
+    remember_view(spark, name, prepared.sources, prepared.views)
     return found
 
 

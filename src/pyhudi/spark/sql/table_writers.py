@@ -25,6 +25,9 @@ from pyhudi.sql.parsers.create_parser import PROVIDERS
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.token_cursor import Cursor
 
+_ROWS_OF_TABLES = frozenset({options.AS_OF_INSTANT.key, options.QUERY_TYPE.key})
+"""Options that choose the rows of a table."""
+
 
 def parse_name(text: str) -> Name | None:
     """Parse the name of a table; None for what is none, about which Spark has its own words."""
@@ -48,14 +51,16 @@ def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None =
     name = parse_name(text)
     if name is None:
         return None
-    if given:
-        table = find_table(spark, name)
-        if table is None:
-            return None
+    if given and (table := find_table(spark, name)) is not None:
         refuse_misspelt_query(given, {**table.options, **session_options(spark)})
         return table_frame(spark, table, given).alias(name[-1])
     prepared = rewrite_query(spark, f"SELECT * FROM {quoted(name)}")
-    return spark_sql(spark, prepared.text) if prepared.reads_hudi_tables else None
+    if not prepared.reads_hudi_tables:
+        return None
+    chosen = _ROWS_OF_TABLES & {key.lower() for key in given or {}}
+    if chosen:
+        raise QueryError(f"{quoted(name)} is a view, to which {min(chosen)} does not apply; read its tables with it")
+    return spark_sql(spark, prepared.text)
 
 
 def save_as_table(

@@ -35,7 +35,8 @@ def parse_alter(cursor: Cursor) -> Statement | None:
     """Parse ALTER TABLE or VIEW."""
     cursor.expect("ALTER")
     if cursor.take("VIEW"):
-        return ChangeView(cursor.name(), "ALTER")
+        name = cursor.name()
+        return ChangeView(name, "ALTER", cursor.name() if cursor.take("RENAME", "TO") else None)
     if not cursor.take("TABLE"):
         return None
     name = cursor.name()

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
-from uuid import uuid4
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import options
@@ -22,6 +20,7 @@ from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
 from pyhudi.spark.sql.queries.cached_tables import cached_rows
 from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predicate
 from pyhudi.spark.sql.queries.table_functions import locate, run_table_function
+from pyhudi.spark.sql.queries.temporary_views import global_name, is_temporary, session_id, view_sources
 from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, run_vector_function, table_positions
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
@@ -30,7 +29,6 @@ from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_references, replaced
 from pyhudi.sql.token_cursor import Cursor
 
-_VIEWS, _ID = "_pyhudi_views", "_pyhudi_id"
 _NEWEST = 3
 """Instants that an error shows."""
 _WITH_OFFSET = "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"
@@ -91,17 +89,21 @@ class RewrittenQuery:
         text: The query with the names of views.
         sources: What these views show, by name of the view; those that others depend on come first.
         reads_hudi_tables: Whether it reads a Hudi table at all.
+        temporary: What the views in temporary views show that the query uses.
+        views: Names of these temporary views, and others that may become one.
     """
 
     text: str
     sources: Mapping[str, Source] = field(default_factory=dict)
     reads_hudi_tables: bool = False
+    temporary: Mapping[str, Source] = field(default_factory=dict)
+    views: tuple[Name, ...] = ()
 
     @property
     def locations(self) -> frozenset[str]:
         """Locations of the tables that the query reads."""
         found: set[str] = set()
-        for source in self.sources.values():
+        for source in (*self.sources.values(), *self.temporary.values()):
             match source:
                 case ViewSource(location=location):
                     found.add(location)
@@ -131,6 +133,8 @@ def rewrite_query(
         references = [replace(one, predicate=None, joined=()) for one in references]  # taken for texts there
     changes: list[tuple[Reference, str]] = []
     shown: dict[str, Source] = {}
+    temporary: dict[str, Source] = {}
+    views: list[Name] = []
     sources: dict[int, ViewSource] = {}
     reads: dict[int, TableRead] = {}
     reads_hudi_tables = False
@@ -143,11 +147,12 @@ def rewrite_query(
             changes.append((reference, _global(spark, view)))
             reads_hudi_tables = True
             continue
-        known = _known_view(spark, reference.name) if namespace is None else None
-        if known is not None:
+        known = view_sources(spark, reference.name) if namespace is None else {}
+        if known:
             for view, one in known.items():
                 _refresh(spark, view, one)
-            shown |= known
+            temporary |= known
+            views.append(reference.name)
             reads_hudi_tables = True
             continue
         name = reference.name if namespace is None or len(reference.name) > 1 else (*namespace, *reference.name)
@@ -177,9 +182,12 @@ def rewrite_query(
                 reads_hudi_tables = True
         elif name != reference.name and reference.as_of is None and reference.version is None:
             changes.append((reference, quoted(name)))
+        else:
+            views.append(reference.name)
     if prunes and len(reads) > 1:
         changes = [(one, _joined_view(spark, one, prunes, sources, reads) or view) for one, view in changes]
-    return RewrittenQuery(replaced(query, changes, lambda part: quoted([part])), shown, reads_hudi_tables)
+    text = replaced(query, changes, lambda part: quoted([part]))
+    return RewrittenQuery(text, shown, reads_hudi_tables, temporary, tuple(views))
 
 
 def _qualifiers(reference: Reference, table: CatalogTable) -> tuple[tuple[int, int, int], ...]:
@@ -216,25 +224,6 @@ def _joined_view(
     return _global(spark, view)
 
 
-def remember_view(spark: SparkSession, name: Name, prepared: RewrittenQuery) -> None:
-    """Note on which tables a temporary view of the session depends, to show them as they are whenever it is used."""
-    _views(spark)[_folded(name)] = dict(prepared.sources)
-
-
-def forget_view(spark: SparkSession, name: Name) -> None:
-    """A temporary view of that name is another one now."""
-    _views(spark).pop(_folded(name), None)
-
-
-def global_name(spark: SparkSession, name: str) -> Name:
-    """Return the full name of a global temporary view."""
-    return (spark.conf.get("spark.sql.globalTempDatabase", "global_temp") or "global_temp", name)
-
-
-def _folded(name: Name) -> Name:
-    return tuple(part.lower() for part in name)
-
-
 def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:
     """Return a table's rows as they are now, by the session's options and those given."""
     given = {**_read_options(spark, table), **(options or {})}
@@ -243,24 +232,6 @@ def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, 
 
 def _read_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
     return {**table.options, **session_options(spark)} if table.properties else session_options(spark)
-
-
-def _views(spark: SparkSession) -> dict[Name, dict[str, Source]]:
-    return spark.__dict__.setdefault(_VIEWS, {})  # type: ignore[no-any-return]
-
-
-def _known_view(spark: SparkSession, name: Name) -> dict[str, Source] | None:
-    """Return the sources of a temporary view that `remember_view` has noted; None if it no longer exists."""
-    known = _views(spark).get(_folded(name))
-    if known is None:
-        return None
-    try:
-        if spark.catalog.getTable(quoted(name)).isTemporary:
-            return known
-    except AnalysisException:  # it was dropped
-        pass
-    forget_view(spark, name)
-    return None
 
 
 def _time_travel(spark: SparkSession, table: CatalogTable, reference: Reference, args: Any) -> dict[str, str]:
@@ -300,13 +271,8 @@ def _check_version(spark: SparkSession, table: CatalogTable, version: str) -> No
         ) from None
 
 
-def _session_id(spark: SparkSession) -> str:
-    """Tell sessions apart, of other processes, too: a Connect server has the global views of all its clients."""
-    return spark.__dict__.setdefault(_ID, uuid4().hex)  # type: ignore[no-any-return]
-
-
 def _view_name(spark: SparkSession, what: str) -> str:
-    return "_pyhudi_" + hashlib.sha1(f"{_session_id(spark)} {what}".encode(), usedforsecurity=False).hexdigest()[:16]
+    return "_pyhudi_" + hashlib.sha1(f"{session_id(spark)} {what}".encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
@@ -358,18 +324,13 @@ def _located(spark: SparkSession, table: str) -> tuple[str, frozenset[str]]:
         return table, frozenset({table})
     name = _parsed(table)
     found = find(spark, name)
-    if found is not None or (len(name) == 1 and _is_of_the_catalog(spark, name)):
+    if found is not None or (
+        len(name) == 1 and spark.catalog.tableExists(quoted(name)) and not is_temporary(spark, name)
+    ):
         name = full_name(spark, name)
     if isinstance(found, CatalogTable):
         return quoted(name), frozenset({found.location})
     return quoted(name), rewrite_query(spark, f"SELECT * FROM {quoted(name)}").locations
-
-
-def _is_of_the_catalog(spark: SparkSession, name: Name) -> bool:
-    try:
-        return not spark.catalog.getTable(quoted(name)).isTemporary
-    except AnalysisException:  # there is none
-        return False
 
 
 def _parsed(table: str) -> Name:
