@@ -65,7 +65,7 @@ STATEMENTS = {
     ),
     "CREATE TABLE t LIKE u": CreateTable(("t",), like=("u",), like_any=True),
     "DROP VIEW IF EXISTS a.v": ChangeView(("a", "v"), "DROP"),
-    "ALTER VIEW v RENAME TO w": ChangeView(("v",), "ALTER"),
+    "ALTER VIEW v RENAME TO w": ChangeView(("v",), "ALTER", ("w",)),
     "CREATE OR REPLACE VIEW v AS SELECT 1": CreateView(("v",), "CREATE OR REPLACE VIEW v AS", "SELECT 1", False, True),
     "create table p using parquet as select * from h": SelectStatement(
         "select * from h", "create table p using parquet as"
