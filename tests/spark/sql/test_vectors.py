@@ -172,6 +172,8 @@ def test_search(spark, tmp_path):
     ):
         with pytest.raises(QueryError, match=message):
             spark.sql(search.format(arguments))
+    with pytest.raises(QueryError, match="name it, as :query"):
+        spark.sql(search.format("'t', 'v', ?, 2"), args=[[1.0, 2.0, 3.0]])
     table = HudiTable.for_path(path)
     frame = table.vector_search([1, 2, 3], "v", 5, filter="n > 1", columns=["id"]).to_spark(spark)
     assert [row.id for row in frame.collect()] == ["c"]

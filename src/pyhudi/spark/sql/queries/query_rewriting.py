@@ -307,8 +307,11 @@ def _function_source(spark: SparkSession, function: str, arguments: tuple[str, .
         location = locate(spark, arguments[0])
         return FunctionSource(function, (location, *arguments[1:]), (location,))
     texts = ordered_arguments(function, arguments)
-    query = rewrite_query(spark, f"SELECT {', '.join(texts)}", args=args)
-    values = [tuple(value) if isinstance(value, list) else value for value in fetched(spark, query.text, args)[0]]
+    if any(text.strip() == "?" for text in texts):
+        raise QueryError(f"{function} has a parameter by position; name it, as :query")
+    named = args if isinstance(args, Mapping) else None
+    query = rewrite_query(spark, f"SELECT {', '.join(texts)}", args=named)
+    values = [tuple(value) if isinstance(value, list) else value for value in fetched(spark, query.text, named)[0]]
     locations: set[str] = set()
     for position in table_positions(function):
         table: object = values[position]
