@@ -90,7 +90,7 @@ def _to_spark(data_type: pa.DataType) -> Any:
         return {
             "type": "array",
             "elementType": _to_spark(data_type.value_type),
-            "containsNull": data_type.value_field.nullable,
+            "containsNull": data_type.value_field.nullable and not is_vector(data_type),
         }
     if pa.types.is_decimal(data_type):
         return f"decimal({data_type.precision},{data_type.scale})"

@@ -1,6 +1,7 @@
 """The type VECTOR of Apache Hudi 1.2: lists of a fixed number of floats, doubles or bytes, for embeddings.
 
-In Arrow it is a list of fixed size whose elements are never null; in files it is the little-endian bytes of the
+In Arrow it is a list of fixed size, whose elements are never null (its type does not say so, as pickled types of such
+lists do not: the tasks of a write would have another type); in files it is the little-endian bytes of the
 elements (Avro's fixed, Parquet's FIXED_LEN_BYTE_ARRAY). Both forms have the same buffers, so conversion copies nothing.
 In Spark it is an array, and metadata of the field says that it is a vector. Vectors are top-level columns only.
 """
@@ -37,7 +38,7 @@ def vector_type(dimension: int, element: pa.DataType) -> pa.DataType:
     """
     if dimension < 1:
         raise SchemaError(f"the dimension of a VECTOR must be at least 1, not {dimension}")
-    return pa.list_(pa.field("element", element, nullable=False), dimension)
+    return pa.list_(element, dimension)
 
 
 def is_vector(data_type: pa.DataType) -> bool:
@@ -114,6 +115,11 @@ def vector_of_avro(avro: dict[str, Any]) -> pa.DataType:
     if stored_type(found).byte_width != avro["size"]:
         raise SchemaError(f"a {vector_text(found)} does not have {avro['size']} bytes; the table schema is corrupt")
     return found
+
+
+def list_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the type of the same lists in Spark."""
+    return pa.list_(pa.field("element", data_type.value_type, nullable=False))
 
 
 def stored_type(data_type: pa.DataType) -> pa.DataType:
@@ -205,4 +211,4 @@ def as_vectors(lists: pa.Array, target: pa.DataType, path: str = "?") -> pa.Fixe
 
 def as_lists(vectors: pa.FixedSizeListArray) -> pa.ListArray:
     """Return vectors as lists of the same elements, the form in which Spark takes them."""
-    return vectors.cast(pa.list_(vectors.type.value_field))
+    return vectors.cast(list_type(vectors.type))

@@ -76,7 +76,7 @@ def test_statements(spark, tmp_path, kind):
     assert d == ("d", [4.0, 5.0, 6.0], [2.0, 2.0], [3, 3], 4)
     table.services.cluster()
     assert rows(spark, own)[::2] == [a, d]
-    assert table.schema.field("v").type == pa.list_(pa.field("element", pa.float32(), nullable=False), 3)
+    assert table.schema.field("v").type == pa.list_(pa.float32(), 3)
     oldest = table.history()["requested"].to_pylist()[-1]
     assert rows(spark, f"SELECT v FROM t VERSION AS OF '{oldest}' WHERE id = 'a'") == [([1.0, 2.0, 3.0],)]
     changes = spark.sql("SELECT id, v FROM hudi_table_changes('t', 'latest_state', 'earliest') WHERE n = 4").collect()

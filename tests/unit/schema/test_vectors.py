@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from pyhudi.schema.schema_changes import as_table_type, change_type
 from pyhudi.schema.schema_evolution import conform, reconcile
 from pyhudi.schema.spark_arrow import as_spark_arrow
 from pyhudi.schema.spark_json import from_spark_json, to_spark_json
-from pyhudi.schema.table_types import as_nullable
+from pyhudi.schema.table_types import as_nullable, table_schema
 from pyhudi.schema.vectors import (
     as_lists,
     as_vectors,
@@ -76,8 +77,16 @@ def test_spark_has_arrays_with_metadata() -> None:
     assert from_spark_json(to_spark_json(SCHEMA)).equals(SCHEMA)
     assert as_nullable(SCHEMA).equals(SCHEMA)
     plain = as_spark_arrow(ROWS.to_batches()[0])
-    assert plain.schema.field("v").type == pa.list_(FLOATS.value_field)
+    assert plain.schema.field("v").type == pa.list_(pa.field("element", pa.float32(), nullable=False))
     assert conform(plain, SCHEMA).equals(ROWS.to_batches()[0])
+
+
+@pytest.mark.parametrize("kind", [FLOATS, DOUBLES, BYTES], ids=vector_text)
+def test_types_stay_the_same_where_they_are_pickled(kind: pa.DataType) -> None:
+    assert pickle.loads(pickle.dumps(kind)) == kind
+    assert table_schema(pa.schema([("v", pa.list_(pa.field("x", kind.value_type, False), 3))])).field("v").type == (
+        vector_type(3, kind.value_type)
+    )
 
 
 def marked(kind: object, mark: str) -> str:
