@@ -133,6 +133,16 @@ def get_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: di
     return shown_table(catalog._sparkSession, original(catalog, *args, **kwargs))
 
 
+def drop_temp_view(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.catalog.dropTempView``: the view may have hidden a Hudi table."""
+    from pyhudi.spark.sql.catalog import non_hudi_tables
+
+    try:
+        return original(catalog, *args, **kwargs)
+    finally:
+        non_hudi_tables.forget()
+
+
 def list_columns(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.listColumns``."""
     from pyhudi.spark.sql.catalog_listing import listed_columns

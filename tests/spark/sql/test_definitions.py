@@ -46,6 +46,10 @@ def test_statements_on_views_do_not_take_hudi_tables(spark):
     spark.sql("CREATE TEMP VIEW t AS SELECT 5 AS id")
     with pytest.raises(QueryError, match="Hudi table, and no view"):
         spark.sql("CREATE OR REPLACE VIEW shop.t AS SELECT 1 AS id")
+    assert rows(spark, "SELECT id FROM t") == [(5,)]
+    spark.catalog.dropTempView("t")  # which is known as a view by now
+    assert rows(spark, "SELECT id FROM t") == []
+    spark.sql("CREATE TEMP VIEW t AS SELECT 5 AS id")
     spark.sql("DROP VIEW t")  # the temporary one
     assert rows(spark, "SELECT id FROM t") == rows(spark, "SELECT id FROM v") == []
     spark.sql("DROP VIEW IF EXISTS v")

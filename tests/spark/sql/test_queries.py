@@ -14,6 +14,14 @@ pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
 
 
+OTHER_CATALOG = {
+    "spark.sql.catalog.elsewhere": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+    "spark.sql.catalog.elsewhere.url": "jdbc:hive2://127.0.0.1:1",
+    "spark.sql.catalog.elsewhere.driver": "org.apache.hive.jdbc.HiveDriver",
+}
+"""A catalog that is part of Spark, and connects to nothing before it is asked for a table."""
+
+
 def rows(spark, query, **given):
     return sorted(tuple(row) for row in spark.sql(query, **given).collect())
 
@@ -192,6 +200,14 @@ def test_tables_of_the_same_name_in_two_databases(spark):
         for name in views:
             assert rows(spark, f"SELECT a.id, p.id FROM {name} a CROSS JOIN p") == [(1, 2)], name
         assert rewrite_query(spark, "SELECT * FROM hudi_query('t')").locations == {find_table(spark, ("t",)).location}
+        spark.sql("CREATE VIEW both AS SELECT t.id AS i, o.id AS j FROM shop.t AS t CROSS JOIN t AS o")
+        for key, value in OTHER_CATALOG.items():
+            spark.conf.set(key, value)
+        spark.sql("USE elsewhere")
+        assert rows(spark, "SELECT id FROM spark_catalog.shop.p") == [(1,)]
+        assert rows(spark, "SELECT i, j FROM spark_catalog.other.both") == [(1, 2)]
     finally:
-        spark.sql("USE shop")
+        spark.sql("USE spark_catalog.shop")
+        for key in OTHER_CATALOG:
+            spark.conf.unset(key)
         spark.sql("DROP DATABASE other CASCADE")

@@ -72,7 +72,7 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True)
 class CatalogView:
-    """A view that is kept in the catalog, and where the names in its query belong."""
+    """A view that is kept in the catalog, and the catalog and database that the names in its query belong to."""
 
     query: str
     namespace: Name
@@ -181,7 +181,7 @@ def _described(
     place = (details.get("View Catalog and Namespace") or "").replace("`", "").split(".")
     names = _listed_names(details.get("View Query Output Columns") or "")
     by_name = len(names) == len(columns) == len({name.lower() for name in names})
-    return CatalogView(details["View Text"], (place[-1],), tuple(columns), names if by_name else ())
+    return CatalogView(details["View Text"], tuple(place), tuple(columns), names if by_name else ())
 
 
 def _listed_names(text: str) -> tuple[str, ...]:

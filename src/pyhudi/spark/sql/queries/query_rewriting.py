@@ -120,7 +120,7 @@ def rewrite_query(
     Args:
         spark: The session that will run it.
         query: The text.
-        namespace: The database of names without one; None: the current one.
+        namespace: The database of names without one, with its catalog if it has one; None: the current one.
         prunes: Files are left out by what the query says in WHERE, and this text tells its views from those of views in
             it; empty: they are not, because the views will be looked at again, by other queries.
         args: Values of the parameters of the query.
@@ -155,7 +155,7 @@ def rewrite_query(
             views.append(reference.name)
             reads_hudi_tables = True
             continue
-        name = reference.name if namespace is None or len(reference.name) > 1 else (*namespace, *reference.name)
+        name = _full_name(spark, reference.name, namespace)
         found = find(spark, name)
         if isinstance(found, CatalogTable):
             reference = replace(reference, qualified=_qualifiers(reference, found))
@@ -188,6 +188,18 @@ def rewrite_query(
         changes = [(one, _joined_view(spark, one, prunes, sources, reads) or view) for one, view in changes]
     text = replaced(query, changes, lambda part: quoted([part]))
     return RewrittenQuery(text, shown, reads_hudi_tables, temporary, tuple(views))
+
+
+def _full_name(spark: SparkSession, name: Name, namespace: Name | None) -> Name:
+    """Return a name in the query of a permanent view so that it means the same in any database and catalog."""
+    if namespace is None or len(name) > 2:
+        return name
+    if len(namespace) == 1 or str(spark.catalog.currentCatalog()) == namespace[0]:
+        return name if len(name) == 2 else (namespace[-1], *name)
+    if len(name) == 1:
+        return (*namespace, *name)
+    full = (namespace[0], *name)
+    return full if spark.catalog.databaseExists(quoted(full[:2])) else name
 
 
 def _qualifiers(reference: Reference, table: CatalogTable) -> tuple[tuple[int, int, int], ...]:
