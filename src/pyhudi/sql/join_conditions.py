@@ -2,35 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
 
-def equated_columns(on: str, target: str) -> frozenset[str] | None:
+@dataclass(frozen=True, slots=True)
+class MergeSides:
+    """Names that the condition of a MERGE can have, in lower case.
+
+    Args:
+        target: Name of the table.
+        target_columns: Its columns.
+        source_columns: Columns of the source.
+        source: Name of the source; None: unknown.
+    """
+
+    target: str
+    target_columns: frozenset[str]
+    source_columns: frozenset[str]
+    source: str | None = None
+
+    @classmethod
+    def of(
+        cls, target: str, target_columns: Iterable[str], source_columns: Iterable[str], source: str | None = None
+    ) -> MergeSides:
+        """Return the sides with these names, whatever their case."""
+        own, other = (frozenset(name.lower() for name in names) for names in (target_columns, source_columns))
+        return cls(target.lower(), own, other, None if source is None else source.lower())
+
+    def has_target(self, qualifier: str, name: str) -> bool:
+        """Return True if ``qualifier.name`` is a column of the table."""
+        return qualifier == self.target and name in self.target_columns
+
+    def has_source(self, qualifier: str, name: str) -> bool:
+        """Return True if ``qualifier.name`` is certainly a column of the source, and no field of a struct."""
+        if qualifier == self.target or name not in self.source_columns:
+            return False
+        return qualifier == self.source or qualifier not in self.source_columns | self.target_columns
+
+
+def equated_columns(on: str, sides: MergeSides) -> frozenset[str] | None:
     """Return the columns that a condition requires to be equal on both sides, if it has no other conditions.
 
     Args:
         on: SQL such as ``t.id = s.id AND t.day = s.day``.
-        target: Name of one side.
+        sides: The table and the source.
 
     Returns:
         Names in lower case; None if there is another condition, or a column with another name on the other side, or
         sqlglot is missing.
     """
-    found = equalities(on, target)
+    found = equalities(on, sides)
     if found is None or any(own != other for own, other in found):
         return None
     return frozenset(own for own, _ in found)
 
 
 @lru_cache(maxsize=64)  # a MERGE asks several times about its condition
-def equalities(on: str, target: str) -> frozenset[tuple[str, str]] | None:
+def equalities(on: str, sides: MergeSides) -> frozenset[tuple[str, str]] | None:
     """Return the pairs of columns that a condition requires to be equal, if it has no other conditions.
 
     Args:
         on: SQL such as ``t.id = s.number AND t.day = s.day``.
-        target: Name of one side.
+        sides: The table and the source.
 
     Returns:
         Names in lower case, that of the target first; None if there is another condition, or sqlglot is missing.
@@ -47,23 +84,23 @@ def equalities(on: str, target: str) -> frozenset[tuple[str, str]] | None:
         return None
     found: set[tuple[str, str]] = set()
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
-        pair = _equality(part.unnest(), target.lower())
+        pair = _equality(part.unnest(), sides)
         if pair is None:
             return None
         found.add(pair)
     return frozenset(found)
 
 
-def _equality(part: Any, target: str) -> tuple[str, str] | None:
+def _equality(part: Any, sides: MergeSides) -> tuple[str, str] | None:
     from sqlglot import exp
 
     if not isinstance(part, exp.EQ):
         return None
-    sides = [part.this, part.expression]
-    if not all(isinstance(side, exp.Column) and len(side.parts) == 2 for side in sides):
+    both = [part.this, part.expression]
+    if not all(isinstance(side, exp.Column) and len(side.parts) == 2 for side in both):
         return None
-    own = [side.table.lower() == target for side in sides]
-    if sum(own) != 1:
-        return None
-    first, second = sides if own[0] else reversed(sides)
-    return str(first.name.lower()), str(second.name.lower())
+    names = [(str(side.table.lower()), str(side.name.lower())) for side in both]
+    for own, other in (names, reversed(names)):
+        if sides.has_target(*own) and sides.has_source(*other):
+            return own[1], other[1]
+    return None

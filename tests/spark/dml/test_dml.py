@@ -386,6 +386,25 @@ def test_keys_that_spark_casts_to_match(spark, tmp_path):
     assert [row[0] for row in rows(table)] == [*(row[0] for row in FIRST), 70]
 
 
+def test_a_field_of_a_struct_is_no_column_of_the_source(spark, tmp_path):
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    table = HudiTable.create(str(tmp_path / "t"), options)
+    table.bulk_insert(frame(spark, (1, "a"), (2, "b"), columns="id int, v string"))
+    columns = "id int, v string, after struct<id:int,v:string>"
+
+    def merge(*events):
+        return table.merge(frame(spark, *events, columns=columns).alias("s"), "target.id = after.id")
+
+    with pytest.raises(AmbiguousMergeError):
+        merge((11, "", (2, "X")), (12, "", (2, "Y"))).when_matched_update({"v": "after.v"}).execute()
+    with pytest.raises(RecordKeyError, match="'2' cannot be changed to '1'"):
+        merge((1, "other", (2, ""))).when_matched_update_all().when_not_matched_insert_all().execute()
+    new = merge((1, "", (1, "A")), (1, "", (50, "B"))).when_matched_update({"v": "after.v"})
+    new.when_not_matched_insert({"id": "after.id", "v": "after.v"}).execute()
+    found = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
+    assert sorted(tuple(row.values()) for row in found) == [(1, "A"), (2, "b"), (50, "B")]
+
+
 def test_rows_move_to_where_their_key_is(spark, tmp_path):
     table = HudiTable.create(str(tmp_path / "t"), KEYED)
     table.bulk_insert(frame(spark, (1, "Oslo", 1, None), (1, "Moss", 2, None), (2, "Moss", 3, None)))

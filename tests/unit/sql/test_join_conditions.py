@@ -6,7 +6,9 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from pyhudi.sql.join_conditions import equalities, equated_columns
+from pyhudi.sql.join_conditions import MergeSides, equalities, equated_columns
+
+SIDES = MergeSides.of("T", ["id", "day", "number", "Payload"], ["ID", "day", "key", "After", "s2"], "s")
 
 
 @pytest.mark.parametrize(
@@ -25,7 +27,7 @@ from pyhudi.sql.join_conditions import equalities, equated_columns
     ],
 )
 def test_equated_columns(on, columns):
-    assert equated_columns(on, "t") == columns
+    assert equated_columns(on, SIDES) == columns
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,20 @@ def test_equated_columns(on, columns):
         ("t.id = s.id and s.x > 1", None),
         ("t.id = s.id + 1", None),
         ("s.id = s.key", None),
+        ("t.id = other.id", {("id", "id")}),  # fails when Spark resolves it
+        ("t.id = after.id", None),  # fields of structs, which may have the names of columns
+        ("t.id = Payload.id", None),
+        ("t.id = s.after", {("id", "after")}),
+        ("t.id = s.unknown", None),
+        ("t.unknown = s.id", None),
     ],
 )
 def test_equalities(on, pairs):
-    assert equalities(on, "t") == pairs
+    assert equalities(on, SIDES) == pairs
+
+
+def test_the_name_of_the_source_comes_before_its_columns():
+    named = MergeSides.of("t", ["id"], ["id", "event"], "event")
+    assert equalities("t.id = event.id", named) == {("id", "id")}
+    assert equalities("t.id = event.id", MergeSides.of("t", ["id"], ["id", "event"])) is None
+    assert equalities("t.id = s.id", MergeSides.of("t", ["id"], ["id", "event"])) == {("id", "id")}

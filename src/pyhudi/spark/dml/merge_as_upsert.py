@@ -20,7 +20,7 @@ from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text
 from pyhudi.spark.session_settings import is_case_sensitive
-from pyhudi.sql.join_conditions import equated_columns
+from pyhudi.sql.join_conditions import MergeSides, equated_columns
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.merge_settings import DELETE_FIELD
 
@@ -40,7 +40,9 @@ def rows_to_upsert(source: DataFrame, target: TargetSnapshot) -> DataFrame | Non
     return source.select(*(value.alias(name) for name, value in values.items()))
 
 
-def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFrame) -> bool:
+def joins_by_key(
+    target: TargetSnapshot, on: object, alias: str, source: DataFrame, source_alias: str | None = None
+) -> bool:
     """Return True if a condition joins exactly the rows that an upsert considers versions of the same record.
 
     Args:
@@ -48,6 +50,7 @@ def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFra
         on: Condition of the MERGE.
         alias: Name of the table in the condition.
         source: The source, with the columns of the table.
+        source_alias: Name of the source in the condition; None: unknown.
     """
     spec, merging = target.spec, target.merging
     index = target.opts.get_typed(options.INDEX_TYPE)
@@ -67,7 +70,8 @@ def joins_by_key(target: TargetSnapshot, on: object, alias: str, source: DataFra
         return False
     assert isinstance(on, str)
     names = key_columns(target)
-    if equated_columns(on, alias) != frozenset(name.lower() for name in names):
+    sides = MergeSides.of(alias, target.schema.names, source.columns, source_alias)
+    if equated_columns(on, sides) != frozenset(name.lower() for name in names):
         return False
     kinds = {field.name.lower(): field.dataType for field in source.schema.fields}
     own = {field.name: field.dataType for field in target.schema.fields}

@@ -37,6 +37,8 @@ class MergeBuilder:
     source: DataFrame
     on: str | Column
     clauses: tuple[Clause, ...] = ()
+    source_alias: str | None = None
+    """Name of the source in the condition, if known."""
 
     def when_matched_update(self, set: Mapping[str, object], condition: str | Column | None = None) -> MergeBuilder:
         """Update a row that matches a source row.
@@ -158,7 +160,7 @@ class MergeBuilder:
 
     def _join(self, target: TargetTable) -> ChangeResult:
         """Run the MERGE as a join of the source with the table."""
-        merge = MergePlan(self.clauses, self.alias, self.source, self.on, target)
+        merge = MergePlan(self.clauses, self.alias, self.source, self.on, target, self.source_alias)
         merge.check_columns()
         with CachedFrames() as cached:
             taken = merge.taken(cached)
@@ -176,7 +178,7 @@ class MergeBuilder:
         given = {(clause.kind, clause.action) for clause in self.clauses}
         whole = all(clause.values is None and clause.condition is None for clause in self.clauses)
         both = {(ClauseKind.MATCHED, MergeAction.UPDATE), (ClauseKind.NOT_MATCHED, MergeAction.INSERT)}
-        if not whole or given != both or not joins_by_key(target, self.on, self.alias, self.source):
+        if not whole or given != both or not joins_by_key(target, self.on, self.alias, self.source, self.source_alias):
             return None
         rows = rows_to_upsert(self.source, target)
         if rows is None:

@@ -31,7 +31,7 @@ from pyhudi.spark.lookup.key_constraint import are_equal_as_key_text, summarize_
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.write_job import RowChanges
-from pyhudi.sql.join_conditions import equalities, equated_columns
+from pyhudi.sql.join_conditions import MergeSides, equalities, equated_columns
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.write.location_columns import DELETE
 
@@ -76,6 +76,7 @@ class MergePlan:
     source: DataFrame
     on: str | Column
     target: TargetTable
+    source_alias: str | None = None
 
     def _has(self, kind: ClauseKind) -> bool:
         return any(clause.kind is kind for clause in self.clauses)
@@ -123,10 +124,14 @@ class MergePlan:
         equated = [F.col(quoted([name])).alias(_EQUATED + name) for name in self._equated()]
         return self.source.select("*", *copies, *equated, F.lit(True).alias(_IN_SOURCE))
 
+    @property
+    def _sides(self) -> MergeSides:
+        return MergeSides.of(self.alias, self.target.schema.names, self.source.columns, self.source_alias)
+
     def _equated(self) -> list[str]:
         """Return the columns of the source that the condition equates with columns of the table, if it does nothing
         else."""
-        found = equalities(self.on, self.alias) if isinstance(self.on, str) else None
+        found = equalities(self.on, self._sides) if isinstance(self.on, str) else None
         wanted = {other for _, other in found or ()}
         names = [name for name in self.source.columns if name.lower() in wanted]
         return names if len(names) == len(wanted) else []
@@ -151,7 +156,7 @@ class MergePlan:
             {field.name.lower(): field.dataType for field in schema.fields}
             for schema in (self.target.schema, self.source.schema)
         )
-        return [(own.get(name), other.get(source)) for name, source in equalities(self.on, self.alias) or ()]
+        return [(own.get(name), other.get(source)) for name, source in equalities(self.on, self._sides) or ()]
 
     # --- pairs -------------------------------------------------------------------------------------------------------
 
@@ -335,7 +340,7 @@ class MergePlan:
         inserts = [clause for clause in self.clauses if clause.action is MergeAction.INSERT]
         if not isinstance(self.on, str) or self.moves or any(clause.values is not None for clause in inserts):
             return False
-        found = equated_columns(self.on, self.alias)
+        found = equated_columns(self.on, self._sides)
         keys = frozenset(name.lower() for name in target.spec.record_fields)
         is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
         partitions = frozenset() if is_global else frozenset(name.lower() for name in target.partition_columns)
