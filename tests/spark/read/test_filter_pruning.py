@@ -151,6 +151,7 @@ def test_sql(active: SparkSession, path: str, condition: str, files: int, rows: 
         ("hudi_pruned a JOIN hudi_dim d ON a.id = d.k WHERE d.name = 'x'", 3, 2),  # of two files, and that of hudi_dim
         ("hudi_dim d, hudi_pruned a WHERE d.n = a.ts AND d.n < 10", 2, 1),
         ("hudi_pruned a WHERE ts IN (SELECT n FROM hudi_dim WHERE name = 'y')", 2, 1),
+        ("hudi_pruned a WHERE ts IN (SELECT n FROM hudi_dim WHERE id = 'k005')", None, 1),  # the id is that of a
         ("hudi_pruned a LEFT JOIN hudi_dim d ON a.id = d.k", 5, 40),
         ("hudi_pruned a JOIN hudi_dim d ON a.ts = d.m", 5, 3),  # other types
         ("hudi_pruned a JOIN hudi_dim d ON a.id = d.k JOIN hudi_pruned b ON a.id = b.id", None, 3),

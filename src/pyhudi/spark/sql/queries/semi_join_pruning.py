@@ -20,6 +20,7 @@ from pyhudi.config import Options, options
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.pruning.frame_pruning import planned_read
 from pyhudi.sql.semi_joins import JoinedKey
+from pyhudi.sql.token_cursor import Cursor
 
 MOST_KEYS = 1000
 """Rows of the small table up to which their keys are looked up."""
@@ -76,9 +77,12 @@ def _is_worthwhile(spark: SparkSession, large: DataFrame, small: DataFrame) -> b
 
 
 def _among(large: DataFrame, key: JoinedKey, small: TableRead) -> str | None:
-    """The condition that a column has one of the keys; None if these are too many, or of another type."""
+    """The condition that a column has one of the keys; None if these are too many, or of another type, or depend on
+    columns of an outer query."""
     column, other = _field(large, key.column), _field(small.rows, key.other_column)
     if column is None or other is None or column.dataType != other.dataType or not isinstance(other.dataType, _KINDS):
+        return None
+    if small.predicate is not None and not _has_columns(small.rows, small.predicate):
         return None
     rows = small.rows if small.predicate is None else small.rows.where(small.predicate)
     name = quoted([other.name])
@@ -93,6 +97,13 @@ def _among(large: DataFrame, key: JoinedKey, small: TableRead) -> str | None:
 def _field(frame: DataFrame, name: str) -> Any:
     """The column of that name, whatever its case; None if there is none."""
     return next((field for field in frame.schema.fields if field.name.lower() == name.lower()), None)
+
+
+def _has_columns(frame: DataFrame, predicate: str) -> bool:
+    """Return True if all columns of a pushed predicate, which are quoted there, are columns of the table. An
+    unqualified name in a subquery may be a column of the outer query."""
+    quoted_names = (token.text for token in Cursor(predicate).tokens if token.kind == "IDENTIFIER")
+    return all(_field(frame, name) is not None for name in quoted_names)
 
 
 def _literal(value: Any) -> str | None:
