@@ -22,7 +22,8 @@ def spark_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> Data
 
 def empty_result(spark: SparkSession) -> DataFrame:
     """Return what a statement without a result gives."""
-    return spark.createDataFrame([], StructType([]))
+    # not by createDataFrame, which would make the session the active one of the process
+    return spark_sql(spark, "SELECT 1 AS _ LIMIT 0").drop("_")
 
 
 def result(spark: SparkSession, columns: str | StructType, rows: Iterable[Sequence[Any]]) -> DataFrame:
