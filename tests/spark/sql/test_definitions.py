@@ -125,3 +125,41 @@ def test_threads_that_create_one_table_take_turns(spark):
         list(pool.map(save, range(3)))
     assert find_table(spark, ("t",)).properties == {"primaryKey": "id"}
     assert rows(spark, "SELECT id FROM saved") == [(0,), (1,), (2,)]
+
+
+def test_no_two_managed_tables_have_one_folder(spark):
+    spark.sql("CREATE TABLE t (id INT) USING hudi")
+    location = find_table(spark, ("t",)).location
+    spark.sql("ALTER TABLE t RENAME TO u")
+    for columns in ("", "(id INT)"):
+        with pytest.raises(TableExistsError, match=r"its name is 'u'.*LOCATION"):
+            spark.sql(f"CREATE TABLE t {columns} USING hudi")
+    spark.sql("INSERT INTO u VALUES (1)")
+    assert rows(spark, "SELECT id FROM u") == [(1,)]
+    spark.sql("DROP TABLE u")
+    spark.sql("CREATE TABLE t (id INT) USING hudi")
+    assert find_table(spark, ("t",)).location == location
+
+
+def test_a_replaced_table_is_not_deleted_at_its_new_location(spark, tmp_path):
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS id")
+    managed = find_table(spark, ("t",)).location.removeprefix("file:")
+    (tmp_path / "link").symlink_to(managed)
+    (tmp_path / "above").symlink_to(f"{managed}/..")
+    for place in (tmp_path / "link", tmp_path / "above" / "t", tmp_path / "above", f"{managed}/inner"):
+        for query in ("", "(id INT)", "AS SELECT 2 AS id"):
+            columns, query = (query, "") if query[:1] == "(" else ("", query)
+            with pytest.raises(TableExistsError, match="which replacing the table deletes"):
+                spark.sql(f"CREATE OR REPLACE TABLE t {columns} USING hudi LOCATION '{place}' {query}")
+    assert rows(spark, "SELECT id FROM t") == [(1,)]
+    spark.sql(f"CREATE OR REPLACE TABLE t USING hudi LOCATION '{managed}' AS SELECT 2 AS id")
+    assert rows(spark, "SELECT id FROM t") == [(2,)]
+
+
+def test_statements_do_not_make_their_session_the_active_one(spark):
+    spark.sql("CREATE TABLE t (id INT) USING hudi")
+    spark.createDataFrame([], "id int")  # its session is the active one now
+    other = spark.newSession()
+    other.conf.set("spark.other", "true")
+    assert other.sql("ALTER TABLE shop.t SET TBLPROPERTIES (note = 'x')").columns == []
+    assert type(spark).getActiveSession().conf.get("spark.other", None) is None

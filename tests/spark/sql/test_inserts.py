@@ -53,3 +53,21 @@ def test_fields_of_structs_are_taken_by_name_or_by_position_as_columns_are(spark
         (3, 1, "N", 1, 2),
         (4, 9, "new", 1, 2),
     ]
+
+
+def test_partition_columns_come_last_in_their_order(spark, tmp_path):
+    place = str(tmp_path / "t")
+    keys = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "p1,p2"}
+    frame = spark.createDataFrame([("B", 0, "A")], "p2 string, id int, p1 string")
+    frame.write.format("hudi").options(**keys, **{"hoodie.table.name": "t"}).save(place)
+    spark.sql(f"CREATE TABLE t USING hudi LOCATION '{place}'")
+    spark.sql("INSERT INTO t VALUES (1, 'A', 'B')")
+    spark.sql("INSERT INTO t SELECT 2, 'A', 'B'")
+    assert rows(spark, "SELECT id, p1, p2 FROM t") == [(n, "A", "B") for n in range(3)]
+    spark.sql("ALTER TABLE t ADD COLUMNS (v INT)")
+    for listed in (spark.table("t").columns, [c.name for c in spark.catalog.listColumns("t")]):
+        assert listed[-4:] == ["id", "v", "p1", "p2"]
+    spark.sql("CREATE TABLE like_t LIKE t USING hudi")
+    assert spark.table("like_t").columns[-4:] == ["id", "v", "p1", "p2"]
+    spark.sql("INSERT INTO t PARTITION (p1 = 'A', p2) SELECT 3, 0, 'B'")
+    assert rows(spark, "SELECT id, p1, p2, v FROM t WHERE id = 3") == [(3, "A", "B", 0)]

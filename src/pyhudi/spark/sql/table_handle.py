@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
 from pyhudi.errors import NotAHudiTableError
@@ -19,6 +20,13 @@ from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
+
+
+def partitions_last(names: Sequence[str], config: TableConfig) -> list[str]:
+    """Return names of columns with partition columns last, in the order in which the table is partitioned by them, as
+    SQL lists columns and takes them by position."""
+    last = dict.fromkeys(field.name for field in config.partition_fields if field.name in names)
+    return [*(name for name in names if name not in last), *last]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,13 @@ class TableHandle:
         """The table's columns, meta columns first; none if it has none yet."""
         found = table_schema(PinnedTable.of(self.client()))
         return found.schema if found is not None else pa.schema([])
+
+    @property
+    def sql_schema(self) -> StructType:
+        """The table's columns in the order in which SQL lists them: meta columns first, partition columns last
+        (`partitions_last`)."""
+        schema = spark_schema(self.schema)
+        return StructType([schema[name] for name in partitions_last(schema.names, self.config)])
 
     @property
     def inspect(self) -> Inspect:

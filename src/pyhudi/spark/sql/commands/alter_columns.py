@@ -17,7 +17,6 @@ from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.schema.schema_changes import Position
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.services.alter_schema import alter_schema
-from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable, update_columns
 from pyhudi.spark.sql.commands.declared_columns import declared_schema
 from pyhudi.spark.sql.commands.dml import write_options
@@ -52,7 +51,7 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
         return schema
 
     alter_schema(client, opts, apply)
-    update_columns(spark, table, spark_schema(TableHandle.of(spark, table).schema))
+    update_columns(spark, table, TableHandle.of(spark, table).sql_schema)
 
 
 def _step(spark: SparkSession, change: ColumnChange) -> _Change:

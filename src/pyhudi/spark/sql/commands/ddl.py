@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -22,7 +23,6 @@ from pyhudi.spark.dml.assignments import column_of, column_path
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_case_sensitive
-from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import (
     CatalogTable,
     default_location,
@@ -119,18 +119,56 @@ def _create_table(spark: SparkSession, name: Name, statement: CreateTable) -> No
         statement = _like(spark, statement)
     table = _defined(spark, name, statement, old)
     location = table.location
+    _refuse_overlap(old, _storage(spark, table))
     if TableHandle.exists(spark, location, table.options) and not _is_at(old, _storage(spark, table)):
         if statement.query is not None:
             raise _overwrites(location)
-        if table.managed and TableHandle.of(spark, table).inspect.commits().num_rows:
-            raise TableExistsError(
-                f"there is a Hudi table at {location!r} already, where {table.sql} belongs; give it this name with "
-                "LOCATION, or delete it"
-            )
+        if table.managed:
+            _refuse_table_of_others(TableHandle.of(spark, table), table)
         _register_existing(spark, table, statement, old)
         return
     rows = None if statement.query is None else spark_sql(spark, rewrite_query(spark, statement.query).text)
     create_new(spark, table, statement, rows, replaced=old)
+
+
+def _refuse_table_of_others(there: TableHandle, table: CatalogTable) -> None:
+    """Refuse a table as the managed one of a name, unless it was created by this name and has no commits: it may be
+    another entry's, as that of a table that was renamed, and DROP TABLE would delete its files.
+
+    Raises:
+        TableExistsError: The message has the cure.
+    """
+    name = there.config.name
+    if name.lower() == table.name[1].lower() and not there.inspect.commits().num_rows:
+        return
+    raise TableExistsError(
+        f"there is a Hudi table at {table.location!r} already, where {table.sql} belongs; its name is {name!r}. Give "
+        "the new table a LOCATION of its own, register the one that is there with LOCATION, or delete it"
+    )
+
+
+def _refuse_overlap(old: CatalogTable | None, storage: Storage) -> None:
+    """Refuse a location in the folder of the managed table that is replaced, or around it, because that folder is
+    deleted with the table. Its own location is fine, unless links lead there.
+
+    Raises:
+        TableExistsError: The message has both locations.
+    """
+    if old is None or not old.managed:
+        return
+    root = open_sibling(storage, old.location).root
+    new, given = (_resolved(one).rstrip("/") + "/" for one in (storage.root, root))
+    if root != storage.root and (new.startswith(given) or given.startswith(new)):
+        raise TableExistsError(
+            f"the location {storage.uri()!r} overlaps {old.location!r}, the folder of {old.sql}, which replacing the "
+            "table deletes; choose another location, or leave LOCATION out to keep the folder"
+        )
+
+
+def _resolved(root: str) -> str:
+    """Return a root without symbolic links, if it is of the local file system."""
+    local = root.removeprefix("file://")
+    return root if local == root else os.path.realpath(local)
 
 
 def _defined(spark: SparkSession, name: Name, statement: CreateTable, old: CatalogTable | None) -> CatalogTable:
@@ -194,7 +232,7 @@ def create_new(
             remove_after_failure(storage, opts)
             raise
     _drop_replaced(spark, replaced)
-    register(spark, table, spark_schema(TableHandle.of(spark, table).schema), statement.comment)
+    register(spark, table, TableHandle.of(spark, table).sql_schema, statement.comment)
 
 
 def _drop_replaced(spark: SparkSession, replaced: CatalogTable | None) -> None:
@@ -235,6 +273,7 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
     """
     table = _defined(spark, old.name, statement, old)
     storage = _storage(spark, table)
+    _refuse_overlap(old, storage)
     if open_sibling(storage, old.location).root != storage.root:
         if TableHandle.exists(spark, table.location, table.options):
             raise _overwrites(table.location)
@@ -244,8 +283,7 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
     table, schema = definition.table, definition.schema
     given = {**definition.given, options.OPERATION.key: "bulk_insert"}
     write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
-    handle = TableHandle.of(spark, table)
-    register(spark, table, spark_schema(handle.schema), statement.comment, replace=True)
+    register(spark, table, TableHandle.of(spark, table).sql_schema, statement.comment, replace=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +402,7 @@ def _register_existing(
     handle = TableHandle.of(spark, table)
     config = handle.config
     refuse_misspelt_properties(statement.properties)
-    schema = spark_schema(handle.schema)
+    schema = handle.sql_schema
     if schema.fields:
         table, statement = _with_own_columns(spark, table, statement, schema)
     config.validate_against(Options.parse(table_options(statement.properties)))
@@ -424,7 +462,7 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
     renamed = rename(spark, table, to)  # Spark may refuse the name
     try:
         _set_table_name(spark, renamed, to[1])
-        update_columns(spark, renamed, spark_schema(TableHandle.of(spark, renamed).schema))
+        update_columns(spark, renamed, TableHandle.of(spark, renamed).sql_schema)
     except BaseException:
         _set_table_name(spark, rename(spark, renamed, table.name), before)
         raise
@@ -460,7 +498,7 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
     wider = StructType([*own, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *last])
     given = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
     write(spark.createDataFrame([], wider), table.location, given, "append")
-    update_columns(spark, table, spark_schema(TableHandle.of(spark, table).schema))
+    update_columns(spark, table, TableHandle.of(spark, table).sql_schema)
 
 
 def drop_partitions(spark: SparkSession, table: CatalogTable, statement: DropPartitions) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, SqlInsertMode, TableType
 from pyhudi.errors import QueryError, SchemaMismatchError
-from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
+from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.dml.assignments import column_of, has_same_names, stored_as
 from pyhudi.spark.dml.merge_builder import MergeBuilder
@@ -23,7 +23,6 @@ from pyhudi.spark.dml.update import delete_pinned, update_pinned
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_case_sensitive
-from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, location_key
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
 from pyhudi.spark.sql.passthrough_statements import spark_sql
@@ -52,11 +51,9 @@ def write_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
 
 
 def own_schema(spark: SparkSession, table: CatalogTable) -> StructType:
-    """Return a table's own columns as its catalog entry lists them: partition columns last."""
-    handle = TableHandle.of(spark, table)
-    fields = spark_schema(remove_meta_columns(handle.schema)).fields
-    last = {field.name for field in handle.config.partition_fields}
-    return StructType([*(f for f in fields if f.name not in last), *(f for f in fields if f.name in last)])
+    """Return a table's own columns in the order in which SQL lists them."""
+    schema = TableHandle.of(spark, table).sql_schema
+    return StructType([field for field in schema.fields if not is_meta_column(field.name)])
 
 
 # --- insert ----------------------------------------------------------------------------------------------------------
@@ -294,6 +291,7 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
             statement.alias or statement.name[-1],
             source if alias is None else source.alias(alias),
             statement.on,
+            source_alias=alias,
         )
         for clause in clauses:
             builder = builder.with_clause(clause)

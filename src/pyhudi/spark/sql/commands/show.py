@@ -7,9 +7,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
-from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.commands.dml import own_schema
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
 from pyhudi.spark.sql.passthrough_statements import comment_of, result, text_literal, type_text
 from pyhudi.spark.sql.table_handle import TableHandle
@@ -83,9 +81,7 @@ def _bare_name(name: str) -> str:
 
 def _all_columns(spark: SparkSession, table: CatalogTable) -> StructType:
     """Meta columns, the table's own, partition columns last."""
-    own = own_schema(spark, table)
-    every = spark_schema(TableHandle.of(spark, table).schema)
-    return StructType([*(field for field in every.fields if field.name not in own.names), *own.fields])
+    return TableHandle.of(spark, table).sql_schema
 
 
 def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> DataFrame:

@@ -23,7 +23,7 @@ from pyhudi.spark.sql.queries.table_functions import locate, run_table_function
 from pyhudi.spark.sql.queries.temporary_views import global_name, is_temporary, session_id, view_sources
 from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, run_vector_function, table_positions
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.table_handle import TableHandle, partitions_last
 from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_references, replaced
@@ -369,9 +369,7 @@ def _kept(spark: SparkSession, location: str, given: dict[str, str]) -> DataFram
 
 def _ordered(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:
     """The rows with partition columns last, as the catalog lists columns."""
-    config = TableHandle.at(rows.sparkSession, location, given).config
-    last = [field.name for field in config.partition_fields if field.name in rows.columns]
-    names = [*(name for name in rows.columns if name not in last), *last]
+    names = partitions_last(rows.columns, TableHandle.at(rows.sparkSession, location, given).config)
     return rows if names == rows.columns else rows.select(*(quoted([name]) for name in names))
 
 
