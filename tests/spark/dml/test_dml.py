@@ -405,11 +405,23 @@ def test_a_field_of_a_struct_is_no_column_of_the_source(spark, tmp_path):
     assert sorted(tuple(row.values()) for row in found) == [(1, "A"), (2, "b"), (50, "B")]
 
 
-def test_rows_move_to_where_their_key_is(spark, tmp_path):
-    table = HudiTable.create(str(tmp_path / "t"), KEYED)
-    table.bulk_insert(frame(spark, (1, "Oslo", 1, None), (1, "Moss", 2, None), (2, "Moss", 3, None)))
-    table.update({"city": "'Moss'"}, "city = 'Oslo'")
-    assert rows(table) == [(1, "Moss", 1, None), (2, "Moss", 3, None)]
+@pytest.mark.parametrize("kind", ["cow", seldom("mor"), seldom("bucket"), seldom("virtual-keys")])
+def test_rows_do_not_move_to_where_their_key_is(spark, tmp_path, kind):
+    table = HudiTable.create(str(tmp_path / "t"), TABLES[kind])
+    stored = [(1, "Moss", 2, None), (1, "Oslo", 1, None), (2, "Moss", 3, None), (3, "Oslo", 4, None)]
+    table.bulk_insert(frame(spark, *stored))
+    with pytest.raises(RecordKeyError, match="the key '1' cannot move to the partition 'Moss'"):
+        table.update({"city": "'Moss'"}, "city = 'Oslo'")
+    with pytest.raises(RecordKeyError, match=r"'1' cannot move to the partition 'Bodø'.*gets another one"):
+        table.update({"city": "'Bodø'"})
+    source = frame(spark, (1, "Moss", 9, None), (5, "Moss", 9, None)).alias("s")
+    merge = table.merge(source, "target.id = s.id").when_matched_update_all().when_not_matched_insert_all()
+    with pytest.raises(RecordKeyError, match="the key '1' cannot move to the partition 'Moss'"):
+        merge.execute()
+    assert rows(table) == stored
+    assert len(table.history()) == 1
+    table.update({"city": "'Moss'"}, "id = 3")
+    assert rows(table) == [*stored[:3], (3, "Moss", 4, None)]
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor", seldom("record-index"), seldom("bucket")])

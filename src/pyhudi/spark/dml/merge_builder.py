@@ -131,7 +131,8 @@ class MergeBuilder:
             QueryError: There are no clauses.
             AmbiguousMergeError: Several source rows match a row of the table that is updated.
             SchemaMismatchError: A column is missing, or a value cannot be converted to the type of its column.
-            RecordKeyError: A clause would change the record key of a row.
+            RecordKeyError: A clause would change the record key of a row, or move it to a partition that has a record
+                of its key.
             ConflictError: Other writers changed the rows that were read, in every attempt.
         """
         if not self.clauses:

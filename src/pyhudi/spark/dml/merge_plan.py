@@ -386,5 +386,6 @@ class MergePlan:
             rows = rows.where(~repeats).unionByName(once)
         if self.moves:
             stored = {name: F.col(quoted([_STORED, name])) for name in target.schema.names}
-            return split_partition_changes(rows, target, own, deleted, cached, stored), found
+            # the read set of a MERGE has the partitions that were searched: it reads the whole table
+            return split_partition_changes(rows, target, own, deleted, cached, stored).rows, found
         return rows.select(*own.values(), *target.helpers, deleted.alias(DELETE)), found

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.errors import RecordKeyError
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.row_changes import STORED_PATH
 from pyhudi.write.location_columns import DELETE, ROW
 
 _OLD, _NEW = "_pyhudi_old", "_pyhudi_new"
+_MOVED, _COUNT = "_pyhudi_moved", "_pyhudi_count"
+
+
+class PartitionMoves(NamedTuple):
+    """Changes of rows, and the partition paths that were searched for the keys of rows that move there."""
+
+    rows: DataFrame
+    searched: tuple[str, ...]
 
 
 def split_partition_changes(
@@ -27,8 +38,9 @@ def split_partition_changes(
     deleted: Column,
     cached: CachedFrames,
     stored: Mapping[str, Column] | None = None,
-) -> DataFrame:
-    """Split changes that move a row to another partition into a delete, with the stored values, and a new record.
+) -> PartitionMoves:
+    """Split changes that move a row to another partition into a delete, with the stored values, and a new record. Runs
+    Spark jobs.
 
     Args:
         rows: Rows from which values are computed, with the columns of `TargetTable.rows`.
@@ -40,6 +52,9 @@ def split_partition_changes(
 
     Returns:
         The changes.
+
+    Raises:
+        RecordKeyError: A row moves to a partition with a record of its key, which it would overwrite.
     """
     helpers = [F.col(name) for name in target.helpers]
     before = stored or {name: F.col(quoted([name])) for name in own}
@@ -58,7 +73,38 @@ def split_partition_changes(
     there = F.struct(*fields, *goes, F.lit(False).alias(DELETE))
     gone = F.struct(*back, *stays, F.lit(True).alias(DELETE))
     # A global index finds the record at its old location, and moves it if its options require that.
-    both = F.array(there) if target.opts.get_typed(options.INDEX_TYPE).is_global else F.array(gone, there)
+    is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
+    paths = () if is_global or target.spec.auto_keys else _checked_partitions(keyed, moved, target)
+    both = F.array(there) if is_global else F.array(gone, there)
     versions = F.when(moved, both).otherwise(F.array(as_is))
     every = keyed.select(F.explode(versions).alias(_NEW))
-    return every.select(*(F.col(quoted([_NEW, name])).alias(name) for name in (*names, *target.helpers, DELETE)))
+    columns = (F.col(quoted([_NEW, name])).alias(name) for name in (*names, *target.helpers, DELETE))
+    return PartitionMoves(every.select(*columns), paths)
+
+
+def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) -> tuple[str, ...]:
+    """Return the partitions to which rows move, none of which has a record with the key of such a row.
+
+    Raises:
+        RecordKeyError: One has, or gets two.
+    """
+    new = keyed.where(moved | (F.col(STORED_PATH).isNull() & ~F.col(DELETE)))
+    added = new.select(RECORD_KEY, PARTITION_PATH, moved.alias(_MOVED))
+    moving = added.where(F.col(_MOVED)).select(RECORD_KEY, PARTITION_PATH)
+    with task_errors():
+        paths = tuple(row[0] for row in moving.select(PARTITION_PATH).distinct().collect())
+        if not paths:
+            return ()
+        grouped = added.groupBy(RECORD_KEY, PARTITION_PATH).agg(
+            F.count(F.lit(1)).alias(_COUNT), F.max(_MOVED).alias(_MOVED)
+        )
+        repeated = grouped.where(F.col(_MOVED) & (F.col(_COUNT) > 1)).select(RECORD_KEY, PARTITION_PATH)
+        stored = target.partition_keys(keyed.sparkSession, paths)
+        taken = moving.join(stored, [RECORD_KEY, PARTITION_PATH], "left_semi")
+        found = taken.unionByName(repeated).first()
+    if found is not None:
+        raise RecordKeyError(
+            f"the record with the key {found[0]!r} cannot move to the partition {found[1]!r}, which has a record of "
+            "that key already, or gets another one by this statement; nothing was written. Delete one of the two first"
+        )
+    return paths

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
@@ -94,13 +95,35 @@ class TargetSnapshot:
 
     def whole_table(self) -> ReadSet:
         """Return the read set of a statement that reads all rows."""
+        return self._reads(None)
 
+    def partition_reads(self, partitions: Sequence[str]) -> ReadSet:
+        """Return the read set of a statement that reads all rows of these partitions."""
+        return self._reads(pa.array(partitions, pa.string()))
+
+    def _reads(self, partitions: pa.Array | None) -> ReadSet:
         def groups(active: ActiveTimeline) -> pa.Table:
             pinned = PinnedTable(self.table.storage, self.table.config, active)
-            return FileSystemView.load(pinned).latest_slices().select(GROUP_SCHEMA.names).cast(GROUP_SCHEMA)
+            found = FileSystemView.load(pinned).latest_slices().select(GROUP_SCHEMA.names).cast(GROUP_SCHEMA)
+            return found if partitions is None else found.filter(pc.is_in(found["partition"], partitions))
 
         active = self.table.active
         return ReadSet(completed_instants(active.timeline), groups(active), groups)
+
+    def partition_keys(self, spark: SparkSession, partitions: Sequence[str]) -> DataFrame:
+        """Return the record keys and partition paths of all records of some partitions.
+
+        Args:
+            spark: The session.
+            partitions: Partition paths.
+        """
+        meta = self.client.config.populate_meta_fields
+        plan = plan_scan(
+            self.table, columns=[RECORD_KEY, PARTITION_PATH] if meta else self.schema.names, opts=self.opts
+        )
+        wanted = pc.is_in(plan.tasks["partition"], pa.array(partitions, pa.string()))
+        rows = dataframe(spark, self.table, plan.of_slices(pc.indices_nonzero(wanted)), self.opts)
+        return (rows if meta else with_keys(rows, self.spec, "")).select(RECORD_KEY, PARTITION_PATH)
 
     def read(self, spark: SparkSession, where: str | None = None) -> TargetTable:
         """Return the table with its rows.

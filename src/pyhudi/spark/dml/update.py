@@ -54,6 +54,7 @@ def update(
 
     Raises:
         ConfigError: A column of the record key is assigned.
+        RecordKeyError: A row would move to a partition that has a record of its key.
         SchemaMismatchError: A column does not exist, or a value cannot be converted to its type.
         ConflictError: Other writers changed the rows that were read, in every attempt.
     """
@@ -105,13 +106,14 @@ def update_pinned(
             new = [value.alias(name) for name, value in own.items()]
             rows = rows.select(*new, *target.helpers)
             rows = rows.withColumn(DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False))
-        matched = None
+        matched, reads = None, target.reads
         if not _is_certain(target, named.keys()):  # The write would not count rows whose stored version wins.
             rows = cached.add(rows)
             with task_errors():
                 matched = rows.count()
         if moves:
-            rows = split_partition_changes(rows, target, own, F.lit(False), cached)
+            rows, searched = split_partition_changes(rows, target, own, F.lit(False), cached)
+            reads = reads.union(target.partition_reads(searched)) if searched else reads
         changes = RowChanges(
             target.located,
             partition_assigned=moves,
@@ -121,7 +123,7 @@ def update_pinned(
             deletes=moves or marks,
             unassigned=unassigned,
         )
-        done = write_changes(rows, target.client, target.opts, Operation.UPSERT, target.reads, changes)
+        done = write_changes(rows, target.client, target.opts, Operation.UPSERT, reads, changes)
     if matched is None:
         matched = done.num_deletes + done.num_updates if moves else done.num_updates
     return ChangeResult(done, matched, rows_updated=matched)

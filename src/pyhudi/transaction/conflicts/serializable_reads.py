@@ -30,6 +30,11 @@ class ReadSet:
     groups: pa.Table
     replan: Callable[[ActiveTimeline], pa.Table]
 
+    def union(self, other: ReadSet) -> ReadSet:
+        """Return what two parts of one statement have read, on the same snapshot."""
+        groups = pa.concat_tables([self.groups, other.groups])
+        return ReadSet(self.seen, groups, lambda active: pa.concat_tables([self.replan(active), other.replan(active)]))
+
     def find_conflict(self, requested: str, active: ActiveTimeline) -> Conflicted | None:
         """Return the first write completed since the snapshot that changed data that were read, or would have been
         read; None if there is none."""
