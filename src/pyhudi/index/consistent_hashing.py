@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -157,12 +157,39 @@ def hashes_of(keys: pa.Array, fields: Collection[str], *, splits_any: bool = Fal
     return (xxh32(texts) & np.uint32(_MAX)).astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class VisibleGroups:
+    """File groups of a snapshot, which show whether a clustering was completed whose instant has been archived.
+
+    ``pending`` are the requested times of pending instants; ``file_ids`` returns those of the latest slices.
+    """
+
+    pending: Collection[str]
+    file_ids: Callable[[], pa.ChunkedArray]
+
+    def newest(self, candidates: Iterable[HashingMetadata], known: HashingMetadata | None) -> HashingMetadata | None:
+        """Return the newest metadata of which a bucket that ``known`` lacks has a file group; ``known`` if there is
+        none."""
+        old = () if known is None else known.file_ids()
+        for one in sorted(candidates, key=lambda one: one.instant, reverse=True):
+            new = pa.array(sorted(set(one.file_ids()).difference(old)), pa.string())
+            if pc.any(pc.is_in(self.file_ids(), value_set=new)).as_py():
+                return one
+        return known
+
+
 def load_metadata(
-    storage: Storage, partitions: Collection[str], completed: Collection[str], *, marks: bool = False
+    storage: Storage,
+    partitions: Collection[str],
+    completed: Collection[str],
+    *,
+    marks: bool = False,
+    groups: VisibleGroups | None = None,
 ) -> dict[str, HashingMetadata]:
     """Load the buckets of those partitions that have any.
 
-    ``completed`` are the requested times of completed instants: files of an incomplete clustering are ignored.
+    ``completed`` are the requested times of completed instants: files of an incomplete clustering are ignored. A
+    clustering that was archived before anyone created its marker file is found by its file ``groups``.
     ``marks``: the caller is going to write to the table, and the missing marker file of a completed clustering is
     created.
 
@@ -176,12 +203,16 @@ def load_metadata(
         marked = {name.removesuffix(_DONE) for name in names if name.endswith(_DONE)}
         instants = [name.removesuffix(_EXTENSION) for name in names if name.endswith(_EXTENSION)]
         valid = [i for i in instants if i == FIRST_INSTANT or i in marked or i in completed]
-        if not valid:
-            return None
-        newest = max(valid)
-        if newest != FIRST_INSTANT and newest not in marked and marks:
-            mark_completed(storage, [partition], newest)
-        path = join_path(folder, newest + _EXTENSION)
+        found = read(folder, max(valid)) if valid else None
+        if groups is not None:
+            later = [i for i in instants if i > max(valid, default="") and i not in groups.pending]
+            found = groups.newest([read(folder, instant) for instant in later], found)
+        if found is not None and found.instant not in (FIRST_INSTANT, *marked) and marks:
+            mark_completed(storage, [partition], found.instant)
+        return found
+
+    def read(folder: str, instant: str) -> HashingMetadata:
+        path = join_path(folder, instant + _EXTENSION)
         return HashingMetadata.decode(storage.read(path), path)
 
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -15,7 +15,14 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import TransactionError, UnsupportedTableError
 from pyhudi.format.file_names import file_name_of, instant_of
-from pyhudi.index.consistent_hashing import HashingMetadata, known_partitions, load_metadata, mark_completed, store
+from pyhudi.index.consistent_hashing import (
+    HashingMetadata,
+    VisibleGroups,
+    known_partitions,
+    load_metadata,
+    mark_completed,
+    store,
+)
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
@@ -259,7 +266,12 @@ def _routed(
     assert plan.instant is not None
     bucketing = bucketing_of(table.config, opts)
     completed = [instant.requested for instant in table.active.timeline.completed()]
-    known = load_metadata(table.storage, plan.partitions, completed)
+    pending = [instant.requested for instant in table.active.timeline.pending()]
+    partitions = plan.partitions
+    visible = VisibleGroups(
+        pending, lambda: FileSystemView.load(table, partitions=partitions).latest_slices()["file_id"]
+    )
+    known = load_metadata(table.storage, partitions, completed, groups=visible)
     buckets = new_buckets(known, plan.instant, plan.extra)
     routed = tuple(
         replace(

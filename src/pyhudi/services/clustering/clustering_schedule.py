@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.index.consistent_hashing import known_partitions, load_metadata
+from pyhudi.index.consistent_hashing import VisibleGroups, known_partitions, load_metadata
 from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, inputs_of
@@ -155,7 +155,9 @@ def _planner(
             if busy:  # It may have created buckets that are not visible yet.
                 return ClusteringPlan(reason=f"buckets are not split or merged during a write: {busy[0]}")
             completed = [instant.requested for instant in active.timeline.completed()]
-            known = load_metadata(client.storage, known_partitions(client.storage), completed)
+            pending = [instant.requested for instant in active.timeline.pending()]
+            groups = VisibleGroups(pending, lambda: slices["file_id"])
+            known = load_metadata(client.storage, known_partitions(client.storage), completed, groups=groups)
             inputs, outputs, extra = strategy.resized(_free_partitions(active, slices), known)
         reason = f"{'due' if due else 'requested; not due yet'}: {due.reason}"
         if not outputs:

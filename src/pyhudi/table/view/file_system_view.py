@@ -247,8 +247,12 @@ class FileSystemView:
             key = self.completions(logs["instant"])
         else:
             # Visibility is determined block by block, because the name contains the base instant of the slice, not that
-            # of the writer.
+            # of the writer. But the slice must have begun: to the new buckets of a pending resize Apache Hudi writes
+            # what it also writes to the old ones.
             logs = self.files.filter(pc.equal(self.files["kind"], LOG))
+            opened = frozenset(self._pending["instant"].to_pylist())
+            visible = self.timeline.contains_or_before_start
+            logs = filtered(logs, where(logs["instant"], lambda instant: instant in opened or visible(instant)))
             if as_of is not None:
                 logs = logs.filter(pc.less_equal(logs["instant"], as_of))
             key = logs["instant"]

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, FormatError, TransactionError
+from pyhudi.format.file_names import new_file_id
+from pyhudi.hudi_table import HudiTable
 from pyhudi.index.bucket_counts import BucketCounts
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.index.consistent_hashing import (
     FOLDER,
     HashingMetadata,
     NodeTag,
+    VisibleGroups,
     forget,
     load_metadata,
     mark_completed,
@@ -27,6 +30,9 @@ from pyhudi.index.consistent_hashing import (
 from pyhudi.services.clustering.bucket_resizing import BucketRouting, ResizingRules, new_buckets
 from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
 from pyhudi.storage import open_storage
+from pyhudi.timeline.action_metadata import requested_replace
+from pyhudi.timeline.instant import Action
+from tests.tables import HandMadeTable, at
 
 SIZES = pa.schema(
     [
@@ -188,7 +194,36 @@ def test_what_is_stored_counts_when_it_is_completed(tmp_path: Path):
     assert found() == after.instant  # by the mark, when the timeline has forgotten it
     loaded = load_metadata(storage, ["a/b"], ())["a/b"]
     assert (loaded.prefixes, loaded.sequence, loaded.ends.tolist()) == (after.prefixes, 1, after.ends.tolist())
+    storage.delete(f"{FOLDER}/a/b/{after.instant}.commit")  # It was archived without a mark.
+    for file_ids, pending, instant in (
+        (after.file_ids(), (), after.instant),
+        (after.file_ids(), (after.instant,), first.instant),
+        (first.file_ids(), (), first.instant),
+    ):
+        groups = VisibleGroups(pending, lambda ids=file_ids: pa.chunked_array([ids]))
+        assert load_metadata(storage, ["a/b"], (), groups=groups)["a/b"].instant == instant
     forget(storage, after.instant)
     assert found(after.instant) == first.instant
     mark_completed(storage, ["a/b"], "20250101000000000")
     assert found() == first.instant
+
+
+def test_updates_written_to_old_and_new_buckets_are_there_once(tmp_path: Path) -> None:
+    """During a resize, writers of release 0.15 write updates to the bucket that is split and to its halves, whose log
+    files have the instant of the resize. A rolled-back resize leaves them behind."""
+    table = HandMadeTable(tmp_path / "t", 6, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    first = HashingMetadata.first("a", 1)
+    (old,) = first.file_ids()
+    rows = [{"id": "1", "p": "a", "v": 1}, {"id": "2", "p": "a", "v": 1}]
+    table.write(1, {("a", old): rows}, action=Action.DELTA_COMMIT)
+    table.active.create_requested(Action.REPLACE_COMMIT, at(2), requested_replace(6))
+    table.log(3, {("a", old): [rows[0] | {"v": 7}]}, base=1)
+    table.log(4, {("a", new_file_id("11111111-b4af-3680-bc5a-5ac61c04d8f0", 0)): [rows[0] | {"v": 7}]}, base=2)
+
+    def values() -> list[int]:
+        found: list[int] = HudiTable.for_path(str(table.root)).scan(columns=["v"]).to_arrow()["v"].to_pylist()
+        return sorted(found)
+
+    assert values() == [1, 7]
+    table.active.delete_pending(at(2), Action.REPLACE_COMMIT)
+    assert values() == [1, 7]

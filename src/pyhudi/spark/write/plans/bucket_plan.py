@@ -7,7 +7,7 @@ need no locations. The drawback is that invalid keys are found only during the w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,7 +24,7 @@ from pyhudi.errors import RecordKeyError
 from pyhudi.index.bucket_counts import store_counts
 from pyhudi.index.bucket_ids import bucket_groups, new_tail
 from pyhudi.index.bucket_index import Bucketing
-from pyhudi.index.consistent_hashing import known_partitions, load_metadata, store_first
+from pyhudi.index.consistent_hashing import HashingMetadata, VisibleGroups, known_partitions, load_metadata, store_first
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.schema.meta_fields import PARTITION_PATH
@@ -151,10 +151,9 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
     slices, timeline = SLICE_SCHEMA.empty_table(), None
     if active is not None:
         timeline, slices = active.timeline, job.slices(active)
-    completed = [] if timeline is None else [instant.requested for instant in timeline.completed()]
     assert job.bucketing is not None
     bucketing = job.bucketing.of_table(job.storage, timeline) if timeline is not None else job.bucketing
-    locations = _locations(job, bucketing, slices, completed, new=active is None)
+    locations = _locations(job, bucketing, slices, timeline)
     written = slices.slice(0, 0) if job.operation in REPLACING else slices
     out_of_view = logs = None
     if active is not None:
@@ -183,16 +182,19 @@ def store_bucket_counts(job: WriteJob) -> None:
         store_counts(job.storage, job.bucketing.counts)
 
 
-def _locations(
-    job: WriteJob, bucketing: Bucketing, slices: pa.Table, completed: Sequence[str], *, new: bool
-) -> Locations | None:
+def _known_buckets(job: WriteJob, slices: pa.Table, timeline: Timeline) -> dict[str, HashingMetadata]:
+    completed = [instant.requested for instant in timeline.completed()]
+    groups = VisibleGroups([instant.requested for instant in timeline.pending()], lambda: slices["file_id"])
+    return load_metadata(job.storage, known_partitions(job.storage), completed, marks=True, groups=groups)
+
+
+def _locations(job: WriteJob, bucketing: Bucketing, slices: pa.Table, timeline: Timeline | None) -> Locations | None:
     """Check whether the table can be written with these settings of the index; return the locations of keys by
     consistent hashing (None if they follow from the key alone)."""
     if bucketing.engine is BucketEngine.CONSISTENT_HASHING:
         if job.operation in REPLACING:
             refuse_replacing(job.operation.value)
-        known = {} if new else load_metadata(job.storage, known_partitions(job.storage), completed, marks=True)
-        return Locations.of(bucketing, known, slices)
+        return Locations.of(bucketing, {} if timeline is None else _known_buckets(job, slices, timeline), slices)
     if job.operation in REPLACING:
         return None
     if job.config.table_type is not TableType.MERGE_ON_READ:
