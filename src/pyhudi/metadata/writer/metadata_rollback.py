@@ -36,6 +36,7 @@ from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.action_metadata import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.operation_types import LOG_COMPACT
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -103,17 +104,22 @@ def apply_rollback(
 
 
 def is_merged(storage: Storage, config: TableConfig, target: Instant) -> bool:
-    """Return True if base files of the metadata table include the changes of a completed write, so that they cannot be
-    rolled back: it was compacted since, or a partition was built since."""
+    """Return True if other files of the metadata table include the changes of a completed write, so that they cannot be
+    rolled back: its files or logs were compacted since, or a partition was built since."""
     if FILES not in config.metadata_partitions:
         return True
-    timeline = metadata_timeline(storage, config.version).timeline
+    active = metadata_timeline(storage, config.version)
+    timeline = active.timeline
     known = timeline.find(target.requested, Action.DELTA_COMMIT)
     if known is None or not known.is_completed:
         return True
-    compactions = timeline.of_actions(Action.COMMIT, Action.COMPACTION)
-    builds = [i for i in timeline.completed().of_actions(Action.DELTA_COMMIT) if is_initial_instant(i)]
+    compactions = timeline.of_actions(Action.COMMIT, Action.COMPACTION, Action.LOG_COMPACTION)
+    deltas = timeline.completed().of_actions(Action.DELTA_COMMIT)
+    builds = [i for i in deltas if is_initial_instant(i)]
     later = any(i.requested > target.requested for i in compactions)
+    later = later or any(
+        active.commit_metadata(i).operation == LOG_COMPACT for i in deltas.after(target.requested)
+    )  # A completed log compaction is a delta commit.
     if config.version >= 8:
         return later or any(i.order_time > known.order_time for i in builds)
     return later or any(i.requested > target.requested for i in builds)

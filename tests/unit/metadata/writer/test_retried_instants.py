@@ -29,6 +29,9 @@ from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pen
 from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.instant import Action, next_instant
+from pyhudi.timeline.operation_types import LOG_COMPACT
 from tests.golden.expected import unpack
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.tables import active, data_files
@@ -132,3 +135,24 @@ def test_index_entries_of_a_failed_attempt_in_version_6(tmp_path: Path) -> None:
     publish(own, own.to_inflight(own.create_requested("deltacommit", target)), [stat], 6, None)
     keys = pa.array(["kept", "late", "lost"])
     assert metadata(mor.client).lookup(INDEX, keys, [])[KEY].to_pylist() == ["kept"]
+
+
+@pytest.mark.parametrize("completed", [False, True], ids=["pending", "completed"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_write_whose_logs_were_compacted_is_not_rolled_back_in_the_metadata_table(
+    version: int, completed: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only Apache Hudi compacts logs of the metadata table. The compacted ones include the write, so it is rebuilt."""
+    mor = MorTable(tmp_path / "t", version)
+    mor.load([row("a0", "a", 1, "x")])
+    last = mor.delta([row("a0", "a", 2, "y")])
+    own = metadata_timeline(mor.client.storage, version)
+    begun = own.create_requested(Action.LOG_COMPACTION, f"{last}005" if version < 8 else next_instant(last))
+    if completed:
+        done = CommitMetadata(LOG_COMPACT).encode(version, Action.DELTA_COMMIT)
+        own.complete(own.to_inflight(begun), done, next_instant(begun.requested) if version >= 8 else None)
+    mor.table.services.rollback()
+    assert "deleting the metadata table" in caplog.text
+    assert "files" in mor.client.config.metadata_partitions
+    assert {key: found["v"] for key, found in mor.rows().items()} == {"a0": "x"}
+    assert not mor.table.validate_metadata().num_rows or version < 8
