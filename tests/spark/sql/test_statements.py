@@ -734,6 +734,7 @@ def test_temporary_views_are_those_of_the_session(spark, tmp_path):
     with pytest.raises(QueryError, match=r"`shown` is a view, to which as\.of\.instant does not apply"):
         spark.read.option("as.of.instant", "2024").table("shown")
     spark.catalog.dropGlobalTempView("everywhere")
+    spark.catalog.dropTempView("second")  # Spark lists it by its first name
 
 
 def test_dataframes_and_values_in_the_text_of_a_statement(spark):
