@@ -418,6 +418,9 @@ def test_rows_do_not_move_to_where_their_key_is(spark, tmp_path, kind):
     merge = table.merge(source, "target.id = s.id").when_matched_update_all().when_not_matched_insert_all()
     with pytest.raises(RecordKeyError, match="the key '1' cannot move to the partition 'Moss'"):
         merge.execute()
+    other = frame(spark, (3, "Moss", 9, None)).selectExpr("id AS old", "30 AS id", "city", "fare", "note").alias("s")
+    with pytest.raises(RecordKeyError, match="'3' cannot be changed to '30'"):
+        table.merge(other, "target.id = s.old").when_matched_update_all().execute()
     assert rows(table) == stored
     assert len(table.history()) == 1
     table.update({"city": "'Moss'"}, "id = 3")

@@ -387,5 +387,7 @@ class MergePlan:
         if self.moves:
             stored = {name: F.col(quoted([_STORED, name])) for name in target.schema.names}
             # the read set of a MERGE has the partitions that were searched: it reads the whole table
-            return split_partition_changes(rows, target, own, deleted, cached, stored).rows, found
+            compared = found.keys_assigned
+            moves = split_partition_changes(rows, target, own, deleted, cached, stored, keys_assigned=compared)
+            return moves.rows, found
         return rows.select(*own.values(), *target.helpers, deleted.alias(DELETE)), found

@@ -17,7 +17,7 @@ from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_errors import task_errors
-from pyhudi.spark.write.row_changes import STORED_PATH
+from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH
 from pyhudi.write.location_columns import DELETE, ROW
 
 _OLD, _NEW = "_pyhudi_old", "_pyhudi_new"
@@ -38,6 +38,8 @@ def split_partition_changes(
     deleted: Column,
     cached: CachedFrames,
     stored: Mapping[str, Column] | None = None,
+    *,
+    keys_assigned: bool = False,
 ) -> PartitionMoves:
     """Split changes that move a row to another partition into a delete, with the stored values, and a new record. Runs
     Spark jobs.
@@ -49,12 +51,14 @@ def split_partition_changes(
         deleted: True for deleted rows; rows whose new values mark them as deletes are deleted, too.
         cached: Persists the values, which are evaluated more than once.
         stored: Stored values by column; None: the columns of the same names.
+        keys_assigned: Columns of the record key may be assigned, so keys have to be compared.
 
     Returns:
         The changes.
 
     Raises:
-        RecordKeyError: A row moves to a partition with a record of its key, which it would overwrite.
+        RecordKeyError: A row moves to a partition with a record of its key, which it would overwrite, or gets another
+            key on the way.
     """
     helpers = [F.col(name) for name in target.helpers]
     before = stored or {name: F.col(quoted([name])) for name in own}
@@ -73,6 +77,8 @@ def split_partition_changes(
     there = F.struct(*fields, *goes, F.lit(False).alias(DELETE))
     gone = F.struct(*back, *stays, F.lit(True).alias(DELETE))
     # A global index finds the record at its old location, and moves it if its options require that.
+    if keys_assigned and not target.spec.auto_keys:
+        _refuse_other_keys(keyed.where(moved))
     is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
     paths = () if is_global or target.spec.auto_keys else _checked_partitions(keyed, moved, target)
     both = F.array(there) if is_global else F.array(gone, there)
@@ -80,6 +86,18 @@ def split_partition_changes(
     every = keyed.select(F.explode(versions).alias(_NEW))
     columns = (F.col(quoted([_NEW, name])).alias(name) for name in (*names, *target.helpers, DELETE))
     return PartitionMoves(every.select(*columns), paths)
+
+
+def _refuse_other_keys(moving: DataFrame) -> None:
+    """Refuse rows whose record key is another one than that of the stored row.
+
+    Raises:
+        RecordKeyError: The message has both keys.
+    """
+    with task_errors():
+        found = moving.where(F.col(STORED_KEY) != F.col(RECORD_KEY)).select(STORED_KEY, RECORD_KEY).first()
+    if found is not None:
+        raise RecordKeyError(f"the record key of the stored row {found[0]!r} cannot be changed to {found[1]!r}")
 
 
 def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) -> tuple[str, ...]:

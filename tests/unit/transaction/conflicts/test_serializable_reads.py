@@ -32,6 +32,8 @@ def reads(*names: str, now: tuple[str, ...] = (), seen: tuple[str, ...] = ()) ->
         (reads("a:2"), False),
         (reads("a:2", now=("a:1", "a:2")), True),  # what was left out would be read now
         (reads("a:1", seen=(EARLIER,)), False),  # it was in the snapshot
+        (reads("b:1").union(reads("a:2", now=("a:1",))), True),
+        (reads("b:1").union(reads("a:2")), False),
     ],
 )
 def test_writes_of_others(storage: Storage, read: ReadSet, conflicts: bool):
