@@ -27,6 +27,8 @@ from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 from pyhudi.transaction.writer_turns import writer_turn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
     from pyhudi.table.meta_client import TableMetaClient
 
@@ -54,8 +56,8 @@ def roll_back(
 
     Raises:
         InstantNotFoundError: The active timeline has no such write.
-        TransactionError: Later writes depend on it, it has a savepoint, cleaning has deleted earlier files, or a
-            restore is pending.
+        TransactionError: Later writes depend on it (on its plan if that is to go, too), it has a savepoint, cleaning
+            has deleted earlier files, or a restore is pending.
         BusyError: Another process is executing it.
         LockError: The lock of the table could not be acquired.
     """
@@ -78,6 +80,8 @@ def roll_back(
                 _check_last(PinnedTable(storage, config, active), target)
             elif failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
                 refuse_while_alive(storage, target, opts)
+            if with_plan:
+                _refuse_later_logs(active, config, target)
             rollbacks.check(active, [target])
         with phases("rollback"):
             done = rollbacks.roll_back(active, target, whole=with_plan)
@@ -155,6 +159,24 @@ def rebuild_metadata(
         _log.warning("indexes of %s have to be rebuilt: %s", client.storage.root, ", ".join(lost))
 
 
+def _refuse_later_logs(active: ActiveTimeline, config: TableConfig, target: Instant) -> None:
+    """Refuse to remove the plan of a compaction after which others have written. In tables of version 6 their log files
+    belong to the file slices that the plan has opened, and go with them."""
+    if config.version >= 8 or target.action != Action.COMPACTION:
+        return
+    later = [write for write in active.timeline.writes() if write.requested > target.requested]
+    if later:
+        raise TransactionError(
+            f"{target} cannot be removed with its plan, because later writes may have added log files to the file "
+            f"slices that it opened: {_named(later)}. Run the compaction (services.run_compaction"
+            f"({target.requested!r})), or roll it back without its plan"
+        )
+
+
+def _named(instants: Sequence[Instant]) -> str:
+    return ", ".join(map(str, instants[:3])) + (", …" if len(instants) > 3 else "")
+
+
 def _check_last(table: PinnedTable, target: Instant) -> None:
     """Refuse a completed write unless it is the last one, and its predecessor still exists."""
     writes = table.active.timeline.writes()
@@ -162,10 +184,9 @@ def _check_last(table: PinnedTable, target: Instant) -> None:
     later = [i for i in done if i.order_time > target.order_time]
     later += [i for i in writes.pending() if i.requested > target.requested]
     if later:
-        shown = ", ".join(str(i) for i in later[:3]) + (", …" if len(later) > 3 else "")
         raise TransactionError(
-            f"{target} cannot be rolled back, because {len(later)} later writes may depend on it: {shown}. Roll "
-            "these back first, the last one first, or restore the table to an earlier instant"
+            f"{target} cannot be rolled back, because {len(later)} later writes may depend on it: {_named(later)}. "
+            "Roll these back first, the last one first, or restore the table to an earlier instant"
         )
     earlier = [i for i in done if i.order_time < target.order_time]
     if earlier:

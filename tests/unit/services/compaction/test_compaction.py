@@ -28,11 +28,13 @@ from pyhudi.errors import (
 )
 from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import compact_one, run_in_threads, run_pending
 from pyhudi.services.compaction.compaction_schedule import schedule
 from pyhudi.services.inline_services import after_deltacommit
+from pyhudi.services.rollback import roll_back
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
@@ -320,6 +322,21 @@ def test_two_at_a_time(mor: MorTable):
 
     with pytest.raises((ConflictError, TransactionError)):
         run_pending(mor.client, Options.parse(mor.options), overtaken)
+    assert mor.rows() == before
+
+
+def test_plans_that_later_log_files_need(mor: MorTable):
+    """In version 6 the plan opens file slices, to which later writes append."""
+    mor.table.services.schedule_compaction()
+    instant = next(i.requested for i in mor.client.active_timeline().timeline if i.action == Action.COMPACTION)
+    mor.delta([row("a0", "a", 9, "later")])
+    before, opts = mor.rows(), Options.parse(mor.options)
+    if mor.version >= 8:
+        roll_back(mor.client, opts, LOCAL, instant, with_plan=True)
+    else:
+        with pytest.raises(TransactionError, match=rf"{instant}.*cannot be removed with its plan.*run_compaction"):
+            roll_back(mor.client, opts, LOCAL, instant, with_plan=True)
+        assert mor.table.services.run_compaction(instant)
     assert mor.rows() == before
 
 
