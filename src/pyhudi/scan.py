@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,39 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+class ArrowConversions(ABC):
+    """Conversions of results that can be returned as an Arrow table."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as an Arrow table in memory."""
+
+    def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
+        """Return the rows as a pandas DataFrame.
+
+        Args:
+            **kwargs: Arguments of :meth:`pyarrow.Table.to_pandas`.
+
+        Raises:
+            SetupError: pandas is not installed.
+        """
+        require("pandas")
+        return self.to_arrow().to_pandas(**kwargs)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a polars DataFrame.
+
+        Raises:
+            SetupError: polars is not installed.
+        """
+        frame: pl.DataFrame = require("polars").from_arrow(self.to_arrow())
+        return frame
+
+
 @dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(ArrowConversions):
     """Query on a table, lazy and immutable. Every ``to_…`` call plans the query and reads the table as it is then.
 
     Created by :meth:`pyhudi.HudiTable.scan`.
@@ -137,27 +169,6 @@ class Scan:
         now = self.now()
         plan = self._plan(now)
         return pa.RecordBatchReader.from_batches(plan.output_schema, scan_batches(plan, now.storage))
-
-    def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
-        """Return the rows as a pandas DataFrame.
-
-        Args:
-            **kwargs: Arguments of :meth:`pyarrow.Table.to_pandas`.
-
-        Raises:
-            SetupError: pandas is not installed.
-        """
-        require("pandas")
-        return self.to_arrow().to_pandas(**kwargs)
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return the rows as a polars DataFrame.
-
-        Raises:
-            SetupError: polars is not installed.
-        """
-        frame: pl.DataFrame = require("polars").from_arrow(self.to_arrow())
-        return frame
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """Return the rows as a DuckDB relation.

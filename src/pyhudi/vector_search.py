@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.read.execute.vector_top_k import nearest_rows
 from pyhudi.read.vector_distance import Metric, check_query, vector_field
-from pyhudi.scan import Scan, require
+from pyhudi.scan import ArrowConversions, Scan
 
 if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
-    import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
-class VectorSearch:
+class VectorSearch(ArrowConversions):
     """Query of the rows whose vectors are nearest to a query vector. Every call searches the table as it is then.
 
     Rows come nearest first, with the column ``_hudi_distance`` and without the vectors. Those without a vector are left
@@ -55,27 +53,6 @@ class VectorSearch:
         from pyhudi.spark.read.vector_search import nearest
 
         return nearest(self._rows().to_spark(spark), self.column, self.query, self.k, self.metric)
-
-    def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
-        """Return the rows as a pandas DataFrame.
-
-        Args:
-            **kwargs: Arguments of :meth:`pyarrow.Table.to_pandas`.
-
-        Raises:
-            SetupError: pandas is not installed.
-        """
-        require("pandas")
-        return self.to_arrow().to_pandas(**kwargs)
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return the rows as a polars DataFrame.
-
-        Raises:
-            SetupError: polars is not installed.
-        """
-        frame: pl.DataFrame = require("polars").from_arrow(self.to_arrow())
-        return frame
 
     def _rows(self) -> Scan:
         """Return the scan with the column of the vectors."""
