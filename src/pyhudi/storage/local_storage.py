@@ -277,3 +277,9 @@ class LocalStorage:
         if data and self._fsync != "none":
             with posix_files.errors(full):
                 posix_files.sync(os.path.dirname(full))
+
+
+def resolved_root(root: str) -> str:
+    """Return the root of a storage without symbolic links, if it is of the local file system."""
+    local = root.removeprefix("file://")
+    return root if local == root else os.path.realpath(local)

@@ -9,7 +9,6 @@ other; several of them need optimistic concurrency control, as in Apache Hudi.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.config.options import CONCURRENCY_MODE
+from pyhudi.storage import resolved_root
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 
 if TYPE_CHECKING:
@@ -68,10 +68,8 @@ def plan_turn(storage: Storage, opts: Options) -> Iterator[None]:
 
 @contextmanager
 def _turn(root: str, what: str) -> Iterator[None]:
-    local = root.removeprefix("file://")
-    name = root if local == root else os.path.realpath(local)
     with _guard:
-        turn = _turns.setdefault((what, name), threading.RLock())
+        turn = _turns.setdefault((what, resolved_root(root)), threading.RLock())
     if not turn.acquire(timeout=_NEWS_AFTER):
         _log.warning(
             "waiting for another thread of this process to %s %s. To do so at the same time, set %s="

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -58,7 +57,7 @@ from pyhudi.sql.table_properties import (
     table_options,
     with_columns,
 )
-from pyhudi.storage import Storage, open_sibling, open_storage
+from pyhudi.storage import Storage, open_sibling, open_storage, resolved_root
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.properties_file import PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
@@ -157,18 +156,12 @@ def _refuse_overlap(old: CatalogTable | None, storage: Storage) -> None:
     if old is None or not old.managed:
         return
     root = open_sibling(storage, old.location).root
-    new, given = (_resolved(one).rstrip("/") + "/" for one in (storage.root, root))
+    new, given = (resolved_root(one).rstrip("/") + "/" for one in (storage.root, root))
     if root != storage.root and (new.startswith(given) or given.startswith(new)):
         raise TableExistsError(
             f"the location {storage.uri()!r} overlaps {old.location!r}, the folder of {old.sql}, which replacing the "
             "table deletes; choose another location, or leave LOCATION out to keep the folder"
         )
-
-
-def _resolved(root: str) -> str:
-    """Return a root without symbolic links, if it is of the local file system."""
-    local = root.removeprefix("file://")
-    return root if local == root else os.path.realpath(local)
 
 
 def _defined(spark: SparkSession, name: Name, statement: CreateTable, old: CatalogTable | None) -> CatalogTable:
