@@ -8,6 +8,7 @@ Curator's ``InterProcessMutex``, which Apache Hudi uses, so that writers of both
 from __future__ import annotations
 
 import logging
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import xxhash
@@ -192,6 +193,7 @@ class ZookeeperBasedLockProvider(LockProvider):
             client.close()
 
 
+@cache
 def _curator_lock() -> type[Lock]:
     from kazoo.recipe.lock import Lock
 
