@@ -115,7 +115,7 @@ def test_index_entries_of_a_failed_attempt_in_version_6(tmp_path: Path) -> None:
     mor = MorTable(tmp_path / "t", 6)
     mor.load([row("a0", "a", 1, "x")])
     storage = mor.client.storage
-    files = GroupFiles(storage, INDEX, "20260101000000000", 6)
+    files = GroupFiles(storage, INDEX, metadata_timeline(storage, 6).timeline.start or "", 6)
     files.write_base(f"{INDEX}-0000-0", RecordChanges())
     config = declare_partitions(storage, TableConfig.load(storage), [INDEX], {})
     where = pa.table({"partition": ["a"], "file_id": [FILE_IDS["a"]], "millis": [0]})
