@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import statistics
 import sys
 import time
@@ -163,8 +164,16 @@ class Hudi(Tables):
         return lambda: [str(c) for c in self.spark.sql(f"SELECT * FROM {name} WHERE id = {key}").collect()[0]][-4:]
 
     def _history(self) -> str:
-        """A table of twenty commits; returns the time after which its last one is."""
+        """A table of twenty commits; returns the time after which its last one is.
+
+        Apache Hudi reads a copy of the table that pyhudi has written: both read the same files, and the nineteen
+        upserts take seconds instead of a quarter of an hour.
+        """
         path = str(self.folder / "db" / "history")
+        ours = self.folder.parent / "ours" / "db" / "history"
+        if "history" not in self._made and str(ours) != path and ours.exists():
+            shutil.copytree(ours, path)
+            self._made.add("history")
         if "history" not in self._made:
             self.table("history", CDC)
             for number in range(1, COMMITS):
@@ -178,7 +187,9 @@ class Hudi(Tables):
         given = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
         given |= {key.replace("_", "."): value for key, value in options.items()}
         frame = self.spark.read.format("hudi").options(**given).load(str(self.folder / "db" / "history"))
-        return len(frame.toPandas())
+        # All columns of all rows are needed, but only two numbers leave Spark: to make Python objects of the rows takes
+        # both engines longer than the query.
+        return int(frame.selectExpr("count(*)", "sum(hash(*))").collect()[0][0])
 
     def incremental(self, turn: int) -> Callable[[], object]:  # noqa: ARG002
         begin = self._history()
