@@ -14,15 +14,17 @@ from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
-from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config, refuse_pending_restore
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_instant_generator
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
+from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 from pyhudi.transaction.writer_turns import writer_turn
 
@@ -51,8 +53,8 @@ def roll_back(
         client: The table.
         opts: Options of locks, heartbeats and the metadata table.
         stats_reader: Reads files if the metadata table has to be rebuilt.
-        instant: The write; default: the last completed one.
-        with_plan: For a service, remove its plan, too, so that it is not executed again.
+        instant: The write; default: the last completed one. A plan that has not been started is removed.
+        with_plan: For a service that has been started, remove its plan, too, so that it is not executed again.
 
     Raises:
         InstantNotFoundError: The active timeline has no such write.
@@ -72,9 +74,10 @@ def roll_back(
             rollbacks.check(active, [])
             finished = rollbacks.clean_up(active, [])  # Started by another process.
             again = [i for i in finished if instant in active.completed_record(i)["commitsRollback"]]
-            if again:
+            if again and not (with_plan and active.timeline.pending().writes().find(instant or "")):
                 return _result(client, active, instant or "", again[0], phases)
             target = find_write(active, instant, storage.uri())
+            with_plan = with_plan or _is_unstarted_plan(active, target)
             refuse_savepoint(active, target)
             if target.is_completed:
                 _check_last(PinnedTable(storage, config, active), target)
@@ -89,6 +92,9 @@ def roll_back(
                 raise TransactionError(
                     f"{target} was completed concurrently; run the rollback again to roll it back as a completed write"
                 )
+            if with_plan:
+                active.delete_pending(target.requested, target.action)
+                late_files.delete_opened_slices(active, {target.requested})
         with phases("metadata"):
             rebuild_metadata(client, opts, stats_reader, generator, config)
     return _result(client, active, target.requested, done, phases).published(opts)
@@ -157,6 +163,11 @@ def rebuild_metadata(
     lost = sorted(set(before.metadata_partitions) - set(built.metadata_partitions))
     if lost:
         _log.warning("indexes of %s have to be rebuilt: %s", client.storage.root, ", ".join(lost))
+
+
+def _is_unstarted_plan(active: ActiveTimeline, target: Instant) -> bool:
+    """Return True for the plan of a compaction or clustering of which a rollback would leave everything."""
+    return target.state is State.REQUESTED and (target.action == Action.COMPACTION or is_clustering(active, target))
 
 
 def _refuse_later_logs(active: ActiveTimeline, config: TableConfig, target: Instant) -> None:

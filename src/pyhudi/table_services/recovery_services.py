@@ -19,6 +19,9 @@ class RecoveryServices(ServiceBase):
     def rollback(self, instant: str | None = None, options: Given = None) -> ServiceResult:
         """Roll back a write: a pending one, or the last completed one.
 
+        The plan of a compaction or clustering that has been started remains, to be executed again; a plan that has not
+        been started is removed.
+
         Args:
             instant: Requested time of the write; None for the last completed one.
             options: Options of locks and of the metadata table.

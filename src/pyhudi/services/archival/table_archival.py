@@ -63,7 +63,9 @@ def archive_table(
         with phases("archive"):
             if to_archive:
                 report_progress(progress, "archive instants", 0, len(to_archive))
-                late_files.delete_before(active, _first_left(active, to_archive))
+                start = _first_left(active, to_archive)
+                late_files.delete_before(active, start)
+                late_files.delete_slices_of_resizes(active, start)
                 block, merge = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
                 small = _small_files(opts)
                 archive(storage, active, to_archive, timezone=config.timezone, block=block, merge=merge, small=small)

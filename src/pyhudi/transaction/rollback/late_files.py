@@ -9,12 +9,18 @@ includes it.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.format.file_names import file_name_of
+from pyhudi.index.consistent_hashing import forget, known_partitions
+from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.table.bootstrap.bootstrap_index import BOOTSTRAP_INSTANTS
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest, decode_record
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import Action, Instant, State
@@ -23,11 +29,13 @@ from pyhudi.transaction.rollback.rollback_plan import planned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
-RETRIED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
+_log = logging.getLogger(__name__)
+_RESIZES = (Action.CLUSTERING, Action.REPLACE_COMMIT)
+RETRIED = (Action.COMPACTION, Action.LOG_COMPACTION, *_RESIZES)
 """Actions of which another attempt may have been completed under the same instant; clusterings of version 6 are
 replacecommits."""
 
@@ -55,6 +63,42 @@ def delete_of_attempts(active: ActiveTimeline, instant: str, named: pa.Array) ->
     for _, plan in _rollbacks(active):
         if plan.instant == instant:
             _delete(active, plan, named)
+
+
+def delete_slices_of_resizes(active: ActiveTimeline, start: str) -> None:
+    """Delete the slices opened for resizes of buckets that were rolled back together with their plans
+    (`delete_opened_slices`), before the start of the timeline passes them. The caller holds the lock of the table."""
+    if not known_partitions(active.storage):
+        return
+    timeline = active.timeline
+    passed = timeline.start or ""
+    plans = [
+        plan
+        for _, plan in _rollbacks(active)
+        if plan.action in _RESIZES and passed <= plan.instant < start and plan.instant not in timeline
+    ]
+    delete_opened_slices(active, {plan.instant for plan in plans} - _archived_later_attempts(active, plans))
+
+
+def delete_opened_slices(active: ActiveTimeline, instants: Collection[str]) -> None:
+    """Delete the file slices of consistent hashing buckets that were opened for plans which are no longer in the
+    timeline. The caller holds the lock of the table.
+
+    During a resize of buckets, writers of Apache Hudi 0.15 write updates to the old buckets and also to the new ones,
+    in log files with the instant of the resize. They are copies, which readers ignore only until the start of the
+    timeline passes that instant. The metadata table has them, too, and is deleted, to be rebuilt.
+    """
+    partitions = known_partitions(active.storage) if instants else []
+    if not partitions:
+        return
+    files, _ = list_files(active.storage, partitions)
+    opened = files["path"].filter(pc.is_in(files["instant"], value_set=pa.array(sorted(instants)))).to_pylist()
+    if opened:
+        _log.warning("deleting %d files of resizes that were rolled back, such as %s", len(opened), opened[0])
+        detach_metadata_table(active.storage, TableConfig.load(active.storage))
+        active.storage.delete_many(opened)
+    for instant in instants:
+        forget(active.storage, instant)
 
 
 def _rollbacks(active: ActiveTimeline) -> Iterator[tuple[Instant, RollbackPlan]]:

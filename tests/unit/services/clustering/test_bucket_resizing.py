@@ -26,12 +26,15 @@ from pyhudi.index.consistent_hashing import (
     load_metadata,
     mark_completed,
     store,
+    store_first,
 )
 from pyhudi.services.clustering.bucket_resizing import BucketRouting, ResizingRules, new_buckets
-from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
+from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.storage import open_storage
-from pyhudi.timeline.action_metadata import requested_replace
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.action_metadata import RollbackPlan
 from pyhudi.timeline.instant import Action
+from pyhudi.transaction.rollback.late_files import delete_opened_slices
 from tests.tables import HandMadeTable, at
 
 SIZES = pa.schema(
@@ -44,6 +47,7 @@ SIZES = pa.schema(
 )
 BUCKETING = Bucketing(("id",), BucketCounts(4))
 MAX = 0x7FFFFFFF
+ROWS = [{"id": "1", "p": "a", "v": 1}, {"id": "2", "p": "a", "v": 1}]
 
 
 def _rules(**options: object) -> ResizingRules:
@@ -208,22 +212,95 @@ def test_what_is_stored_counts_when_it_is_completed(tmp_path: Path):
     assert found() == first.instant
 
 
-def test_updates_written_to_old_and_new_buckets_are_there_once(tmp_path: Path) -> None:
-    """During a resize, writers of release 0.15 write updates to the bucket that is split and to its halves, whose log
-    files have the instant of the resize. A rolled-back resize leaves them behind."""
-    table = HandMadeTable(tmp_path / "t", 6, properties={"hoodie.table.type": "MERGE_ON_READ"})
+HALF = new_file_id("11111111-b4af-3680-bc5a-5ac61c04d8f0", 0)
+"""A bucket that a resize creates."""
+ARCHIVING = {
+    "hoodie.metadata.enable": "false",
+    "hoodie.time.generator.max_expected_clock_skew_ms": "0",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+
+
+def _updated_during_resize(root: Path) -> tuple[HandMadeTable, str]:
+    """A table with a planned resize, during which a writer of release 0.15 has written an update to the bucket that is
+    split and to one of its halves, whose log file has the instant of the resize; and the id of the former."""
+    table = HandMadeTable(root, 6, properties={"hoodie.table.type": "MERGE_ON_READ"})
     first = HashingMetadata.first("a", 1)
     (old,) = first.file_ids()
-    rows = [{"id": "1", "p": "a", "v": 1}, {"id": "2", "p": "a", "v": 1}]
-    table.write(1, {("a", old): rows}, action=Action.DELTA_COMMIT)
-    table.active.create_requested(Action.REPLACE_COMMIT, at(2), requested_replace(6))
-    table.log(3, {("a", old): [rows[0] | {"v": 7}]}, base=1)
-    table.log(4, {("a", new_file_id("11111111-b4af-3680-bc5a-5ac61c04d8f0", 0)): [rows[0] | {"v": 7}]}, base=2)
+    store_first(table.storage, {"a": first})
+    table.write(1, {("a", old): ROWS}, action=Action.DELTA_COMMIT)
+    plan = ClusteringPlan().encode(6, table.storage.uri)
+    table.active.create_requested(Action.REPLACE_COMMIT, at(2), plan)
+    table.log(3, {("a", old): [ROWS[0] | {"v": 7}]}, base=1)
+    table.log(4, {("a", HALF): [ROWS[0] | {"v": 7}]}, base=2)
+    return table, old
 
-    def values() -> list[int]:
-        found: list[int] = HudiTable.for_path(str(table.root)).scan(columns=["v"]).to_arrow()["v"].to_pylist()
-        return sorted(found)
 
-    assert values() == [1, 7]
+def _values(table: HandMadeTable) -> list[int]:
+    found: list[int] = HudiTable.for_path(str(table.root)).scan(columns=["v"]).to_arrow()["v"].to_pylist()
+    return sorted(found)
+
+
+@pytest.mark.parametrize("removed_by", ["pyhudi", "Apache Hudi"])
+def test_updates_written_to_old_and_new_buckets_are_there_once(tmp_path: Path, removed_by: str) -> None:
+    """Also when the resize was rolled back, and archival has passed its instant."""
+    table, old = _updated_during_resize(tmp_path / "t")
+    services = HudiTable.for_path(str(table.root), ARCHIVING).services
+    copies = list((table.root / "a").glob(f".{HALF}_{at(2)}*"))
+    assert len(copies) == 1
+    assert _values(table) == [1, 7]
+    if removed_by == "pyhudi":
+        services.rollback(at(2))
+    else:  # It leaves the log file.
+        table.instant(5, Action.ROLLBACK, _rollback_of(2))
+        plan = RollbackPlan(at(2), Action.REPLACE_COMMIT).encode()
+        table.storage.write(f".hoodie/{at(5)}.rollback.requested", plan)
+        table.active.delete_pending(at(2), Action.REPLACE_COMMIT)
+    assert at(2) not in table.active.reload().timeline
+    assert copies[0].exists() == (removed_by == "Apache Hudi")
+    assert _values(table) == [1, 7]
+    for n in range(6, 12):
+        table.log(n, {("a", old): [ROWS[1] | {"v": n}]}, base=1)
+    services.archive()
+    start = table.active.reload().timeline.start
+    assert start is not None
+    assert start > at(2)
+    assert _values(table) == [7, 11]
+    assert not copies[0].exists()
+
+
+def test_updates_of_a_resize_that_is_still_planned_stay(tmp_path: Path) -> None:
+    """A failed attempt is rolled back, and the plan executed later."""
+    table, old = _updated_during_resize(tmp_path / "t")
+    (copy,) = (table.root / "a").glob(f".{HALF}_{at(2)}*")
+    table.active.to_inflight(table.active.timeline.find(at(2)))
+    services = HudiTable.for_path(str(table.root), ARCHIVING).services
+    services.rollback(at(2))
+    for n in range(6, 12):
+        table.log(n, {("a", old): [ROWS[1] | {"v": n}]}, base=1)
+    services.archive()
+    assert copy.exists()
+
+
+def test_deleted_copies_are_not_in_the_metadata_table_either(tmp_path: Path) -> None:
+    table, _ = _updated_during_resize(tmp_path / "t")
     table.active.delete_pending(at(2), Action.REPLACE_COMMIT)
-    assert values() == [1, 7]
+    TableConfig.load(table.storage).updated(table.storage, set={"hoodie.table.metadata.partitions": "files"})
+    delete_opened_slices(table.active, {at(2)})
+    assert not TableConfig.load(table.storage).metadata_partitions
+    assert _values(table) == [1, 7]
+
+
+def _rollback_of(n: int) -> dict[str, object]:
+    return {
+        "startRollbackTime": at(n),
+        "timeTakenInMillis": 1,
+        "totalFilesDeleted": 0,
+        "commitsRollback": [at(n)],
+        "partitionMetadata": {},
+        "version": 1,
+        "instantsRollback": [],
+    }

@@ -340,6 +340,28 @@ def test_plans_that_later_log_files_need(mor: MorTable):
     assert mor.rows() == before
 
 
+@pytest.mark.parametrize("service", ["compaction", "clustering"])
+def test_a_plan_that_was_not_started_is_removed(mor: MorTable, service: str):
+    before = mor.rows()
+    services = mor.table.services
+    schedule = services.schedule_compaction if service == "compaction" else services.schedule_clustering
+    plan = schedule()
+    assert plan.instant is not None
+    services.rollback(plan.instant)
+    assert plan.instant not in mor.client.active_timeline().timeline
+    assert mor.rows() == before
+    begun = schedule()
+    assert begun.instant is not None
+    active = mor.client.active_timeline()
+    active.to_inflight(active.timeline.find(begun.instant))
+    services.rollback(begun.instant)
+    assert begun.instant in mor.client.active_timeline().timeline, "it is retried"
+    active.to_inflight(active.timeline.find(begun.instant))
+    roll_back(mor.client, Options.parse(mor.options), LOCAL, begun.instant, with_plan=True)
+    assert begun.instant not in mor.client.active_timeline().timeline
+    assert mor.rows() == before
+
+
 def test_threads_take_turns(mor: MorTable):
     before, opts, started = mor.rows(), Options.parse(mor.options), threading.Event()
     mor.table.services.schedule_compaction()
