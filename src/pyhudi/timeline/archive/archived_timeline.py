@@ -1,8 +1,8 @@
 """Archived timeline as Arrow: the LSM files of layout 2 and the log files ``.commits_.archive.*`` of layout 1.
 
 Both readers return one row per archived instant (:data:`HISTORY_SCHEMA`), sorted by requested time. The times of
-instants, which most queries want, are cached by the name and length of their file; their metadata, which may be large,
-is not.
+instants, which most queries want, are cached by the name and length of their file, and in layout 1, where names repeat
+when a table is dropped and created again, by its modification time; their metadata, which may be large, is not.
 
 Layout 2 has Parquet files that a manifest lists, and a file ``_version_`` with the number of the manifest; other files
 are garbage. File names contain the first and last instant of the file, but not reliably (an upgrade from version 6
@@ -80,7 +80,8 @@ _RESULT_FIELDS = {
 }
 
 CACHE = BlockCache(32 * 1024 * 1024)
-"""Instants of archive files, without metadata, by root of the storage, path and length."""
+"""Instants of archive files, without metadata, by root of the storage, path and length, and in layout 1 by modification
+time."""
 
 _T = TypeVar("_T")
 
@@ -255,15 +256,15 @@ def manifest_files(storage: Storage, layout: Layout, number: int | None = None) 
 
 def archive_files(storage: Storage, layout: Layout) -> list[str]:
     """Return the paths of the archive files of layout 1, the newest last."""
-    return list(_archive_sizes(storage, layout))
+    return [path for path, _, _ in _listed_archive_files(storage, layout)]
 
 
-def _archive_sizes(storage: Storage, layout: Layout) -> dict[str, int]:
-    """Return the sizes of the archive files of layout 1 by path, the newest last."""
+def _listed_archive_files(storage: Storage, layout: Layout) -> list[tuple[str, int, int]]:
+    """Return path, size and modification time of the archive files of layout 1, the newest last."""
     found = storage.list(layout.history)
-    sizes = dict(zip(found["path"].to_pylist(), found["size"].to_pylist(), strict=True))
-    paths = (p for p in sizes if file_name_of(p).startswith(ARCHIVE_PREFIX))
-    return {path: sizes[path] for path in sorted(paths, key=archive_number)}
+    columns = (found[name].to_pylist() for name in ("path", "size", "mtime_ms"))
+    files = (file for file in zip(*columns, strict=True) if file_name_of(file[0]).startswith(ARCHIVE_PREFIX))
+    return sorted(files, key=lambda file: archive_number(file[0]))
 
 
 def archive_number(path: str) -> int:
@@ -287,11 +288,11 @@ def _read_archive(storage: Storage, layout: Layout, metadata: bool) -> pa.Table:
         found = pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
         return found, found.nbytes
 
-    files = _archive_sizes(storage, layout).items()
+    files = _listed_archive_files(storage, layout)
     if metadata:
-        tables = [read(path)[0] for path, _ in files]
+        tables = [read(path)[0] for path, _, _ in files]
     else:
-        tables = [CACHE.get((storage.root, path, size), partial(read, path)) for path, size in files]
+        tables = [CACHE.get((storage.root, *file), partial(read, file[0])) for file in files]
     return pa.concat_tables([HISTORY_SCHEMA.empty_table(), *tables])
 
 

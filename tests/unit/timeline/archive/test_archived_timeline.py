@@ -114,6 +114,21 @@ def test_an_archive_file_with_other_bytes(lsm: Storage):
     assert told > 20
 
 
+def test_another_table_at_the_same_path(tmp_path: Path):
+    """Names and lengths of its archive files may be those of the former table."""
+    storage = open_storage(unpack("v6_cow_archived_replace", tmp_path).path.as_uri())
+    before = read_history(storage, LAYOUT_1, metadata=False)["requested"].to_pylist()
+    for file in storage.list(LAYOUT_1.history).to_pylist():
+        content = storage.read(file["path"])
+        for number, instant in enumerate(before):
+            content = content.replace(instant.encode(), f"{20990000000000000 + number}".encode())
+        assert len(content) == file["size"]
+        storage.write(file["path"], content)
+        storage.set_modified(file["path"], file["mtime_ms"] + 1)
+    after = read_history(storage, LAYOUT_1, metadata=False)["requested"].to_pylist()
+    assert after == [f"{20990000000000000 + number}" for number in range(len(before))]
+
+
 class Racing:
     """A storage in which another writer replaces the manifest right after it was read for the first time."""
 
