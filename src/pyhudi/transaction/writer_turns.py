@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.config.options import CONCURRENCY_MODE
+from pyhudi.errors import BusyError
 from pyhudi.storage import resolved_root
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 
@@ -50,27 +51,35 @@ def writer_turn(storage: Storage, opts: Options) -> Iterator[None]:
 
 
 @contextmanager
-def plan_turn(storage: Storage, opts: Options) -> Iterator[None]:
+def plan_turn(storage: Storage, opts: Options, *, wait: bool = True) -> Iterator[None]:
     """Hold the turn of this thread to execute plans of compactions and clusterings, as `writer_turn`.
 
-    Writes do not wait for it, because plans are executed beside writes; a write with its own turn may wait for it.
+    Writes do not wait for it, because plans are executed beside writes. A write that executes plans after its commit
+    has its own turn, for which others wait, and so must not wait for this one.
 
     Args:
         storage: Storage of the table.
         opts: Options of the service.
+        wait: Wait while another thread has it.
+
+    Raises:
+        BusyError: Another thread has it, and ``wait`` is false.
     """
     if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
         yield
         return
-    with _turn(storage.root, "execute plans of"):
+    with _turn(storage.root, "execute plans of", wait=wait):
         yield
 
 
 @contextmanager
-def _turn(root: str, what: str) -> Iterator[None]:
+def _turn(root: str, what: str, *, wait: bool = True) -> Iterator[None]:
     with _guard:
         turn = _turns.setdefault((what, resolved_root(root)), threading.RLock())
-    if not turn.acquire(timeout=_NEWS_AFTER):
+    if not wait:
+        if not turn.acquire(blocking=False):
+            raise BusyError(f"another thread of this process has its turn to {what} {root}; try again when it ends")
+    elif not turn.acquire(timeout=_NEWS_AFTER):
         _log.warning(
             "waiting for another thread of this process to %s %s. To do so at the same time, set %s="
             "OPTIMISTIC_CONCURRENCY_CONTROL in all writers",

@@ -109,8 +109,8 @@ def run_pending(
     take_over: bool = False,
 ) -> ClusteringResult:
     """Execute the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: skip plans that
-    another process is executing or has executed. ``take_over``: the user has requested the instant, knowing that no
-    other program executes it.
+    another process is executing or has executed, and all of them while another thread of this process executes plans.
+    ``take_over``: the user has requested the instant, knowing that no other program executes it.
 
     Raises:
         InstantNotFoundError: No such plan is pending.
@@ -121,7 +121,7 @@ def run_pending(
     """
     return run_plans(
         pending_plans(client.active_timeline()),
-        lambda plan: run_plan(client, plan, opts, runner, take_over=take_over),
+        lambda plan: run_plan(client, plan, opts, runner, take_over=take_over, wait=not leave_others),
         ClusteringResult(),
         instant=instant,
         missing=f"no clustering {instant!r} is pending in the table at {client.storage.root}",
@@ -149,12 +149,18 @@ def run_all(
 
 
 def run_plan(
-    client: TableMetaClient, plan: ClusteringPlan, opts: Options, runner: ClusteringRunner, *, take_over: bool = False
+    client: TableMetaClient,
+    plan: ClusteringPlan,
+    opts: Options,
+    runner: ClusteringRunner,
+    *,
+    take_over: bool = False,
+    wait: bool = True,
 ) -> ClusteringResult:
     """Execute one plan of the timeline. The result is empty if another process has executed it. After an error the plan
     can be retried. A plan whose file groups were written to is replaced by one with a new instant. ``take_over`` and
-    errors as of `run_pending`."""
-    with plan_turn(client.storage, opts):
+    errors as of `run_pending`. ``wait``: wait while another thread of this process executes plans."""
+    with plan_turn(client.storage, opts, wait=wait):
         return _run_plan(client, plan, opts, runner, take_over=take_over)
 
 

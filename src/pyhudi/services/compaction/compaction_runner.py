@@ -111,8 +111,8 @@ def run_pending(
     take_over: bool = False,
 ) -> CompactionResult:
     """Execute the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: skip plans that
-    another process is executing or has executed. ``take_over``: the user has requested the instant, knowing that no
-    other program executes it.
+    another process is executing or has executed, and all of them while another thread of this process executes plans.
+    ``take_over``: the user has requested the instant, knowing that no other program executes it.
 
     Raises:
         InstantNotFoundError: No such plan is pending.
@@ -123,7 +123,7 @@ def run_pending(
     check_compactable(client.config)
     return run_plans(
         pending_plans(client.active_timeline(), action),
-        lambda plan: run_plan(client, plan, opts, runner, take_over=take_over),
+        lambda plan: run_plan(client, plan, opts, runner, take_over=take_over, wait=not leave_others),
         CompactionResult(action=action),
         instant=instant,
         missing=f"no {action} {instant!r} is pending in the table at {client.storage.root}",
@@ -132,18 +132,25 @@ def run_pending(
 
 
 def run_plan(
-    client: TableMetaClient, plan: CompactionPlan, opts: Options, runner: Runner, *, take_over: bool = False
+    client: TableMetaClient,
+    plan: CompactionPlan,
+    opts: Options,
+    runner: Runner,
+    *,
+    take_over: bool = False,
+    wait: bool = True,
 ) -> CompactionResult:
     """Execute one plan of the timeline. The result is empty if it is no longer to be executed: another process has
     executed it, or it is a log compaction that failed before or that a later compaction includes. After an error the
-    plan of a compaction can be retried. ``take_over`` as of `run_pending`.
+    plan of a compaction can be retried. ``take_over`` as of `run_pending`. ``wait``: wait while another thread of this
+    process executes plans.
 
     Raises:
         ConflictError: Another process considered this attempt dead.
         BusyError: Another process is executing the plan.
         TransactionError: A restore is pending.
     """
-    with plan_turn(client.storage, opts):
+    with plan_turn(client.storage, opts, wait=wait):
         return _run_plan(client, plan, opts, runner, take_over=take_over)
 
 

@@ -362,6 +362,27 @@ def test_a_plan_that_was_not_started_is_removed(mor: MorTable, service: str):
     assert mor.rows() == before
 
 
+def test_a_write_does_not_wait_for_plans_of_another_thread(mor: MorTable):
+    """Otherwise the writes of other threads would wait for the same, too."""
+    opts, started, may_end = Options.parse(mor.options), threading.Event(), threading.Event()
+    mor.table.services.schedule_compaction()
+
+    def slow(job: CompactionJob) -> pa.Table:
+        started.set()
+        assert may_end.wait(30)
+        return run_in_threads(job)
+
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(run_pending, mor.client, opts, slow)
+        assert started.wait(30)
+        writing = pool.submit(after_deltacommit, mor.client.storage, opts, run_in_threads)
+        try:
+            assert writing.result(timeout=20) == ()
+        finally:
+            may_end.set()
+        assert len(running.result().instants) == 1
+
+
 def test_threads_take_turns(mor: MorTable):
     before, opts, started = mor.rows(), Options.parse(mor.options), threading.Event()
     mor.table.services.schedule_compaction()
