@@ -72,7 +72,7 @@ class LockProvider(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """Release the lock if it is held."""
+        """Release the lock if it is held, and what waiting for it in vain has taken."""
 
     def ensure_held(self) -> None:
         """Raise ``LockError`` if the lock was lost (its lease expired, or another process broke it). Must be called
@@ -104,18 +104,28 @@ class LockProvider(ABC):
         return True
 
     def __enter__(self) -> Self:
+        was_held = self.held
+        try:
+            self._wait()
+        except BaseException:
+            if not was_held:  # Waiting may have taken something, too, such as a session.
+                self.release()
+            raise
+        return self
+
+    def _wait(self) -> None:
         begun = time.monotonic()
         early = min(self.retry_policy.wait, _NEWS_AFTER)
         if self.acquire(early):
-            return self
+            return
         self._warn_of_holder(begun)
         if self.acquire(self.retry_policy.wait - early):
-            return self
+            return
         for _ in range(self.retry_policy.tries - 1):
             self._warn_of_holder(begun)
             time.sleep(self.retry_policy.between)
             if self.acquire(self.retry_policy.wait):
-                return self
+                return
         raise LockError(f"{self.describe()} could not be acquired within {time.monotonic() - begun:.0f} s; {self.cure}")
 
     def _warn_of_holder(self, begun: float) -> None:

@@ -80,6 +80,44 @@ class TestRenewedLease(LockProviderTests):
         return lambda: StorageBasedLockProvider(storage, validity_s=60, renew_s=0.005, retry_policy=QUICK)
 
 
+# -- waiting -----------------------------------------------------------------------------------------------------------
+
+
+class Session(LockProvider):
+    """A lock of another owner; waiting for it opens a session. ``error`` is raised by attempts."""
+
+    held = False
+    is_open = False
+
+    def __init__(self, error: type[BaseException] | None = None) -> None:
+        super().__init__(QUICK)
+        self._error = error
+
+    def try_acquire(self) -> bool:
+        self.is_open = True
+        if self._error is not None:
+            raise self._error
+        return False
+
+    def release(self) -> None:
+        self.is_open = False
+
+
+@pytest.mark.parametrize("error", [None, StorageError, KeyboardInterrupt])
+def test_who_waits_in_vain_leaves_nothing(error: type[BaseException] | None) -> None:
+    lock = Session(error)
+    with pytest.raises(error or LockError), lock:
+        pass
+    assert not lock.is_open
+
+
+def test_a_second_attempt_does_not_release_what_is_held(storage: Storage) -> None:
+    with FileSystemBasedLockProvider(storage, retry_policy=QUICK) as lock:
+        with pytest.raises(LockError), lock:
+            pass
+        lock.ensure_held()
+
+
 # -- the lock file -----------------------------------------------------------------------------------------------------
 
 
