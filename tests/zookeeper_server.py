@@ -40,8 +40,11 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     while True:
         assert process.poll() is None
         try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
+            with socket.create_connection(("127.0.0.1", port), 1) as connection:
+                connection.sendall(b"srvr")
+                if b"Mode: " in connection.makefile("rb").read():
+                    return
         except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+            pass
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -93,12 +93,15 @@ class ZookeeperBasedLockProvider(LockProvider):
         """Ask the servers whether the lock is held: a session may have ended while there was no connection."""
         super().ensure_held()
         from kazoo.exceptions import KazooException
+        from kazoo.handlers.threading import KazooTimeoutError
 
         assert self._client is not None
         assert self._lock is not None
         try:
-            found = self._client.exists(f"{self._path}/{self._lock.node}")
-        except KazooException as error:
+            # Requests wait as long as there is no connection.
+            answer = self._client.exists_async(f"{self._path}/{self._lock.node}")
+            found = answer.get(timeout=self._connection_s)
+        except (KazooException, KazooTimeoutError) as error:
             raise LockError(
                 f"{self._name()} could not be checked ({error!r}), so nothing may be committed; write again when "
                 "ZooKeeper responds"
@@ -161,7 +164,9 @@ class ZookeeperBasedLockProvider(LockProvider):
         from kazoo.handlers.threading import KazooTimeoutError
 
         self._disconnect()
-        client = KazooClient(self._hosts, timeout=self._session_s)
+        # Without a connection for as long as a session lives, its requests fail, which would otherwise wait.
+        retry = {"max_tries": -1, "max_delay": 5.0, "deadline": self._session_s}
+        client = KazooClient(self._hosts, timeout=self._session_s, connection_retry=retry)
         client.add_listener(self._session_changed)
         try:
             client.start(timeout=self._connection_s)
@@ -186,11 +191,19 @@ class ZookeeperBasedLockProvider(LockProvider):
         self._disconnect()
 
     def _disconnect(self) -> None:
-        """End the session, and the nodes of this owner with it."""
+        """End the session, and the nodes of this owner with it. Errors are logged: they must not look like those of the
+        protected step, or hide them, and the servers end the session when it expires."""
         client, self._client, self._lost = self._client, None, False
-        if client is not None:
-            client.stop()
-            client.close()
+        if client is None:
+            return
+        for end in (client.stop, client.close):
+            try:
+                end()
+            except Exception as error:
+                _log.warning(
+                    "could not end the session of %s (%r); the servers end it within %g s",
+                    *(self._name(), error, self._session_s),
+                )
 
 
 @cache

@@ -71,6 +71,60 @@ def test_no_server() -> None:
         lock.try_acquire()
 
 
+def test_who_waits_in_vain_leaves_no_session(server: str) -> None:
+    path = f"/locks/{uuid4()}"
+    one, other = (ZookeeperBasedLockProvider(server, path, retry_policy=QUICK) for _ in range(2))
+    with one:
+        with pytest.raises(LockError, match="could not be acquired within"), other:
+            pass
+        assert other._client is None
+
+
+def test_sessions_that_cannot_be_ended(
+    server: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The protected step is done, or its error is the one to be raised."""
+    from kazoo.client import KazooClient
+    from kazoo.exceptions import WriterNotClosedException
+
+    closed, end = [], KazooClient.stop
+
+    def stop(client: KazooClient) -> None:
+        end(client)
+        raise WriterNotClosedException("simulated")
+
+    monkeypatch.setattr(KazooClient, "stop", stop)
+    monkeypatch.setattr(KazooClient, "close", lambda client: closed.append(client))
+    lock = ZookeeperBasedLockProvider(server, f"/locks/{uuid4()}", retry_policy=QUICK)
+    with lock:
+        pass
+    assert not lock.held
+    with pytest.raises(ZeroDivisionError), lock:
+        raise ZeroDivisionError
+    assert len(closed) == 2
+    assert "could not end the session of lock '/locks/" in caplog.text
+
+
+def test_servers_that_do_not_answer(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests to them wait without an end."""
+    from kazoo.client import KazooClient
+
+    lock = ZookeeperBasedLockProvider(server, f"/locks/{uuid4()}", connection_s=0.2, retry_policy=QUICK)
+    with lock:
+        monkeypatch.setattr(KazooClient, "exists_async", lambda client, _: client.handler.async_result())
+        with pytest.raises(LockError, match="could not be checked"):
+            lock.ensure_held()
+
+
+def test_servers_that_are_gone(tmp_path: Path) -> None:
+    with zookeeper_server(tmp_path) as address:
+        lock = ZookeeperBasedLockProvider(address, "/locks/t", connection_s=5, retry_policy=QUICK)
+        assert lock.try_acquire()
+    with pytest.raises(LockError):
+        lock.ensure_held()
+    lock.release()
+
+
 def test_nodes_of_curator_count(server: str) -> None:
     """Those of Apache Hudi's writers, which have other prefixes."""
     from kazoo.client import KazooClient
