@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyhudi.blobs import read_blobs
 from pyhudi.change_scan import ChangeScan
 from pyhudi.hudi_table import HudiTable
 from pyhudi.merge.mergers.merger_registry import register_merger, unregister_merger
@@ -18,6 +19,7 @@ from pyhudi.table_services.repair_services import overwrite_properties
 
 if TYPE_CHECKING:
     from pyhudi.spark.activate import activate, deactivate
+    from pyhudi.spark.read.blob_column import read_blob
     from pyhudi.spark.session import configure_spark
 
 __version__ = "0.1.0.dev0"
@@ -36,6 +38,8 @@ __all__ = [
     "deactivate",
     "newer_by_ordering",
     "overwrite_properties",
+    "read_blob",
+    "read_blobs",
     "register_merger",
     "unregister_merger",
 ]
@@ -44,6 +48,7 @@ _SPARK = {
     "activate": "pyhudi.spark.activate",
     "configure_spark": "pyhudi.spark.session",
     "deactivate": "pyhudi.spark.activate",
+    "read_blob": "pyhudi.spark.read.blob_column",
 }
 
 

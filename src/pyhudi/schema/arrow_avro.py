@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
+from pyhudi.schema.blobs import BLOB, blob_avro, is_blob
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.table_types import (
     COMMENT,
@@ -86,14 +87,19 @@ def to_avro(schema: pa.Schema, table_name: str) -> str:
 
 
 def _named_once(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Name the type of a vector where an earlier column has it: Avro refuses a second definition."""
+    """Name the type of a vector, or a blob, where an earlier column has it: Avro refuses a second definition."""
     defined: set[str] = set()
 
     def named(avro: Any) -> Any:
         if isinstance(avro, list):
             return [named(branch) for branch in avro]
-        if not isinstance(avro, dict) or avro.get("logicalType") != "vector":
+        if not isinstance(avro, dict):
             return avro
+        if avro.get("logicalType") not in ("vector", "blob"):
+            inner = {key: named(avro[key]) for key in ("type", "items", "values") if key in avro}
+            if "fields" in avro:
+                inner["fields"] = [{**field, "type": named(field["type"])} for field in avro["fields"]]
+            return {**avro, **inner}
         name = avro["name"]
         if name in defined:
             return name
@@ -126,6 +132,8 @@ def _optional(field: pa.Field, name: str, namespace: str) -> Any:
 
 def _type(data_type: pa.DataType, name: str, namespace: str) -> Any:
     """Return the Avro type. ``name`` is that of the column, also for types inside its lists and maps."""
+    if is_blob(data_type):
+        return blob_avro()
     if pa.types.is_struct(data_type):
         inner = f"{namespace}.{name}"
         fields = [_field(data_type.field(i), inner) for i in range(data_type.num_fields)]
@@ -264,7 +272,13 @@ class _Reader:
         if isinstance(kind, dict | list):
             return self._type(kind, namespace, path)
         if kind in ("record", "error"):
-            return self.struct(avro, namespace, path)
+            record = self.struct(avro, namespace, path)
+            if logical == "blob" and not is_blob(record):
+                raise SchemaError(
+                    f"column {path!r} has blobs with the fields {record}; only {BLOB} is supported: use a newer "
+                    "release of pyhudi"
+                )
+            return record
         if kind == "array":
             item, nullable = self._nullable(avro["items"], namespace, path)
             return pa.list_(pa.field(LIST_ITEM, item, nullable, _decimal_form(avro["items"]) or None))

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
+from pyhudi.schema.blobs import BLOB, is_blob
 from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list
 from pyhudi.schema.vectors import internal_text, is_vector, parse_internal
 
@@ -82,6 +83,24 @@ class Field:
     type: Type
     optional: bool = True
     doc: str | None = None
+
+
+_REFERENCE = Record(
+    (
+        Field(0, "external_path", "string", False),
+        Field(1, "offset", "long"),
+        Field(2, "length", "long"),
+        Field(3, "managed", "boolean", False),
+    )
+)
+BLOB_RECORD = Record(
+    (
+        Field(-10, "type", "string", False, "Blob storage type (INLINE | OUT_OF_LINE)"),
+        Field(-11, "data", "binary", True, "Inline blob bytes"),
+        Field(-12, "reference", _REFERENCE, True, "Out-of-line blob reference"),
+    )
+)
+"""Blobs: all have the same ids, by which Apache Hudi tells them from structs. They identify no columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +207,8 @@ class _Ids:
         )
 
     def _type(self, before: Type, kind: pa.DataType) -> Type:
+        if is_blob(kind):
+            return BLOB_RECORD
         if pa.types.is_struct(kind):
             return self.record(before, [kind.field(i) for i in range(kind.num_fields)])
         if pa.types.is_map(kind):
@@ -237,11 +258,17 @@ def type_to_arrow(kind: Type) -> pa.DataType:
         case str():
             return primitive_to_arrow(kind)
         case Record():
-            return pa.struct([_to_field(field) for field in kind.fields])
+            return BLOB if is_blob_record(kind) else pa.struct([_to_field(field) for field in kind.fields])
         case Array():
             return pa.list_(pa.field(LIST_ITEM, type_to_arrow(kind.element), kind.optional))
         case Map():
             return pa.map_(pa.string(), pa.field("value", type_to_arrow(kind.value), kind.optional))
+
+
+def is_blob_record(kind: Type) -> bool:
+    """Return True for blobs."""
+    ids = [field.id for field in BLOB_RECORD.fields]
+    return isinstance(kind, Record) and [field.id for field in kind.fields] == ids
 
 
 def _to_field(field: Field) -> pa.Field:
@@ -259,7 +286,7 @@ def _doc(field: pa.Field) -> str | None:
 def _paths(prefix: str, kind: Type) -> Iterator[tuple[str, int]]:
     inside: Iterable[tuple[str, int, Type]] = ()
     match kind:
-        case Record():
+        case Record() if not is_blob_record(kind):
             inside = ((field.name, field.id, field.type) for field in kind.fields)
         case Array():
             inside = ((ELEMENT, kind.element_id, kind.element),)

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError, SchemaMismatchError
+from pyhudi.schema.blobs import BLOB, is_blob_text
 from pyhudi.schema.internal_schema import (
     ELEMENT,
     KEY,
@@ -24,6 +25,7 @@ from pyhudi.schema.internal_schema import (
     Map,
     Record,
     Type,
+    is_blob_record,
     primitive_text,
     primitive_to_arrow,
 )
@@ -98,6 +100,8 @@ def as_table_type(kind: object) -> pa.DataType:
         decimal = re.fullmatch(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
         if decimal is not None:
             return table_type(pa.decimal128(int(decimal[1]), int(decimal[2] or 0)))
+        if is_blob_text(text):
+            return BLOB
         vector = parse_vector(text)
         if vector is not None:
             return vector
@@ -282,6 +286,7 @@ def _edited(schema: InternalSchema, parent: str, edit: _Edit) -> InternalSchema:
     columns."""
 
     def edit_fields(kind: Type) -> Type:
+        _refuse_inside_blob(kind, parent)
         if not isinstance(kind, Record):
             raise SchemaMismatchError(f"column {parent!r} is not a struct, so it has no fields to change")
         return Record(edit(kind.fields))
@@ -291,11 +296,17 @@ def _edited(schema: InternalSchema, parent: str, edit: _Edit) -> InternalSchema:
     return replace(schema, fields=record.fields)
 
 
+def _refuse_inside_blob(kind: Type, path: str) -> None:
+    if is_blob_record(kind):
+        raise SchemaMismatchError(f"column {path!r} is a BLOB, or inside of one, whose fields cannot be changed")
+
+
 def _with_type(kind: Type, parts: list[str], change: Callable[[Type], Type], path: str) -> Type:
     """Return a type with a nested type at a path changed."""
     if not parts:
         return change(kind)
     name, rest = parts[0], parts[1:]
+    _refuse_inside_blob(kind, path)
     match kind:
         case Record():
             target = _find(kind.fields, name, "")

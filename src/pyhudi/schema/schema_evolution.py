@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.arrow_avro import default_value
+from pyhudi.schema.blobs import BLOB_SQL, has_blob_fields, is_blob
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import LIST_ITEM, is_list, nullable_type, table_schema
 from pyhudi.schema.type_conversion import convert
@@ -102,6 +103,8 @@ class _Merge:
             return old
         if is_vector(old) or is_vector(new):
             return self._vector(old, new, path)
+        if is_blob(old) or is_blob(new):
+            return self._blob(old, new, path)
         if t.is_struct(old) and t.is_struct(new):
             return pa.struct(self.fields(_members(old), _members(new), path))
         if t.is_list(old) and t.is_list(new):
@@ -125,6 +128,16 @@ class _Merge:
             self.problems.append(
                 f"column {path!r} is {named[0]} in the table and {named[1]} in the incoming rows; cast its elements to "
                 f"{old.value_type}"
+            )
+        return old
+
+    def _blob(self, old: pa.DataType, new: pa.DataType, path: str) -> pa.DataType:
+        """Return the type of a blob, which never changes; structs of its fields can be written to it."""
+        named = ["BLOB" if is_blob(kind) else str(kind) for kind in (old, new)]
+        if not is_blob(old) or not has_blob_fields(new):
+            cure = f"; write a {BLOB_SQL}" if is_blob(old) else ""
+            self.problems.append(
+                f"column {path!r} is {named[0]} in the table and {named[1]} in the incoming rows{cure}"
             )
         return old
 

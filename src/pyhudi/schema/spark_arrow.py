@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pyhudi.schema.blobs import BLOB_STRUCT, is_blob
 from pyhudi.schema.table_types import rebuild
 from pyhudi.schema.type_conversion import convert
 from pyhudi.schema.vectors import is_vector, list_type
@@ -14,9 +15,12 @@ from pyhudi.schema.vectors import is_vector, list_type
 
 def spark_arrow_type(data_type: pa.DataType) -> pa.DataType:
     """Return the type for values of a table type: timestamps have microseconds, and times are their numbers of
-    milliseconds (int32) or microseconds (int64), also inside structs, lists and maps; vectors are lists."""
+    milliseconds (int32) or microseconds (int64), also inside structs, lists and maps; vectors are lists, and blobs
+    structs of optional fields."""
     if is_vector(data_type):
         return list_type(data_type)
+    if is_blob(data_type):
+        return BLOB_STRUCT
     if pa.types.is_timestamp(data_type) and data_type.unit == "ms":
         return pa.timestamp("us", data_type.tz)
     if pa.types.is_time(data_type):

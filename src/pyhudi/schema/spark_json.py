@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
-from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list, table_schema
+from pyhudi.schema.blobs import BLOB, BLOB_SQL, BLOB_STRUCT, BLOB_TEXT, is_blob, is_blob_text
+from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list, nullable_type, table_schema
 from pyhudi.schema.vectors import HUDI_TYPE, is_vector, parse_vector, vector_text
 
 _TO_SPARK: dict[pa.DataType, str] = {
@@ -68,6 +69,8 @@ def _field(field: pa.Field) -> dict[str, Any]:
     metadata = {} if comment is None else {"comment": comment.decode()}
     if is_vector(field.type):
         metadata[HUDI_TYPE] = vector_text(field.type)
+    if is_blob(field.type):
+        metadata[HUDI_TYPE] = BLOB_TEXT
     return {
         "name": field.name,
         "type": _to_spark(field.type),
@@ -77,6 +80,8 @@ def _field(field: pa.Field) -> dict[str, Any]:
 
 
 def _to_spark(data_type: pa.DataType) -> Any:
+    if is_blob(data_type):
+        return _to_spark(BLOB_STRUCT)
     if pa.types.is_struct(data_type):
         return _struct([data_type.field(i) for i in range(data_type.num_fields)])
     if pa.types.is_map(data_type):
@@ -134,6 +139,8 @@ def _as_marked(data_type: pa.DataType, mark: Any, path: str) -> pa.DataType:
     """
     if mark is None:
         return data_type
+    if is_blob_text(str(mark)):
+        return _as_blob(data_type, path)
     vector = parse_vector(str(mark))
     if vector is None:
         raise SchemaError(
@@ -146,6 +153,14 @@ def _as_marked(data_type: pa.DataType, mark: Any, path: str) -> pa.DataType:
         wanted = _TO_SPARK[vector.value_type]
         raise SchemaError(f"column {path!r} is a {mark}, whose type is array<{wanted}>; cast it, keeping the metadata")
     return vector
+
+
+def _as_blob(data_type: pa.DataType, path: str) -> pa.DataType:
+    if nullable_type(data_type) != BLOB_STRUCT:
+        raise SchemaError(
+            f"column {path!r} is a BLOB, whose type is {BLOB_SQL}, but it is {data_type}; cast it, keeping the metadata"
+        )
+    return BLOB
 
 
 def _from_spark(spark: Any, path: str) -> pa.DataType:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
+from pyhudi.schema.blobs import is_blob
 from pyhudi.schema.vectors import is_vector, vector_type
 
 MAX_PRECISION = 38
@@ -45,7 +46,9 @@ def as_nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def nullable_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type with everything inside nullable (except map keys)."""
+    """Return the type with everything inside nullable (except map keys, and required fields of blobs)."""
+    if is_blob(data_type):
+        return data_type
     return rebuild(data_type, lambda child: child.with_type(nullable_type(child.type)).with_nullable(True))
 
 
@@ -74,7 +77,8 @@ def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
     Small and unsigned integers become int32 or int64 (uint64 is refused), half floats float32, all strings string, all
     bytes binary, lists list, decimals decimal128, date64 date32, dictionaries their value type. Timestamps keep
     milliseconds and otherwise become microseconds, with time zone UTC or none. Columns with lists of a fixed number of
-    floats, doubles or bytes are vectors (`pyhudi.schema.vectors`).
+    floats, doubles or bytes are vectors (`pyhudi.schema.vectors`), and structs of certain required fields blobs
+    (`pyhudi.schema.blobs`).
     """
     t = pa.types
     if isinstance(data_type, pa.BaseExtensionType):

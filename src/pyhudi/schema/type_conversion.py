@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.blobs import check_blobs, is_blob
 from pyhudi.schema.table_types import is_list, table_type
 from pyhudi.schema.vectors import as_lists, as_vectors, is_vector, vectors_of_bytes
 
@@ -36,7 +37,10 @@ def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
         if is_vector(target) or is_vector(array.type):
             return _vectors(array, target, path)
         if is_like_nested(array.type, target):
-            return rebuilt(array, target, path, convert)
+            result = rebuilt(array, target, path, convert)
+            if is_blob(target):
+                check_blobs(result, path)
+            return result
         plain = table_type(array.type, path)
         if array.type != plain:
             # Only unit and width differ; a value out of range raises an error.
@@ -171,12 +175,14 @@ def rebuilt(array: pa.Array, target: pa.DataType, path: str, change: Change) -> 
 
 def _struct(array: pa.StructArray, target: pa.StructType, path: str, change: Change) -> pa.Array:
     children, fields = [], [target.field(i) for i in range(target.num_fields)]
+    # what is below null structs is no value
+    there = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
     for field in fields:
         index = array.type.get_field_index(field.name)
         if index < 0:
             children.append(pa.nulls(len(array), field.type))
         else:
-            children.append(change(array.field(index), field.type, f"{path}.{field.name}"))
+            children.append(change(there[index], field.type, f"{path}.{field.name}"))
     mask = pc.is_null(array) if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 

@@ -1,8 +1,8 @@
 """Base files in Parquet, written and read as streams of Arrow batches.
 
 Files have the physical types of Apache Hudi: decimals and vectors as fixed-length bytes, timestamps as INT64, never
-INT96, lists and maps in the standard three-level form. The Arrow schema is not stored: readers derive it from the
-Parquet types, as for files of other writers.
+INT96, lists and maps in the standard three-level form, the storage type of blobs as an enum. The Arrow schema is not
+stored: readers derive it from the Parquet types, as for files of other writers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from pyhudi.format.base_file.page_selection import select_pages
 from pyhudi.format.base_file.parquet_tail import TailBuffer, corrected_tail
 from pyhudi.format.corruption import as_corruption
 from pyhudi.format.text_encoding import has_text, valid_text
+from pyhudi.schema.blobs import BLOB, BLOB_IN_FILES, TYPE, is_blob
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.table_types import rebuild
 from pyhudi.schema.vectors import (
     FOOTER_KEY,
     is_vector,
@@ -141,6 +143,7 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         )
         self._avro_schema = avro_schema
         self._vectors = vector_columns_text(schema)
+        self._enums = frozenset(leaf for field in schema for leaf in _enum_leaves(field.name, field.type))
         self._writer: pq.ParquetWriter | None = None
         self._to_file = TailBuffer(self._output)
         self._footers: list[Any] = []
@@ -159,12 +162,12 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
             entries |= {NAN_KEY: json.dumps(sorted(self._watch.found))}
         if entries:
             writer.add_key_value_metadata(entries)
-        if not (self._watch.found or self._watch.zeros):
+        if not (self._watch.found or self._watch.zeros or self._enums):
             writer.close()
             return
         self._to_file.keep_back()
         writer.close()
-        self._output.write(corrected_tail(self._to_file.end, self._watch.found, self._watch.zeros))
+        self._output.write(corrected_tail(self._to_file.end, self._watch.found, self._watch.zeros, self._enums))
 
     def _discard(self) -> None:
         if self._writer is not None:
@@ -182,7 +185,7 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         if self._writer is None:
             options = self._options
             self._writer = pq.ParquetWriter(
-                pa.PythonFile(self._to_file, mode="w") if self._watch.columns else self._output,
+                pa.PythonFile(self._to_file, mode="w") if self._watch.columns or self._enums else self._output,
                 self._schema,
                 compression=CODECS[options.codec.lower()],
                 compression_level=options.level,
@@ -224,6 +227,19 @@ def _leaves(path: str, data_type: pa.DataType) -> Iterator[str]:
         yield from _leaves(f"{path}.list.element", data_type.value_type)
     elif not pa.types.is_boolean(data_type):
         yield path
+
+
+def _enum_leaves(path: str, data_type: pa.DataType) -> Iterator[str]:
+    """Yield the Parquet paths of the storage types of blobs."""
+    if is_blob(data_type):
+        yield f"{path}.{TYPE}"
+    elif pa.types.is_struct(data_type):
+        for child in data_type:
+            yield from _enum_leaves(f"{path}.{child.name}", child.type)
+    elif pa.types.is_map(data_type):
+        yield from _enum_leaves(f"{path}.key_value.value", data_type.item_type)
+    elif pa.types.is_list(data_type):
+        yield from _enum_leaves(f"{path}.list.element", data_type.value_type)
 
 
 def open_file(
@@ -336,13 +352,18 @@ def _read_schema(schema: pa.Schema, metadata: pq.FileMetaData) -> pa.Schema:
             continue
         wide = leaves.get(field.name, [])
         kind = _with_instants(field.type, iter(wide)) if any(wide) else field.type
-        fields.append(pa.field(field.name, kind))
+        fields.append(pa.field(field.name, _with_blobs(kind)))
     return pa.schema(fields)
 
 
 def _vector_columns(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
     text = (metadata.metadata or {}).get(FOOTER_KEY.encode())
     return {} if text is None else parse_vector_columns(text.decode("utf-8", "replace"))
+
+
+def _with_blobs(kind: pa.DataType) -> pa.DataType:
+    """Return the type with blobs as such: Arrow takes values of enums for bytes."""
+    return BLOB if kind == BLOB_IN_FILES else rebuild(kind, lambda child: child.with_type(_with_blobs(child.type)))
 
 
 def _with_instants(kind: pa.DataType, wide: Iterator[bool]) -> pa.DataType:

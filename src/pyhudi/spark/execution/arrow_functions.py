@@ -6,7 +6,7 @@ these are lists, and take NaN for null. Here, series that wrap Arrow arrays pass
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType
 
 ArrowFunction = Callable[..., pa.Array]
+ArrowPieces = Callable[..., Iterator[pa.Array]]
 _ARROW_UDF: Any = getattr(sf, "arrow_udf", None)
 
 
@@ -37,6 +38,31 @@ def arrow_function(run: ArrowFunction, inputs: list[pa.DataType], result: DataTy
     def of_series(*columns: pd.Series) -> pd.Series:
         arrays = [_array(column, kind) for column, kind in zip(columns, inputs, strict=True)]
         return _ArrowSeries(pd.arrays.ArrowExtensionArray(run(*arrays)))
+
+    return sf.pandas_udf(of_series, result)  # type: ignore[no-any-return]
+
+
+def arrow_pieces_function(run: ArrowPieces, inputs: list[pa.DataType], result: DataType) -> Callable[..., Column]:
+    """Return a function of columns whose values may be too large for an array of all rows of a batch.
+
+    Args:
+        run: Takes an array for each column, and yields arrays that together have the same length. It is pickled.
+        inputs: Arrow types of the columns: there are several.
+        result: Spark's type of the arrays that ``run`` yields.
+    """
+    if _ARROW_UDF is not None:
+
+        def of_arrays(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+            for columns in batches:
+                yield from run(*(column.cast(kind) for column, kind in zip(columns, inputs, strict=True)))
+
+        return _ARROW_UDF(of_arrays, result)  # type: ignore[no-any-return]
+
+    def of_series(batches: Iterator[tuple[pd.Series, ...]]) -> Iterator[pd.Series]:
+        for columns in batches:
+            arrays = (_array(column, kind) for column, kind in zip(columns, inputs, strict=True))
+            for piece in run(*arrays):
+                yield _ArrowSeries(pd.arrays.ArrowExtensionArray(piece))
 
     return sf.pandas_udf(of_series, result)  # type: ignore[no-any-return]
 

@@ -14,7 +14,7 @@ from pyhudi.table.config.typed_properties import TableProperties
 
 READABLE_VERSIONS = (5, 6, 8, 9)
 WRITABLE_VERSIONS = (6, 8, 9)
-_LOST_TYPES = {"vector", "blob", "variant"}
+_LOST_TYPES = {"vector", "variant"}
 """Logical types that files written by pyhudi would not have; vectors only inside of columns."""
 
 

@@ -262,13 +262,13 @@ class TestRefusals:
         for kind in (
             items,
             ["null", inside],
-            {"type": "record", "name": "r", "logicalType": "blob", "fields": []},
+            {"type": "record", "name": "r", "logicalType": "variant", "fields": []},
         ):
             schema = {"type": "record", "name": "t", "fields": [{"name": "v", "type": kind}]}
             table = config(table__create__schema=json.dumps(schema))
             table.check_readable()
             with pytest.raises(
-                UnsupportedTableError, match=r"the types (vector|blob) .*write the table with Apache Hudi"
+                UnsupportedTableError, match=r"the types (vector|variant) .*write the table with Apache Hudi"
             ):
                 table.check_writable()
         for fields in ([], [{"name": "v", "type": vector}, {"name": "w", "type": ["null", vector]}]):

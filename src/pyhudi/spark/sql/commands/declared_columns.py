@@ -8,12 +8,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.schema.vectors import HUDI_TYPE, parse_vector, vector_text
+from pyhudi.schema.blobs import is_blob_text
+from pyhudi.schema.vectors import parse_vector
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.sql.vector_columns import without_vectors
+from pyhudi.sql.hudi_type_columns import without_hudi_types
 
 _INSTEAD = {
-    "BLOB": "BINARY for bytes in the table, or a STRUCT of path, offset and length",
     "VARIANT": "STRING for JSON, or a STRUCT",
 }
 """Types of Apache Hudi 1.2 that Spark does not know, with what to declare in their place."""
@@ -27,28 +27,28 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
         columns: Names and types as SQL.
 
     Returns:
-        The columns as Spark has them. Vectors are arrays with metadata that says so.
+        The columns as Spark has them. Vectors are arrays, and blobs structs, with metadata that says so.
 
     Raises:
         UnsupportedTableError: A type is one of Apache Hudi's that this release does not serve.
         SchemaError: The type of a vector is not valid.
     """
-    text, vectors = without_vectors(columns)
+    text, types = without_hudi_types(columns)
     try:
         declared = spark.createDataFrame([], text).schema
     except ParseException as e:
         raise _refusal(str((e.getMessageParameters() or {}).get("typeName", "")).strip('"')) or e from e
-    return StructType([_vector(field, vectors[field.name]) if field.name in vectors else field for field in declared])
+    return StructType([_marked(field, types[field.name]) if field.name in types else field for field in declared])
 
 
-def _vector(field: StructField, kind: pa.DataType) -> StructField:
-    array = spark_schema(pa.schema([pa.field(field.name, kind)]))[field.name].dataType
-    return StructField(field.name, array, field.nullable, {**field.metadata, HUDI_TYPE: vector_text(kind)})
+def _marked(field: StructField, kind: pa.DataType) -> StructField:
+    own = spark_schema(pa.schema([pa.field(field.name, kind)]))[field.name]
+    return StructField(field.name, own.dataType, field.nullable, {**field.metadata, **own.metadata})
 
 
 def _refusal(kind: str) -> Exception | None:
     """Return the error for a type of Apache Hudi; None for others."""
-    if parse_vector(kind) is not None:
+    if is_blob_text(kind) or parse_vector(kind) is not None:
         return UnsupportedTableError(
             f"the type {kind} is not supported inside of structs, arrays and maps; declare a column of it"
         )

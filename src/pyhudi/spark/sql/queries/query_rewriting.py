@@ -14,7 +14,8 @@ from pyhudi.config import options
 from pyhudi.errors import InvalidOptionError, QueryError
 from pyhudi.read.query_instants import query_instant
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.read.blob_column import read_blob_sql, register_read_blob
+from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
 from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
 from pyhudi.spark.sql.queries.cached_tables import cached_rows
@@ -24,6 +25,7 @@ from pyhudi.spark.sql.queries.temporary_views import global_name, is_temporary, 
 from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, run_vector_function, table_positions
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle, partitions_last
+from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_references, replaced
@@ -88,7 +90,7 @@ class RewrittenQuery:
     Args:
         text: The query with the names of views.
         sources: What these views show, by name of the view; those that others depend on come first.
-        reads_hudi_tables: Whether it reads a Hudi table at all.
+        reads_hudi_tables: Whether it reads a Hudi table, or blobs, at all.
         temporary: What the views in temporary views show that the query uses.
         views: Names of these temporary views, and others that may become one.
     """
@@ -125,10 +127,11 @@ def rewrite_query(
             it; empty: they are not, because the views will be looked at again, by other queries.
         args: Values of the parameters of the query.
     """
-    query = in_long_form(query)
+    written = in_long_form(query)
+    query = _reading_blobs(spark, written)
     references = find_references(query)
     if not references:
-        return RewrittenQuery(query)
+        return RewrittenQuery(query, reads_hudi_tables=query != written)
     if '"' in query and _quotes_names_by_double_quotes(spark):
         references = [replace(one, predicate=None, joined=()) for one in references]  # taken for texts there
     changes: list[tuple[Reference, str]] = []
@@ -137,7 +140,7 @@ def rewrite_query(
     views: list[Name] = []
     sources: dict[int, ViewSource] = {}
     reads: dict[int, TableRead] = {}
-    reads_hudi_tables = False
+    reads_hudi_tables = query != written
     for number, reference in enumerate(references):
         if reference.arguments is not None:
             source_function = _function_source(spark, reference.name[0], reference.arguments, args)
@@ -188,6 +191,15 @@ def rewrite_query(
         changes = [(one, _joined_view(spark, one, prunes, sources, reads) or view) for one, view in changes]
     text = replaced(query, changes, lambda part: quoted([part]))
     return RewrittenQuery(text, shown, reads_hudi_tables, temporary, tuple(views))
+
+
+def _reading_blobs(spark: SparkSession, query: str) -> str:
+    """Return a query with what Spark can run in place of calls of ``read_blob``."""
+    text = with_blob_calls(query, read_blob_sql)
+    if text == query or spark.catalog.functionExists(READ_BLOB):
+        return query
+    register_read_blob(spark, {**session_settings(spark, "s3://"), **session_options(spark)})
+    return text
 
 
 def _full_name(spark: SparkSession, name: Name, namespace: Name | None) -> Name:

@@ -1,4 +1,4 @@
-"""Columns of the type VECTOR, and table functions that search them, in SQL."""
+"""Columns of the types VECTOR and BLOB, and table functions that search them, in SQL."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import SchemaError, SqlSyntaxError
+from pyhudi.schema.blobs import BLOB
 from pyhudi.schema.vectors import vector_type
+from pyhudi.sql.hudi_type_columns import without_hudi_types
 from pyhudi.sql.table_references import find_references
-from pyhudi.sql.vector_columns import without_vectors
 
 
 def test_columns() -> None:
@@ -16,7 +17,7 @@ def test_columns() -> None:
         "id STRING, vector VECTOR(3) NOT NULL COMMENT 'a VECTOR(3)', s STRUCT<a: ARRAY<ARRAY<INT>>, v: VECTOR(5)>, "
         "`my vector` vector( 4 , int8 ), w DECIMAL(3, 2), x Vector(2,DOUBLE) COMMENT 'last'"
     )
-    text, vectors = without_vectors(columns)
+    text, vectors = without_hudi_types(columns)
     assert text == (
         "id STRING, vector ARRAY<FLOAT> NOT NULL COMMENT 'a VECTOR(3)', s STRUCT<a: ARRAY<ARRAY<INT>>, v: VECTOR(5)>, "
         "`my vector` ARRAY<TINYINT>, w DECIMAL(3, 2), x ARRAY<DOUBLE> COMMENT 'last'"
@@ -27,7 +28,23 @@ def test_columns() -> None:
         "x": vector_type(2, pa.float64()),
     }
     with pytest.raises(SchemaError, match="must be at least 1"):
-        without_vectors("v VECTOR(0)")
+        without_hudi_types("v VECTOR(0)")
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        ("id INT, b BLOB", {"b"}),
+        ("blob blob COMMENT 'a BLOB', data: Blob NOT NULL, `type` STRING", {"blob", "data"}),
+        ("blob INT, s STRUCT<blob: INT, x: BLOB>, l ARRAY<BLOB>, vector INT", set()),
+        ("d DECIMAL(3, 2), `my blob` BLOB, v VECTOR(3)", {"my blob", "v"}),
+    ],
+)
+def test_blobs(columns: str, names: set[str]) -> None:
+    text, types = without_hudi_types(columns)
+    assert set(types) == names
+    assert {kind for name, kind in types.items() if name != "v"} <= {BLOB}
+    assert text.count("STRUCT<type: STRING, data: BINARY, reference: ") == len(names - {"v"})
 
 
 def test_arguments_of_searches_are_expressions() -> None:

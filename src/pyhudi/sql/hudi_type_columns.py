@@ -1,0 +1,61 @@
+"""Columns of the types VECTOR and BLOB in the column list of a statement, in a form that Spark's parser knows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi.schema.blobs import BLOB, BLOB_SQL
+from pyhudi.schema.vectors import parse_vector
+from pyhudi.sql.token_cursor import Cursor
+
+_FORMS = {
+    pa.list_(pa.float32()): "ARRAY<FLOAT>",
+    pa.list_(pa.float64()): "ARRAY<DOUBLE>",
+    pa.list_(pa.int8()): "ARRAY<TINYINT>",
+}
+_OPENING, _CLOSING = {"(": 1, "<": 1}, {")": 1, ">": 1, ">>": 2}
+
+
+def without_hudi_types(columns: str) -> tuple[str, dict[str, pa.DataType]]:
+    """Return a list of columns with arrays in place of vectors and structs in place of blobs, and the types of these
+    columns by name.
+
+    >>> without_hudi_types("id INT, v VECTOR(3)")[0]
+    'id INT, v ARRAY<FLOAT>'
+
+    Raises:
+        SchemaError: The type of a vector is not valid.
+    """
+    cursor = Cursor(columns)
+    types: dict[str, pa.DataType] = {}
+    cuts: list[tuple[int, int, str]] = []
+    depth = 0
+    column, begins = "", True  # the column whose type comes next; whether the name of a column does
+    while not cursor.done:
+        start = cursor.at
+        found = _taken(cursor) if column and not cursor.sees(":") else None
+        if found is not None:
+            types[column], form = found
+            cuts.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, form))
+            column = ""
+            continue
+        if begins or not cursor.sees(":"):
+            column = cursor.tokens[start].text if begins else ""
+        begins = not depth and cursor.sees(",")
+        depth += _OPENING.get(cursor.word(), 0) - _CLOSING.get(cursor.word(), 0)
+        cursor.at += 1
+    for begin, end, form in reversed(cuts):
+        columns = columns[:begin] + form + columns[end:]
+    return columns, types
+
+
+def _taken(cursor: Cursor) -> tuple[pa.DataType, str] | None:
+    """Consume a type of Apache Hudi that comes next; returns it with its form for Spark."""
+    if cursor.sees("VECTOR", "("):
+        start = cursor.at
+        cursor.at += 1
+        cursor.parenthesized()
+        kind = parse_vector(cursor.slice(start, cursor.at))
+        assert kind is not None
+        return kind, _FORMS[pa.list_(kind.value_type)]
+    return (BLOB, BLOB_SQL) if cursor.take("BLOB") else None
