@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import NotFoundError, QueryError
+from pyhudi.errors import ConfigError, NotFoundError, QueryError
 from pyhudi.schema.blobs import INLINE, OUT_OF_LINE
 from pyhudi.storage.storage_factory import open_storage
 from pyhudi.storage.storage_protocol import Storage
@@ -57,6 +57,7 @@ class BlobRanges:
         Raises:
             QueryError: A storage type is unknown, or a reference has no path, or no valid range of its file.
             NotFoundError: There is no such file.
+            ConfigError: An option is not valid.
         """
         _check_kinds(kinds)
         there = pc.fill_null(pc.equal(kinds, OUT_OF_LINE), False)
@@ -70,7 +71,7 @@ class BlobRanges:
             files = _Files(names.dictionary.to_pylist(), self.options, pool)
             numbers = names.indices.to_numpy().astype(np.int64)
             begins, sizes = _ranges(files, numbers, offsets.take(pa.array(rows)), lengths.take(pa.array(rows)))
-            gap = int(self.options.get(MAX_GAP_KEY, _MAX_GAP))
+            gap = self._gap()
             before = np.cumsum(sizes) - sizes
             large = sizes >= _PIECE  # a piece each
             cuts = np.flatnonzero((np.diff(before // _PIECE) != 0) | large[1:] | large[:-1]) + 1
@@ -80,6 +81,12 @@ class BlobRanges:
                 end = len(kinds) if some[-1] == len(rows) - 1 else int(rows[some[-1]]) + 1
                 yield _spread(values, rows[some] - last, end - last)
                 last = end
+
+    def _gap(self) -> int:
+        text = str(self.options.get(MAX_GAP_KEY, _MAX_GAP))
+        if not text.isdecimal():
+            raise ConfigError(f"{MAX_GAP_KEY}={text} is not a number of bytes")
+        return int(text)
 
 
 def _check_kinds(kinds: pa.StringArray) -> None:

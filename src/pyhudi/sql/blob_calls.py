@@ -21,7 +21,7 @@ class _Call:
 
 def with_blob_calls(query: str, replacement: Callable[[str], str]) -> str:
     """Return a query with other SQL in place of calls of ``read_blob``; as it is if there are none, or it cannot be
-    split into tokens. Columns of the result keep the names that they have in Apache Hudi.
+    split into tokens. Columns of the result are called as in the query, ``read_blob(b)``.
 
     Args:
         query: The text.

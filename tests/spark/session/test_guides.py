@@ -185,8 +185,13 @@ def test_sql_ddl(sql, tmp_path):
     assert sql("SHOW PARTITIONS rides") == [("city=moss",), ("city=oslo",)]
     sql("ALTER TABLE rides DROP PARTITION (city = 'moss')")
     assert sql("SELECT id, remark FROM rides") == [(1, None)]
-    with pytest.raises(UnsupportedTableError, match="BINARY"):
-        sql("CREATE TABLE other (id INT, value BLOB) USING hudi")
+    sql(
+        "CREATE TABLE media (id STRING, content BLOB) USING hudi TBLPROPERTIES (primaryKey = 'id')",
+        "INSERT INTO media VALUES ('a', named_struct('type', 'INLINE', 'data', X'0102', 'reference', null))",
+    )
+    assert sql("SELECT read_blob(content) FROM media") == [(b"\x01\x02",)]
+    with pytest.raises(UnsupportedTableError, match="STRING for JSON"):
+        sql("CREATE TABLE other (id INT, value VARIANT) USING hudi")
 
 
 def test_sql_dml(sql):

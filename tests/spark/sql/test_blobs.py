@@ -100,6 +100,7 @@ def test_reads(spark, tmp_path):
         "CREATE TABLE copy USING hudi TBLPROPERTIES (primaryKey = 'id') AS SELECT id, b, read_blob(b) AS d FROM t"
     )
     assert rows(spark, "SELECT read_blob(b) = d FROM copy WHERE d IS NOT NULL") == [(True,)] * 3
+    assert spark.table("copy").schema["b"].metadata["hudi_type"] == "BLOB"
     frame = spark.read.format("hudi").load(path).where("n > 1").select("id", pyhudi.read_blob("b").alias("x"))
     assert sorted(map(tuple, frame.collect())) == [("b", data[10:14]), ("c", data), ("d", None)]
     local = HudiTable.for_path(path).scan(columns=["id", "b"]).to_arrow().sort_by("id")
@@ -141,6 +142,9 @@ def test_declarations(spark, tmp_path):
     spark.sql(f"INSERT INTO t (id, n, z) VALUES ('z', 7, {inline('zz')})")
     assert rows(spark, "SELECT read_blob(z) FROM t WHERE id IN ('a', 'z') ORDER BY id") == [(None,), (b"zz",)]
     assert HudiTable.for_path(path).schema.field("z").type == BLOB
+    orc = "TBLPROPERTIES ('hoodie.table.base.file.format' = 'ORC')"
+    with pytest.raises(UnsupportedTableError, match="'b' is a BLOB, which ORC files cannot have"):
+        spark.sql(f"CREATE TABLE other (id STRING, b BLOB) USING hudi {orc}")
     for kind in ("ARRAY<BLOB>", "STRUCT<x: BLOB>"):
         with pytest.raises(UnsupportedTableError, match="BLOB is not supported inside of structs, arrays and maps"):
             spark.sql(f"CREATE TABLE other (id STRING, v {kind}) USING hudi")

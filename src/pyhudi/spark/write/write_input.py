@@ -30,7 +30,7 @@ from pyhudi.spark.keys.key_text import quoted, resolve, value_text
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.location_columns import HELPER_COLUMNS
-from pyhudi.write.write_checks import check_vectors
+from pyhudi.write.write_checks import check_storable
 from pyhudi.write.write_operations import DELETING
 
 
@@ -75,13 +75,13 @@ def write_schema(
     Raises:
         SchemaMismatchError: Incoming columns are incompatible with the columns of the table, or would change the type
             of one that makes record keys or partition paths, or decides between versions of a record.
-        UnsupportedTableError: There are vectors, which the files of the table cannot have.
+        UnsupportedTableError: There are vectors or blobs, which the files of the table cannot have.
     """
     if table is not None:
         _keep_texts(remove_meta_columns(table), incoming, config, opts)
     incoming = _stored(incoming, config)
     _check_types(incoming if table is None else pa.schema([]))
-    check_vectors(pa.schema([*incoming, *(table or ())]), config)
+    check_storable(pa.schema([*incoming, *(table or ())]), config)
     if table is None:
         return as_nullable(table_schema(incoming))
     now = _stored(remove_meta_columns(table), config)

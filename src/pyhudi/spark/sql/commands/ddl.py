@@ -64,7 +64,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure, remove_table
 from pyhudi.transaction.writer_turns import writer_turn
-from pyhudi.write.write_checks import check_vectors
+from pyhudi.write.write_checks import check_storable
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key
 _LEFT_BEHIND = (
@@ -208,7 +208,7 @@ def create_new(
     config = TableConfig(MappingProxyType({**definition.config.properties, _CREATE_SCHEMA: avro}))
     config.check_readable()
     config.check_writable()
-    check_vectors(columns, config)
+    check_storable(columns, config)
     storage = open_storage(table.location, opts)
     refuse_nested_table(storage.root, opts)
     if _is_at(replaced, storage):
