@@ -142,6 +142,9 @@ def test_declarations(spark, tmp_path):
     spark.sql(f"INSERT INTO t (id, n, z) VALUES ('z', 7, {inline('zz')})")
     assert rows(spark, "SELECT read_blob(z) FROM t WHERE id IN ('a', 'z') ORDER BY id") == [(None,), (b"zz",)]
     assert HudiTable.for_path(path).schema.field("z").type == BLOB
+    spark.sql("CREATE TABLE similar LIKE t")
+    assert spark.table("similar").schema["b"].metadata == {"hudi_type": "BLOB"}
+    assert "\n  b BLOB COMMENT 'bytes',\n" in spark.sql("SHOW CREATE TABLE t").first()[0]
     orc = "TBLPROPERTIES ('hoodie.table.base.file.format' = 'ORC')"
     with pytest.raises(UnsupportedTableError, match="'b' is a BLOB, which ORC files cannot have"):
         spark.sql(f"CREATE TABLE other (id STRING, b BLOB) USING hudi {orc}")

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from pyhudi.schema.vectors import HUDI_TYPE
 from pyhudi.spark.keys.key_text import quoted
 
 REDACTED = "*********(redacted)"
@@ -47,6 +48,12 @@ def type_text(kind: DataType) -> str:
         return f"MAP<{type_text(kind.keyType)}, {type_text(kind.valueType)}>"
     text: str = kind.simpleString()
     return text.upper()
+
+
+def column_type_text(field: StructField) -> str:
+    """Return the type of a column as CREATE TABLE takes it: also one that Spark does not have, such as a vector."""
+    mark = (field.metadata or {}).get(HUDI_TYPE)
+    return type_text(field.dataType) if mark is None else str(mark)
 
 
 def comment_of(field: StructField) -> str | None:

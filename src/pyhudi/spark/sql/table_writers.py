@@ -16,7 +16,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
 from pyhudi.spark.sql.commands.ddl import create_new, create_table, creation_turn, replace_table
 from pyhudi.spark.sql.commands.dml import insert_rows
-from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
+from pyhudi.spark.sql.passthrough_statements import column_type_text, spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, table_frame
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
@@ -191,7 +191,7 @@ def create_for_stream(
     spark, name = rows.sparkSession, parse_name(text)
     if name is None:
         return None
-    columns = ", ".join(f"{quoted([field.name])} {type_text(field.dataType)}" for field in rows.schema.fields)
+    columns = ", ".join(f"{quoted([field.name])} {column_type_text(field)}" for field in rows.schema.fields)
     create_table(spark, replace(_statement(spark, full_name(spark, name), partition_by, given, None), columns=columns))
     return find_table(spark, name)
 

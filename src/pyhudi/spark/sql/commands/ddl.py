@@ -36,7 +36,7 @@ from pyhudi.spark.sql.catalog import (
 from pyhudi.spark.sql.commands.declared_columns import declared_schema
 from pyhudi.spark.sql.commands.dml import own_schema, write_options
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
-from pyhudi.spark.sql.passthrough_statements import spark_sql, text_literal, type_text
+from pyhudi.spark.sql.passthrough_statements import column_type_text, spark_sql, text_literal
 from pyhudi.spark.sql.queries.cached_tables import uncache
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.session_config import session_options
@@ -379,7 +379,7 @@ def _like(spark: SparkSession, statement: CreateTable) -> CreateTable:
 
 
 def _columns_text(schema: StructType) -> str:
-    return ", ".join(f"{quoted([field.name])} {type_text(field.dataType)}" for field in schema.fields)
+    return ", ".join(f"{quoted([field.name])} {column_type_text(field)}" for field in schema.fields)
 
 
 def _register_existing(

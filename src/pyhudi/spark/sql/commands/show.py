@@ -9,7 +9,7 @@ from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
-from pyhudi.spark.sql.passthrough_statements import comment_of, result, text_literal, type_text
+from pyhudi.spark.sql.passthrough_statements import column_type_text, comment_of, result, text_literal
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import Describe, Show
 from pyhudi.sql.table_properties import shown_properties
@@ -56,7 +56,7 @@ def create_statement(spark: SparkSession, table: CatalogTable) -> str:
     handle = TableHandle.of(spark, table)
     config = handle.config
     columns = [
-        f"  {_bare_name(f.name)} {type_text(f.dataType)}"
+        f"  {_bare_name(f.name)} {column_type_text(f)}"
         + (f" COMMENT {text_literal(comment)}" if (comment := comment_of(f)) else "")
         for f in _all_columns(spark, table).fields
     ]
