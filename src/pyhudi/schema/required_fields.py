@@ -31,6 +31,19 @@ def without_hidden_nulls(array: pa.Array, path: str) -> pa.Array:
     return _filled(array, array.type, path)
 
 
+def batch_without_hidden_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with `without_hidden_nulls` applied to all columns.
+
+    Raises:
+        SchemaMismatchError: A required field of a struct that is there is null.
+    """
+    if not any(has_required_fields(kind) for kind in batch.schema.types):
+        return batch
+    named = zip(batch.columns, batch.schema.names, strict=True)
+    columns = [without_hidden_nulls(column, name) for column, name in named]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
 def _filled(array: pa.Array, data_type: pa.DataType, path: str) -> pa.Array:
     if not has_required_fields(data_type):
         return array

@@ -151,3 +151,13 @@ def test_declarations(spark, tmp_path):
     for kind in ("ARRAY<BLOB>", "STRUCT<x: BLOB>"):
         with pytest.raises(UnsupportedTableError, match="BLOB is not supported inside of structs, arrays and maps"):
             spark.sql(f"CREATE TABLE other (id STRING, v {kind}) USING hudi")
+
+
+def test_blobs_in_merged_logs(spark, tmp_path):
+    """Merged log rows are cached in files, also where blobs are null."""
+    create(spark, tmp_path, "mor")
+    spark.sql(f"UPDATE t SET n = n + 10, c = {inline('x')} WHERE id IN ('c', 'd')")
+    expected = [("a", b"one", None), ("c", None, b"x"), ("d", None, b"x")]
+    query = "SELECT id, read_blob(b), read_blob(c) FROM t WHERE id IN ('a', 'c', 'd') ORDER BY id"
+    found = [(key, b if key == "a" else None, c) for key, b, c in rows(spark, query)]
+    assert found == expected

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.merge.row_replacement import replace_rows
+from pyhudi.schema.required_fields import batch_without_hidden_nulls
 from pyhudi.spark.read.merge_on_read.row_exclusion import bitmap
 from pyhudi.storage import Storage
 
@@ -81,7 +82,7 @@ class _ParquetSink:
             self._writer = pq.ParquetWriter(
                 self._sink, batch.schema, compression="snappy", store_decimal_as_integer=True, store_schema=False
             )
-        self._writer.write_batch(batch)
+        self._writer.write_batch(batch_without_hidden_nulls(batch))
 
     def __enter__(self) -> Self:
         self._stack.__enter__()
