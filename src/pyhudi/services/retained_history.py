@@ -35,7 +35,7 @@ def slices_at(view: FileSystemView, instant: Instant) -> pa.Table:
     return view.latest_slices(instant.requested)
 
 
-def check_not_cleaned(table: PinnedTable, instant: Instant, what: str) -> None:
+def check_not_cleaned(table: PinnedTable, instant: Instant, what: str, *, groups: pa.Table | None = None) -> None:
     """Raise an error if cleans have deleted files of an earlier snapshot, or are going to.
 
     Cleans may have been archived before the commits whose files they deleted, as Apache Hudi does if a savepoint or a
@@ -45,14 +45,18 @@ def check_not_cleaned(table: PinnedTable, instant: Instant, what: str) -> None:
         table: The table with its current timeline.
         instant: The completed write whose snapshot is needed.
         what: Start of the error message.
+        groups: The file groups (partition, file_id) that are needed, whose partitions are listed; default: all of them.
 
     Raises:
         TransactionError: Files of the snapshot no longer exist.
     """
-    gone = deleted_since(table.active, instant)
+    gone, named = deleted_since(table.active, instant), _named_slices(table.active, instant)
+    if groups is not None:
+        gone, named = gone.filter(in_groups(gone, groups)), named.filter(in_groups(named, groups))
     if gone.num_rows:
         _refuse_cleaned(table, instant, what, gone)
-    _refuse_missing(table, instant, what)
+    if named.num_rows:
+        _refuse_missing(table, instant, what, named)
 
 
 def _refuse_cleaned(table: PinnedTable, instant: Instant, what: str, gone: pa.Table) -> None:
@@ -80,11 +84,8 @@ def _lost_files(what: str, instant: Instant, count: int, example: str) -> Transa
     )
 
 
-def _refuse_missing(table: PinnedTable, instant: Instant, what: str) -> None:
-    """Raise an error if a slice of the snapshot that commits name has no file."""
-    named = _named_slices(table.active, instant)
-    if not named.num_rows:
-        return
+def _refuse_missing(table: PinnedTable, instant: Instant, what: str, named: pa.Table) -> None:
+    """Raise an error if a slice of the snapshot that commits name (`GROUP_INSTANT_SCHEMA`) has no file."""
     files, _ = list_files(table.storage, pc.unique(named["partition"]).to_pylist())
     missing = named.filter(pc.invert(pc.is_in(_slice_keys(named), value_set=_slice_keys(files))))
     if missing.num_rows:

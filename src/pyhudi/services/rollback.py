@@ -20,6 +20,7 @@ from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config, refuse_pending_restore
+from pyhudi.transaction.conflicts.conflict_resolution import touched_groups
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_instant_generator
@@ -201,4 +202,5 @@ def _check_last(table: PinnedTable, target: Instant) -> None:
         )
     earlier = [i for i in done if i.order_time < target.order_time]
     if earlier:
-        check_not_cleaned(table, earlier[-1], f"{target} cannot be rolled back")
+        groups = touched_groups(table.active.commit_metadata(target))
+        check_not_cleaned(table, earlier[-1], f"{target} cannot be rolled back", groups=groups)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import shutil
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
 from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.services import retained_history
 from pyhudi.services.restore import Restorer
 from pyhudi.services.rollback import roll_back
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
@@ -327,6 +331,27 @@ def test_what_an_archived_clean_has_deleted_does_not_come_back(tmp_path: Path, v
     with pytest.raises(TransactionError, match=lost):
         services.rollback()
     assert services.savepoint(at(4)).instants == (at(4),)
+
+
+def test_a_rollback_needs_only_the_file_groups_of_its_write(
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = HandMadeTable(tmp_path / "t", version)
+    table.write(1, {(p, "f"): [{"id": p, "p": p, "v": 1}] for p in "abcd"})
+    table.write(2, {("b", "f"): [{"id": "b", "p": "b", "v": 2}]})
+    table.write(3, {("a", "f"): [{"id": "a", "p": "a", "v": 3}]})
+    table.clean(4, keep_from=at(2), deleted=[(1, "b", "f")])
+    listed: list[Sequence[str] | None] = []
+
+    def recorded(storage: Storage, partitions: Sequence[str] | None = None) -> tuple[pa.Table, list[str]]:
+        listed.append(partitions)
+        return list_files(storage, partitions)
+
+    monkeypatch.setattr(retained_history, "list_files", recorded)
+    HudiTable.for_path(str(table.root), PLAIN).services.rollback(at(3))
+    assert listed == [["a"]]
+    with pytest.raises(TransactionError, match="cleaning has deleted 1 files"):
+        HudiTable.for_path(str(table.root), PLAIN).services.rollback(at(2))
 
 
 def test_later_commits_name_the_files_of_archived_ones(tmp_path: Path, version: int) -> None:
