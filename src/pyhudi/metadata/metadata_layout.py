@@ -5,14 +5,19 @@ It is a merge-on-read table in ``.hoodie/metadata``. All paths are relative to t
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pyhudi.config import property_keys
 from pyhudi.config.property_keys import TABLE_CHECKSUM
 from pyhudi.errors import AlreadyExistsError
-from pyhudi.storage.table_paths import METADATA_META_FOLDER
+from pyhudi.format.file_names import file_names_of
+from pyhudi.storage.table_paths import METADATA_FOLDER, METADATA_META_FOLDER
 from pyhudi.table.config.properties_text import format_properties, table_checksum
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.timeline_layout import Layout
@@ -47,6 +52,7 @@ PROPERTIES = f"{METADATA_META_FOLDER}/hoodie.properties"
 HEARTBEATS = f"{METADATA_META_FOLDER}/.heartbeat"
 """Folder of the heartbeats of the metadata table's compactions, which run without the lock of the table."""
 
+_LIST_THREADS = 16
 _FILE_ID_PREFIXES: dict[str, str] = {COLUMN_STATS: "col-stats"}
 
 
@@ -67,6 +73,18 @@ def file_group_ids(partition: str, count: int) -> list[str]:
     """Return the ids of the file groups of a partition of the metadata table."""
     prefix = _FILE_ID_PREFIXES.get(partition, partition.replace("_", "-"))
     return [f"{prefix}-{n:04d}-0" for n in range(count)]
+
+
+def names_by_partition(storage: Storage, partitions: Collection[str]) -> dict[str, pa.Array]:
+    """Return the names of the files in partitions of the metadata table, which threads list."""
+
+    def names(partition: str) -> pa.Array:
+        return file_names_of(storage.list(f"{METADATA_FOLDER}/{partition}")["path"])
+
+    if len(partitions) < 2:
+        return {partition: names(partition) for partition in partitions}
+    with ThreadPoolExecutor(_LIST_THREADS) as pool:
+        return dict(zip(partitions, pool.map(names, partitions), strict=True))
 
 
 def metadata_properties(config: TableConfig) -> dict[str, str]:

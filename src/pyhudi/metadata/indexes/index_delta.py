@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
-from pyhudi.metadata.metadata_layout import RECORD_INDEX
-from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.metadata.metadata_layout import RECORD_INDEX, names_by_partition
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -44,16 +46,21 @@ class IndexDelta:
         )
 
 
-def of_indexes_in_use(storage: Storage, config: TableConfig, index: IndexDelta) -> IndexDelta:
-    """Return the current delta, under the lock of the table.
+def of_indexes_in_use(
+    storage: Storage, config: TableConfig, index: IndexDelta
+) -> tuple[IndexDelta, dict[str, pa.Array]]:
+    """Return the current delta, under the lock of the table, and the names of the files in its partitions, except those
+    that had to catch up.
 
     It omits indexes that were dropped in the meantime (and possibly rebuilt, which has deleted the files written for
     them), and includes those that were built in the meantime.
     """
     changes, used = index, config.metadata_partitions_kept
+    listed = names_by_partition(storage, sorted(index.partitions.intersection(used)))
     for partition in index.partitions:
-        mine = {stat["path"] for stat in index.stats if stat["partitionPath"] == partition}
-        if partition not in used or not mine <= _paths(storage, partition):
+        mine = {file_name_of(stat["path"]) for stat in index.stats if stat["partitionPath"] == partition}
+        if partition not in listed or not mine.issubset(listed[partition].to_pylist() if mine else ()):
+            listed.pop(partition, None)
             left = [stat for stat in changes.stats if stat["partitionPath"] != partition]
             changes = IndexDelta(changes.partitions - {partition}, left, changes.catch_up)
     has_keys = RECORD_INDEX in changes.partitions
@@ -61,10 +68,4 @@ def of_indexes_in_use(storage: Storage, config: TableConfig, index: IndexDelta) 
     new -= changes.partitions
     if new and changes.catch_up is not None:
         changes = changes.merge(changes.catch_up(config, new))
-    return changes
-
-
-def _paths(storage: Storage, partition: str) -> set[str]:
-    """Return the files of a partition as in write stats."""
-    paths: list[str] = storage.list(f"{METADATA_FOLDER}/{partition}")["path"].to_pylist()
-    return {path.removeprefix(f"{METADATA_FOLDER}/") for path in paths}
+    return changes, listed

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,7 +29,13 @@ from pyhudi.metadata.file_groups.delta_files import (
     publish,
 )
 from pyhudi.metadata.file_groups.log_file_groups import group_slices, write_logs
-from pyhudi.metadata.metadata_layout import FILE_PARTITIONS, FILES, HEARTBEATS, metadata_timeline
+from pyhudi.metadata.metadata_layout import (
+    FILE_PARTITIONS,
+    FILES,
+    HEARTBEATS,
+    metadata_timeline,
+    names_by_partition,
+)
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
 from pyhudi.metadata.records.record_factory import file_records
 from pyhudi.storage import join_path
@@ -155,10 +162,12 @@ def _delete(
         active.delete(state)
 
 
-def delete_unrecorded(storage: Storage, instant: str, config: TableConfig, recorded: Container[str]) -> None:
+def delete_unrecorded(
+    storage: Storage, instant: str, config: TableConfig, recorded: Container[str], listed: Mapping[str, pa.Array]
+) -> None:
     """Delete the files in indexes that tasks of an earlier attempt at an instant, or given-up attempts at tasks, have
     written: they would become valid with the delta commit. Must be called when tasks cannot write any more, before the
-    delta commit is completed. Costs a listing of each index.
+    delta commit is completed.
 
     Names do not identify the instant before version 8; there a rollback has made earlier files invalid.
 
@@ -167,13 +176,14 @@ def delete_unrecorded(storage: Storage, instant: str, config: TableConfig, recor
         instant: The instant.
         config: Configuration of the table.
         recorded: Paths of the files that the delta commit records, relative to the metadata table.
+        listed: Names of the files in indexes that were listed since tasks cannot write any more; others are listed now.
     """
     indexes = [partition for partition in config.metadata_partitions_kept if partition not in FILE_PARTITIONS]
     if config.version < 8 or not indexes:
         return
     extra = [
         join_path(METADATA_FOLDER, partition, name)
-        for partition, names in written_by(storage, instant, config, indexes).items()
+        for partition, names in written_by(storage, instant, config, indexes, listed).items()
         for name in names
         # those without records that create file groups are not recorded
         if join_path(partition, name) not in recorded and not name.endswith(f"_{INIT_TOKEN}")
@@ -184,17 +194,20 @@ def delete_unrecorded(storage: Storage, instant: str, config: TableConfig, recor
 
 
 def written_by(
-    storage: Storage, instant: str, config: TableConfig, partitions: Iterable[str] | None = None
+    storage: Storage,
+    instant: str,
+    config: TableConfig,
+    partitions: Iterable[str] | None = None,
+    listed: Mapping[str, pa.Array] = MappingProxyType({}),
 ) -> dict[str, list[str]]:
-    """Return names of the files of an instant, by partition of the metadata table (None: all partitions)."""
-    written = {}
-    for partition in sorted(config.metadata_partitions_kept if partitions is None else partitions):
-        names = file_names_of(storage.list(join_path(METADATA_FOLDER, partition))["path"])
-        wanted = pc.fill_null(pc.equal(parse_names(names)["instant"], instant), False)
-        mine: list[str] = names.filter(wanted).to_pylist()
-        if mine:
-            written[partition] = mine
-    return written
+    """Return names of the files of an instant, by partition of the metadata table (None: all partitions). ``listed``
+    are the names of the files in partitions that need not be listed."""
+    wanted = sorted(config.metadata_partitions_kept if partitions is None else partitions)
+    names = {**names_by_partition(storage, [p for p in wanted if p not in listed]), **listed}
+    written = {
+        p: names[p].filter(pc.fill_null(pc.equal(parse_names(names[p])["instant"], instant), False)) for p in wanted
+    }
+    return {partition: mine.to_pylist() for partition, mine in written.items() if len(mine)}
 
 
 def _uri(storage: Storage, partition: str, name: str) -> str:

@@ -116,7 +116,7 @@ def _record(
     if metadata.operation in COMPACTIONS:
         left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config, kept=True))}
         index = replace(index, partitions=index.partitions | left)
-    index = of_indexes_in_use(storage, config, index)
+    index, listed = of_indexes_in_use(storage, config, index)
     config = _without_unmaintained(storage, config, opts, index)
     if PARTITION_STATS in config.metadata_partitions and follows_overwrite(data, instant):
         config = drop_partitions(storage, config, [PARTITION_STATS])
@@ -127,7 +127,7 @@ def _record(
     if instant in active.timeline:
         # Left behind by an abandoned attempt.
         delete_instant(storage, active, instant, config, recorded)
-    delete_unrecorded(storage, instant, config, recorded)
+    delete_unrecorded(storage, instant, config, recorded, listed)
     entry = begin(active, instant)
     alone = not completed_concurrently(data, instant)
     records = commit_records(storage, config, metadata, instant, columns, alone=alone)

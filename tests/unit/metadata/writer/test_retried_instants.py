@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,16 +17,19 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.index.record_index_values import encode_locations
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, publish
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
+from pyhudi.metadata.indexes import index_delta
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.metadata_layout import metadata_timeline, names_by_partition
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
+from pyhudi.metadata.writer import metadata_rollback
 from pyhudi.metadata.writer.metadata_rollback import apply_rollback
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner
 from pyhudi.services.clustering.clustering_runner import run_pending as run_clustering
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
+from pyhudi.storage import Storage
 from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -91,7 +95,18 @@ class _Fails(_Outlived):
     fails = True
 
 
-def test_tasks_that_outlive_their_attempt_add_nothing_to_indexes(tmp_path: Path) -> None:
+def test_tasks_that_outlive_their_attempt_add_nothing_to_indexes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index is listed once per commit."""
+    listed: list[str] = []
+
+    def recorded(storage: Storage, partitions: Collection[str]) -> dict[str, pa.Array]:
+        listed.extend(partitions)
+        return names_by_partition(storage, partitions)
+
+    for module in (index_delta, metadata_rollback):
+        monkeypatch.setattr(module, "names_by_partition", recorded)
     root = unpack("v9_mor_meta_all", tmp_path).path
     plan = HudiTable.for_path(str(root), FAST).services.schedule_clustering()
     client = TableMetaClient.open(str(root))
@@ -100,9 +115,11 @@ def test_tasks_that_outlive_their_attempt_add_nothing_to_indexes(tmp_path: Path)
         return [path.name.split("_")[-1] for path in (root / ".hoodie/metadata" / INDEX).glob(f"*{plan.instant}*")]
 
     for runner, left in ((_Fails(), []), (_Outlived(), ["0-9-28"])):
+        listed.clear()
         with pytest.raises(RuntimeError, match="lost") if runner.fails else nullcontext():
             run_clustering(client, OPTIONS, runner, instant=plan.instant)
         assert found() == left
+        assert listed.count(INDEX) == 1
         for files, group in runner.seen:
             with pytest.raises(TransactionError, match="output is discarded"):
                 files.write_log(group, LATE, token="0-9-29")
