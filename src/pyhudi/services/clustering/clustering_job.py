@@ -161,10 +161,11 @@ class ClusteringJob:
         context = replace(context, max_file_size=size, attempt=f"{attempt:x}", logs=None, names_at=names)
         reading = slice_context(table, as_nullable(stored), names=names, opts=opts)
         reading = replace(reading, columns=tuple(copied_columns(context)))
-        slices, groups = _clustering_groups(table, plan, size, split=not order)
+        latest = FileSystemView.load(table, partitions=plan.partitions).latest_slices()
+        slices, groups = _clustering_groups(table, plan, latest, size, split=not order)
         buckets: Mapping[str, HashingMetadata] = {}
         if is_resizing(plan.strategy):
-            buckets, groups = _routed(table, plan, opts, groups)
+            buckets, groups = _routed(table, plan, latest, opts, groups)
         copies = is_copying(plan.strategy) and not order and context.files.extension == "parquet"
         task_context = ClusteringTaskContext(reading, context, order, tuple(map(pickle.dumps, groups)), attempt, copies)
         return cls(table, opts, task_context, groups, slices, to_avro(own, table.config.name), buckets)
@@ -232,14 +233,12 @@ def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_col
 
 
 def _clustering_groups(
-    table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool
+    table: PinnedTable, plan: ClusteringPlan, latest: pa.Table, target: int, *, split: bool
 ) -> tuple[pa.Table, tuple[ClusteringGroup, ...]]:
-    """Return the current slices of a plan's file groups, and groups of them, the largest first. ``split``: rows have no
-    order, so a group with several output files is split into as many groups."""
-    view = FileSystemView.load(table, partitions=plan.partitions)
-    slices = view.latest_slices()
+    """Return those of the latest slices that belong to a plan's file groups, and groups of them, the largest first.
+    ``split``: rows have no order, so a group with several output files is split into as many groups."""
     wanted = plan.inputs
-    slices = slices.filter(in_groups(slices, wanted))
+    slices = latest.filter(in_groups(latest, wanted))
     _check_there(table, wanted, slices)
     by_group = {(row["partition"], row["file_id"]): row for row in slices.to_pylist()}
     for row in wanted.to_pylist():
@@ -260,18 +259,16 @@ def _clustering_groups(
 
 
 def _routed(
-    table: PinnedTable, plan: ClusteringPlan, opts: Options, groups: Sequence[ClusteringGroup]
+    table: PinnedTable, plan: ClusteringPlan, latest: pa.Table, opts: Options, groups: Sequence[ClusteringGroup]
 ) -> tuple[Mapping[str, HashingMetadata], tuple[ClusteringGroup, ...]]:
-    """Return the buckets of each partition after a plan, and the groups with their routing."""
+    """Return the buckets of each partition after a plan, and the groups with their routing. ``latest`` are the latest
+    slices of these partitions."""
     assert plan.instant is not None
     bucketing = bucketing_of(table.config, opts)
     completed = [instant.requested for instant in table.active.timeline.completed()]
     pending = [instant.requested for instant in table.active.timeline.pending()]
-    partitions = plan.partitions
-    visible = VisibleGroups(
-        pending, lambda: FileSystemView.load(table, partitions=partitions).latest_slices()["file_id"]
-    )
-    known = load_metadata(table.storage, partitions, completed, groups=visible)
+    visible = VisibleGroups(pending, lambda: latest["file_id"])
+    known = load_metadata(table.storage, plan.partitions, completed, groups=visible)
     buckets = new_buckets(known, plan.instant, plan.extra)
     routed = tuple(
         replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,10 +29,13 @@ from pyhudi.index.consistent_hashing import (
     store,
     store_first,
 )
-from pyhudi.services.clustering.bucket_resizing import BucketRouting, ResizingRules, new_buckets
+from pyhudi.services.clustering.bucket_resizing import PLAN_STRATEGY, BucketRouting, ResizingRules, new_buckets
+from pyhudi.services.clustering.clustering_job import ClusteringJob
 from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_system_view import FileSystemView, OpenTable
 from pyhudi.timeline.action_metadata import RollbackPlan
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.rollback.late_files import delete_opened_slices
@@ -210,6 +214,36 @@ def test_what_is_stored_counts_when_it_is_completed(tmp_path: Path):
     assert found(after.instant) == first.instant
     mark_completed(storage, ["a/b"], "20250101000000000")
     assert found() == first.instant
+
+
+def test_a_job_lists_its_partitions_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if each of them has buckets of an archived clustering, which count if they have file groups."""
+    table = HandMadeTable(tmp_path / "t", 9, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    first = {partition: HashingMetadata.first(partition, 1) for partition in "abc"}
+    rows = {(p, one.file_ids()[0]): [{"id": "1", "p": p, "v": 1}] for p, one in first.items()}
+    table.write(1, rows, action=Action.DELTA_COMMIT)
+    store_first(table.storage, first)
+    for one in first.values():
+        store(table.storage, one.with_children("20250101000000000", one.split(0, ("x", "y"))))
+    options = {
+        "hoodie.metadata.enable": "false",
+        "hoodie.clustering.plan.strategy.class": PLAN_STRATEGY,
+        "hoodie.bucket.index.num.buckets": "1",
+        "hoodie.bucket.index.max.num.buckets": "2",
+        "hoodie.parquet.max.file.size": "100",
+    }
+    plan = HudiTable.for_path(str(table.root), options).services.schedule_clustering()
+    assert len(plan) == 3
+    listed, load = [], FileSystemView.load
+
+    def recorded(client: OpenTable, *_: object, partitions: Sequence[str] | None = None) -> FileSystemView:
+        listed.append(partitions)
+        return load(client, partitions=partitions)
+
+    monkeypatch.setattr(FileSystemView, "load", recorded)
+    job = ClusteringJob.of(PinnedTable.of(table.client()), plan, Options.parse(options))
+    assert listed == [["a", "b", "c"]]
+    assert {len(buckets.file_ids()) for buckets in job.buckets.values()} == {2}
 
 
 HALF = new_file_id("11111111-b4af-3680-bc5a-5ac61c04d8f0", 0)
