@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import InstantNotFoundError, TransactionError
+from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
 from pyhudi.services.retained_history import check_not_cleaned
@@ -27,6 +30,7 @@ from pyhudi.transaction.locks.lock_factory import make_instant_generator
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
 from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
+from pyhudi.transaction.rollback.rollback_plan import files_of_instant
 from pyhudi.transaction.writer_turns import writer_turn
 
 if TYPE_CHECKING:
@@ -172,17 +176,24 @@ def _is_unstarted_plan(active: ActiveTimeline, target: Instant) -> bool:
 
 
 def _refuse_later_logs(active: ActiveTimeline, config: TableConfig, target: Instant) -> None:
-    """Refuse to remove the plan of a compaction after which others have written. In tables of version 6 their log files
-    belong to the file slices that the plan has opened, and go with them."""
+    """Refuse to remove the plan of a compaction after which others have written to its file slices, or may be writing.
+    In tables of version 6 their log files belong to the slices that the plan has opened, and go with them."""
     if config.version >= 8 or target.action != Action.COMPACTION:
         return
+    kinds = parse_names(file_names_of(files_of_instant(active.storage, target.requested)))["kind"]
     later = [write for write in active.timeline.writes() if write.requested > target.requested]
-    if later:
-        raise TransactionError(
-            f"{target} cannot be removed with its plan, because later writes may have added log files to the file "
-            f"slices that it opened: {_named(later)}. Run the compaction (services.run_compaction"
-            f"({target.requested!r})), or roll it back without its plan"
-        )
+    running = [write for write in later if not (write.is_completed or is_clustering(active, write))]
+    if LOG in pc.unique(kinds).to_pylist():
+        why = f"later writes have added log files to the file slices that it opened: {_named(later)}"
+    elif running:
+        why = f"pending writes may add log files to the file slices that it opened: {_named(running)}"
+    else:
+        return
+    rest = "" if target.state is State.REQUESTED else ", or roll it back without its plan"
+    raise TransactionError(
+        f"{target} cannot be removed with its plan, because {why}. Run the compaction "
+        f"(services.run_compaction({target.requested!r})){rest}"
+    )
 
 
 def _named(instants: Sequence[Instant]) -> str:

@@ -41,14 +41,14 @@ def plan_rollback(active: ActiveTimeline, version: int, target: Instant, *, whol
         return RollbackPlan(
             target.requested,
             target.action,
-            _deletions(storage, target, *split_paths(_files_of(storage, target.requested))),
+            _deletions(storage, target, *split_paths(files_of_instant(storage, target.requested))),
         )
     try:
         paths = Markers(storage, target.requested).list()["data_path"]
     except CorruptInstantError:
         paths = pa.chunked_array([[]], pa.string())
     if not len(paths) and target.state is not State.REQUESTED:
-        paths = _files_of(storage, target.requested)
+        paths = files_of_instant(storage, target.requested)
         if version < 8:
             appended = append_requests(*planned_logs(active, target))
     partitions, names = split_paths(paths)
@@ -130,7 +130,7 @@ def planned_paths(plan: RollbackPlan) -> dict[str, list[str]]:
     return result
 
 
-def _files_of(storage: Storage, instant: str) -> pa.ChunkedArray:
+def files_of_instant(storage: Storage, instant: str) -> pa.ChunkedArray:
     """Return the paths of all data files, of any kind, whose name contains the instant."""
     listings = [storage.list("").select(["path"])]
     for folder in storage.list_dirs(""):

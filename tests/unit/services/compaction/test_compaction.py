@@ -340,6 +340,24 @@ def test_plans_that_later_log_files_need(mor: MorTable):
     assert mor.rows() == before
 
 
+def test_plans_that_no_later_log_file_needs(tmp_path: Path):
+    """In version 6, too, a write to other file groups does not keep a plan. One that is running may."""
+    mor = MorTable(tmp_path / "t", 6)
+    mor.load([row("a0", "a", 1, "x"), row("b0", "b", 1, "x")])
+    mor.delta([row("a0", "a", 2, "y")])
+    instant = mor.table.services.schedule_compaction().instant
+    assert instant is not None
+    mor.delta([row("b0", "b", 3, "z")])
+    before = mor.rows()
+    with mor.begin() as running:
+        with pytest.raises(TransactionError, match=rf"pending writes may add log files .*{running.instant}"):
+            mor.table.services.rollback(instant)
+        running.abort()
+    mor.table.services.rollback(instant)
+    assert instant not in mor.client.active_timeline().timeline
+    assert mor.rows() == before
+
+
 @pytest.mark.parametrize("service", ["compaction", "clustering"])
 def test_a_plan_that_was_not_started_is_removed(mor: MorTable, service: str):
     before = mor.rows()
