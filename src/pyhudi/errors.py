@@ -29,6 +29,7 @@ Messages name the offending value and a solution::
     ├── TransactionError
     │   ├── LockError                     a lock could not be acquired in time
     │   ├── ConflictError                 another writer committed an overlapping change
+    │   │   └── NonRetryableConflictError another attempt would have the same conflict
     │   ├── CommitStateUnknownError       it is unknown whether a commit was published
     │   └── BusyError                     another process is executing the plan
     ├── ServiceAfterCommitError           a table service failed after a write that is committed
@@ -201,6 +202,10 @@ class LockError(TransactionError):
 
 class ConflictError(TransactionError):
     """Another writer committed an overlapping change."""
+
+
+class NonRetryableConflictError(ConflictError):
+    """A conflict that another attempt at the write would have, too, so that the write is not retried."""
 
 
 class CommitStateUnknownError(TransactionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyhudi.errors import ConflictError
+from pyhudi.errors import ConflictError, NonRetryableConflictError
 from pyhudi.timeline.instant import Instant
 
 
@@ -25,15 +25,15 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Conflicted:
-    """Another writer changed the same file groups first. This write has been rolled back."""
+    """Another writer changed the same file groups first. This write has been rolled back. ``is_retryable``: it can be
+    run again; otherwise another attempt would have the same conflict."""
 
     requested: str
     other: Instant
     reason: str
+    is_retryable: bool = True
 
     def error(self) -> ConflictError:
         """Return the outcome as an error, for callers that cannot retry."""
-        return ConflictError(
-            f"the write of instant {self.requested} conflicts: {self.reason}; it was rolled back completely and "
-            "can be run again"
-        )
+        what = f"the write of instant {self.requested} conflicts: {self.reason}; it was rolled back completely"
+        return ConflictError(f"{what} and can be run again") if self.is_retryable else NonRetryableConflictError(what)

@@ -59,7 +59,8 @@ class CommitRequest:
         committed = self.conditions.already_committed
         other = committed(active) if committed is not None else None
         if other is not None:
-            return Conflicted(instant, other, f"{other} of another writer already contains its rows")
+            reason = f"{other} of another writer already contains its rows"
+            return Conflicted(instant, other, reason, is_retryable=False)
         conflict = find_key_conflict(self.index, instant, begun, active)
         if conflict is None and self.conditions.reads is not None:
             conflict = self.conditions.reads.find_conflict(instant, active)

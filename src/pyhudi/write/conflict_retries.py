@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from pyhudi.config import Options, options
-from pyhudi.errors import ConflictError
+from pyhudi.errors import ConflictError, NonRetryableConflictError
 from pyhudi.storage import Storage
 from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.write_result import ChangeResult, WriteResult
@@ -35,6 +35,7 @@ def with_retries(storage: Storage, opts: Options, attempt: Callable[[], _Result]
 
     Raises:
         ConflictError: Other writers were faster each time; nothing of the write is left.
+        NonRetryableConflictError: Another attempt would have the same conflict; nothing of the write is left.
     """
     most = opts.get_typed(options.NUM_RETRIES_ON_CONFLICT)
     for tried in range(most + 1):
@@ -42,7 +43,7 @@ def with_retries(storage: Storage, opts: Options, attempt: Callable[[], _Result]
             with writer_turn(storage, opts):
                 return replace(attempt(), retries=tried)
         except ConflictError as conflict:
-            if tried == most:
+            if tried == most or isinstance(conflict, NonRetryableConflictError):
                 raise
             _log.warning("retrying a write (%d of %d) after a conflict: %s", tried + 1, most, conflict)
             # Writers that had a conflict must not return at the same moment.

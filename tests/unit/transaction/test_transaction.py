@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.errors import AlreadyExistsError, ConflictError, InvalidOptionError, StorageError, TransactionError
+from pyhudi.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidOptionError,
+    NonRetryableConflictError,
+    StorageError,
+    TransactionError,
+)
 from pyhudi.storage import Storage
 from pyhudi.storage.fault_injection import Fault, FaultyStorage
 from pyhudi.table.config.table_config import TableConfig
@@ -227,6 +234,7 @@ class TestSeveralWriters:
         assert isinstance(winner, Committed)
         assert isinstance(loser, Conflicted)
         assert loser.other == winner.instant
+        assert isinstance(loser.error(), NonRetryableConflictError)
         check_clean(storage)
         assert first.instant not in active(storage).timeline
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.errors import ConflictError
+from pyhudi.errors import ConflictError, NonRetryableConflictError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.storage import LocalStorage, open_storage
 from pyhudi.transaction import writer_turns
@@ -97,3 +97,15 @@ def test_writes_are_retried_as_often_as_the_options_say(
     else:
         assert with_retries(LocalStorage(tmp_path), opts, write).retries == 2
         assert with_retries(LocalStorage(tmp_path), opts, lambda: ChangeResult(write())).retries == 0
+
+
+def test_a_conflict_that_stays_is_not_tried_again(tmp_path: Path) -> None:
+    attempts = []
+
+    def write() -> WriteResult:
+        attempts.append(1)
+        raise NonRetryableConflictError("a clustering is planned")
+
+    with pytest.raises(ConflictError, match="a clustering is planned"):
+        with_retries(LocalStorage(tmp_path), Options.parse({RETRIES: 2}), write)
+    assert len(attempts) == 1

@@ -146,7 +146,7 @@ def plan_file_groups(
 
     Raises:
         RecordKeyError: keys are missing, or there already although duplicates are to fail.
-        ConflictError: a file group to be changed waits for its clustering.
+        NonRetryableConflictError: a file group to be changed waits for its clustering.
         UnsupportedTableError: a file group of a copy-on-write table has log files.
         KeyConstraintError: the job wants exact keys, and has others.
     """

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import options
 from pyhudi.config.enums import DuplicatePolicy, MergeMode, Operation, TableType
-from pyhudi.errors import ConflictError
+from pyhudi.errors import NonRetryableConflictError
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
@@ -81,7 +81,7 @@ class TableState:
         """Plan the file groups of tagged rows (COUNTS_SCHEMA).
 
         Raises:
-            ConflictError: A file group to be changed waits for its clustering.
+            NonRetryableConflictError: A file group to be changed waits for its clustering.
             UnsupportedTableError: A file group of a copy-on-write table has log files.
         """
         found = plan_workload(counts, self.slices, self.placement, logs=self._has_logs)
@@ -106,7 +106,7 @@ class TableState:
         waiting = touched.filter(in_groups(touched, self.clustering))
         if waiting.num_rows:
             first = waiting.slice(0, 1).to_pylist()[0]
-            raise ConflictError(
+            raise NonRetryableConflictError(
                 f"{waiting.num_rows} file groups to be changed wait for a clustering that is planned (first: "
                 f"{first['file_id']!r} in partition {first['partition']!r}); run the clustering, or roll its plan back"
             )
