@@ -21,6 +21,8 @@ from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.timeline.timeline_layout import Layout
 
+ReadLog = Callable[[int], SourceLog | None]
+"""Returns what a stream has read before the batch of this number, if that is known."""
 _NO_NUMBER = (
     "a stream can only be read in the thread of its query, because Spark does not expose the batch number elsewhere"
 )
@@ -110,7 +112,7 @@ def batch_query(
     start: StartOffset,
     number: int | None,
     query: Query,
-    log: Callable[[], SourceLog | None] = lambda: None,
+    log: ReadLog = lambda _: None,
 ) -> Query | None:
     """Return the incremental query for the commits of a micro-batch; None if the stream starts after them.
 
@@ -122,8 +124,8 @@ def batch_query(
         start: Start of the stream.
         number: Batch number; None if it is not known.
         query: Other options of the user.
-        log: Returns what the stream has read, if that is known. Called where commits have been archived, or the
-            checkpoint location may belong to another table.
+        log: Returns what the stream has read. Called where commits have been archived, or the batch has the oldest
+            commit of the table although it is not the first one.
 
     Raises:
         CheckpointError: Commits before the batch have been archived, which the stream may have missed, the commits
@@ -131,8 +133,10 @@ def batch_query(
         QueryError: The batch number is required and not known.
     """
     by_completion = table.config.version >= FIRST_BY_COMPLETION
-    begin = start.of_batch(number)
     done = _read_now(table, names)
+    if number and _has_oldest(table, done) and (read := log(number)) is not None and not read.has_begun:
+        number = 0  # the first batch with commits of this table, after some with those of other sources
+    begin = start.of_batch(number)
     times = {i.requested: _time(i, by_completion=by_completion) for i in done}
     if number == 0 and start.first_batch_after is not None and start.first_batch_after > max(times.values()):
         raise CheckpointError(
@@ -170,12 +174,18 @@ def _read_now(table: PinnedTable, names: list[str]) -> list[Instant]:
     return parsed
 
 
+def _has_oldest(table: PinnedTable, batch: list[Instant]) -> bool:
+    """Return True if a batch has the oldest commit of the active timeline."""
+    oldest = table.active.timeline.writes().completed().first
+    return oldest is not None and any(i.requested == oldest.requested for i in batch)
+
+
 def _check_goes_on(
     table: PinnedTable,
     batch: set[str],
     begin: str,
     number: int,
-    log: Callable[[], SourceLog | None],
+    log: ReadLog,
     *,
     limited: bool,
     by_completion: bool,
@@ -188,8 +198,8 @@ def _check_goes_on(
     oldest = min(table.active.timeline.writes().completed(), key=lambda i: _time(i, by_completion=by_completion))
     if oldest.requested not in batch or _time(oldest, by_completion=by_completion) > begin:
         return
-    read = log()
-    goes_on = limited if read is None else not read.before(number).isdisjoint(_file_names(table))
+    read = log(number)
+    goes_on = limited if read is None else not read.read.isdisjoint(_file_names(table))
     if not goes_on:
         raise CheckpointError(
             f"batch {number} has the oldest commit of the table, which is from before the start at {begin} and belongs "
@@ -215,7 +225,7 @@ def _check_nothing_missed(
     first: str,
     begin: str | None,
     number: int | None,
-    log: Callable[[], SourceLog | None],
+    log: ReadLog,
     *,
     by_completion: bool,
 ) -> None:
@@ -234,9 +244,9 @@ def _check_nothing_missed(
         found = archived_writes(table.storage, active.layout, completed_after=reached)
         if found.num_rows and last is not None:
             found = _without_rewriting(table, found, reached)
-        read = log() if found.num_rows and number is not None else None
-        if read is not None and number is not None:
-            found = _unread(table.active.layout, found, read, number)
+        read = log(number) if found.num_rows and number else None
+        if read is not None:
+            found = _unread(table.active.layout, found, read)
             if not found.num_rows:
                 return
         archived = pc.coalesce(found["completion"], found["requested"]).to_pylist()
@@ -262,16 +272,15 @@ def _check_nothing_missed(
         )
 
 
-def _unread(layout: Layout, archived: pa.Table, log: SourceLog, number: int) -> pa.Table:
+def _unread(layout: Layout, archived: pa.Table, log: SourceLog) -> pa.Table:
     """Return the archived writes that no batch before this one has contained. The first batch includes everything up to
     its last commit."""
-    files = (instant for name in log.of_first_batch() if (instant := layout.parse(name)) is not None)
+    files = (instant for name in log.first if (instant := layout.parse(name)) is not None)
     started = max((instant.order_time for instant in files), default="")
-    read = log.before(number)
     columns = (archived[name].to_pylist() for name in ("requested", "completion", "action"))
     unread = [
         (completion or requested) > started
-        and layout.file_name(requested, action, State.COMPLETED, completion) not in read
+        and layout.file_name(requested, action, State.COMPLETED, completion) not in log.read
         for requested, completion, action in zip(*columns, strict=True)
     ]
     return archived.filter(pa.array(unread, pa.bool_()))

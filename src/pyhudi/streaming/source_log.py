@@ -1,8 +1,11 @@
-"""Spark's record of the commits that a stream has read: the log of its file source in the checkpoint location.
+"""Spark's record of the commits that a stream has read: the logs of its file source in the checkpoint location.
 
-Each source of a query has a folder ``sources/<number>`` with one file per batch, and from time to time one named
-``<batch>.compact`` with the entries of all batches up to it. The first line of a file is its version; every other one
-is a JSON object with ``path``, ``timestamp`` and ``batchId``.
+Each source of a query has a folder ``sources/<number>`` with one file per step of the source, and from time to time one
+named ``<step>.compact`` with the entries of all steps up to it. The first line of a file is its version; every other
+one is a JSON object with ``path``, ``timestamp`` and ``batchId``, the step. A source makes a step when it finds new
+files, so that steps are not batches of the query: another source, or an operator with state, may cause batches without
+new files. The file ``offsets/<batch>`` has the last step of each source that a batch includes: after its version and a
+line about the batch, a line for each source, which is ``-`` before its first step.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from pyhudi.errors import NotFoundError
 from pyhudi.format.file_names import file_name_of
 
 if TYPE_CHECKING:
@@ -21,53 +25,88 @@ if TYPE_CHECKING:
 CHECKPOINT_PROPERTY = "pyhudi.streaming.checkpoint"
 """Local property of Spark's tasks with the checkpoint location of a query that was started while pyhudi is active."""
 _SOURCES = "sources"
+_OFFSETS = "offsets"
 _VERSION = "v1"
+_FIRST_STEP = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
-    """The first batch of each timeline file that a stream has read, by the name of the file."""
+    """What a stream has read of a timeline before a batch, by the names of its files.
 
-    batches: dict[str, int]
+    Attributes:
+        read: Files of earlier batches.
+        first: Those of the first batch with files.
+        has_begun: An earlier batch had files, of this timeline or of the one that the table had elsewhere.
+    """
+
+    read: frozenset[str]
+    first: frozenset[str]
+    has_begun: bool = True
 
     @classmethod
-    def load(cls, checkpoint: Storage, timeline: str) -> SourceLog | None:
-        """Read the log of all sources of a query.
+    def load(cls, checkpoint: Storage, timeline: str, batch: int) -> SourceLog | None:
+        """Read the logs of a query.
 
         Args:
             checkpoint: Storage of the checkpoint location.
             timeline: URI of the folder of the timeline.
+            batch: Number of the batch of the query, at least 1.
 
         Returns:
-            The log; None if there is none, or it has a form that is not known.
+            The log; None if there is none, or it has a form that is not known. If several sources of the query read the
+            timeline, the log of the one that has read least.
         """
-        batches: dict[str, int] = {}
         folder = urlsplit(timeline).path.rstrip("/")
         try:
-            for entry in _entries(checkpoint):
-                path = unquote(urlsplit(entry["path"]).path)
-                if path.rpartition("/")[0] == folder:
-                    name, batch = file_name_of(path), int(entry["batchId"])
-                    batches[name] = min(batch, batches.get(name, batch))
-        except (ValueError, KeyError, TypeError):
+            logs = [
+                cls._of_source(_files(checkpoint, source, folder), last)
+                for source, last in enumerate(_last_steps(checkpoint, batch - 1))
+            ]
+        except (NotFoundError, ValueError, KeyError, TypeError):
             return None
-        return cls(batches) if batches else None
+        return min((log for log in logs if log is not None), key=lambda log: len(log.read), default=None)
 
-    def before(self, batch: int) -> set[str]:
-        """Return the files that belong to earlier batches than the given one."""
-        return {name for name, number in self.batches.items() if number < batch}
+    @classmethod
+    def _of_source(cls, steps: dict[str, int], last: int | None) -> SourceLog | None:
+        if not steps:
+            return None
+        read = frozenset(name for name, step in steps.items() if last is not None and step <= last)
+        return cls(read, frozenset(name for name in read if steps[name] == _FIRST_STEP), last is not None)
 
-    def of_first_batch(self) -> set[str]:
-        """Return the files of the first batch."""
-        return {name for name, number in self.batches.items() if number == 0}
+
+def _last_steps(checkpoint: Storage, batch: int) -> list[int | None]:
+    """Return the last step of each source that the batches up to this one include; None for other kinds of sources and
+    before the first step."""
+    version, _, *sources = checkpoint.read(f"{_OFFSETS}/{batch}").decode().split("\n")
+    if version != _VERSION:
+        raise ValueError(f"{_OFFSETS}/{batch} has the version {version!r}")
+    return [_last_step(line) for line in sources]
 
 
-def _entries(checkpoint: Storage) -> Iterator[dict[str, str]]:
-    for source in checkpoint.list_dirs(_SOURCES):
-        for path in checkpoint.list(f"{_SOURCES}/{source}")["path"].to_pylist():
-            if not file_name_of(path).removesuffix(".compact").isdecimal():
-                continue
-            version, *lines = checkpoint.read(path).decode().split("\n")
-            if version != _VERSION:
-                raise ValueError(f"{path} has the version {version!r}")
-            yield from (json.loads(line) for line in lines if line)
+def _last_step(line: str) -> int | None:
+    if not line.startswith("{"):
+        return None
+    step = json.loads(line).get("logOffset")
+    return None if step is None or int(step) < _FIRST_STEP else int(step)
+
+
+def _files(checkpoint: Storage, source: int, folder: str) -> dict[str, int]:
+    """Return the first step of each file of a folder that a source has read, by the name of the file."""
+    steps: dict[str, int] = {}
+    for entry in _entries(checkpoint, f"{_SOURCES}/{source}"):
+        path = unquote(urlsplit(entry["path"]).path)
+        if path.rpartition("/")[0] == folder:
+            name, step = file_name_of(path), int(entry["batchId"])
+            steps[name] = min(step, steps.get(name, step))
+    return steps
+
+
+def _entries(checkpoint: Storage, folder: str) -> Iterator[dict[str, str]]:
+    for path in checkpoint.list(folder)["path"].to_pylist():
+        if not file_name_of(path).removesuffix(".compact").isdecimal():
+            continue
+        version, *lines = checkpoint.read(path).decode().split("\n")
+        if version != _VERSION:
+            raise ValueError(f"{path} has the version {version!r}")
+        yield from (json.loads(line) for line in lines if line)

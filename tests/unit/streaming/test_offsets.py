@@ -84,12 +84,12 @@ def test_a_timeline_that_was_written_again(table):
 def test_a_checkpoint_location_of_another_table(table):
     """Spark knows paths of files, so all of a moved table are new."""
     after, everything = StartOffset(after=at(20)), files(table, 10, 20, 30)
-    read = SourceLog({**dict.fromkeys(everything, 7), "x.commit": 0})
-    for log in (None, read, SourceLog(dict.fromkeys(everything, 7))):
+    read = SourceLog(frozenset({"x.commit"}), frozenset({"x.commit"}))
+    for log in (None, read, SourceLog(frozenset(), frozenset())):
         with pytest.raises(CheckpointError, match="has been moved"):
-            batch_query(table, everything, after, 7, Query(), lambda log=log: log)
+            batch_query(table, everything, after, 7, Query(), lambda _, log=log: log)
     with pytest.raises(CheckpointError, match="has been moved"):
-        batch_query(table, files(table, 10), replace(after, limited=True), 7, Query(), lambda: read)
+        batch_query(table, files(table, 10), replace(after, limited=True), 7, Query(), lambda _: read)
     # the first batch, one that may follow on archived commits, and one that does
     assert batch_query(table, everything, after, 0, Query()).only == {at(30)}
     assert batch_query(table, everything, replace(after, limited=True), 7, Query()).only == {at(30)}
@@ -100,12 +100,12 @@ def test_a_checkpoint_location_of_another_table(table):
 def test_commits_from_before_the_start_that_follow_on_archived_ones(tmp_path, version):
     made = written(tmp_path, version, 6)
     table = PinnedTable.of(made.client())
-    read = SourceLog({name: n for n, name in enumerate(files(table, 1, 2, 3))})
+    read = SourceLog(frozenset(files(table, 1, 2, 3)), frozenset(files(table, 1)))
     HudiTable.for_path(str(made.root), ARCHIVING).services.archive()
     table = PinnedTable.of(made.client())
     assert table.active.timeline.start > at(2)
     limited = StartOffset(after=at(5), limited=True)
-    assert batch_query(table, files(table, 3, 4, 5, 6), limited, 3, Query(), lambda: read).only == {at(6)}
+    assert batch_query(table, files(table, 3, 4, 5, 6), limited, 3, Query(), lambda _: read).only == {at(6)}
 
 
 @pytest.mark.parametrize(
@@ -133,13 +133,21 @@ def entries(table: PinnedTable, batch: int, *numbers: int) -> str:
     return "\n".join(map(json.dumps, lines))
 
 
-def log_of(tmp_path: Path, table: PinnedTable, **batches: str) -> SourceLog | None:
-    folder = tmp_path / "cp/sources/0"
-    folder.mkdir(parents=True)
-    for name, text in batches.items():
-        (folder / name[1:].replace("_", ".")).write_text(f"v1\n{text}")
-        (folder / f".{name[1:]}.crc").write_text("no log")
-    return SourceLog.load(open_storage(str(tmp_path / "cp")), table.storage.uri(table.active.layout.folder))
+def log_of(tmp_path: Path, table: PinnedTable, batch: int, last: int | None, **steps: str) -> SourceLog | None:
+    """What a stream has read before a batch, of its first source. ``last``: the last step of the batch before it."""
+    (tmp_path / "cp/sources/0").mkdir(parents=True, exist_ok=True)
+    for name, text in steps.items():
+        (tmp_path / "cp/sources/0" / name[1:].replace("_", ".")).write_text(f"v1\n{text}")
+        (tmp_path / f"cp/sources/0/.{name[1:]}.crc").write_text("no log")
+    (tmp_path / "cp/offsets").mkdir(exist_ok=True)
+    offset = "-" if last is None else json.dumps({"logOffset": last})
+    (tmp_path / f"cp/offsets/{batch - 1}").write_text(f'v1\n{{"batchWatermarkMs":0}}\n{offset}\n{{"kafka":{{}}}}')
+    return log_of_batch(tmp_path, table, batch)
+
+
+def log_of_batch(tmp_path: Path, table: PinnedTable, batch: int) -> SourceLog | None:
+    timeline = table.storage.uri(table.active.layout.folder)
+    return SourceLog.load(open_storage(str(tmp_path / "cp")), timeline, batch)
 
 
 def test_a_late_write_that_was_archived_after_it_was_read(tmp_path: Path) -> None:
@@ -147,14 +155,15 @@ def test_a_late_write_that_was_archived_after_it_was_read(tmp_path: Path) -> Non
     for n, done in ((10, 11), (20, 21), (15, 41)):
         made.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}, done=done)
     table = PinnedTable.of(made.client())
-    read = log_of(tmp_path, table, b0=entries(table, 0, 10), b1_compact=entries(table, 1, 20, 15))
+    read = log_of(tmp_path, table, 2, 1, b0=entries(table, 0, 10), b1_compact=entries(table, 1, 20, 15))
     made.archive(15)
     made.write(50, {("a", "f50"): [{"id": "50", "p": "a", "v": 50}]}, done=51)
     table = PinnedTable.of(made.client())
-    assert batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda: read).only == {at(50)}
-    for log in (None, SourceLog(dict.fromkeys(read.batches, 2)), SourceLog({"x.commit": 0})):
+    assert batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda _: read).only == {at(50)}
+    x = frozenset({"x.commit"})
+    for log in (None, replace(read, read=frozenset()), SourceLog(x, x)):
         with pytest.raises(CheckpointError, match=f"commits up to {at(41)} have been archived"):
-            batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda log=log: log)
+            batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda _, log=log: log)
 
 
 def test_what_the_first_batch_included_is_not_missing(tmp_path: Path) -> None:
@@ -163,22 +172,48 @@ def test_what_the_first_batch_included_is_not_missing(tmp_path: Path) -> None:
     for n in (10, 20, 30):
         made.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]})
     table = PinnedTable.of(made.client())
-    read = log_of(tmp_path, table, b0=entries(table, 0, 20), b1=entries(table, 1, 30))
+    written = {"b0": entries(table, 0, 20), "b1": entries(table, 1, 30)}
+    read = [log_of(tmp_path, table, 5, last, **written) for last in (1, 0)]
     made.archive(10, 20, 30)
     made.write(40, {("a", "f40"): [{"id": "40", "p": "a", "v": 40}]})
     table = PinnedTable.of(made.client())
-    assert batch_query(table, files(table, 40), EARLIEST, 2, Query(), lambda: read).only == {at(40)}
+    assert batch_query(table, files(table, 40), EARLIEST, 5, Query(), lambda _: read[0]).only == {at(40)}
     with pytest.raises(CheckpointError, match=f"commits up to {at(30)} have been archived"):
-        batch_query(table, files(table, 40), EARLIEST, 1, Query(), lambda: read)
+        batch_query(table, files(table, 40), EARLIEST, 5, Query(), lambda _: read[1])
+
+
+def test_steps_of_a_source_are_not_batches_of_the_query(tmp_path: Path, table: PinnedTable) -> None:
+    """Another source, or an operator with state, causes batches without files of this one."""
+    written = {"b0": '{"path": "file:///elsewhere/1.commit", "batchId": 0}', "b3": entries(table, 3, 10, 20, 30)}
+    moved = log_of(tmp_path, table, 7, 2, **written)
+    with pytest.raises(CheckpointError, match="has been moved"):
+        batch_query(table, files(table, 10, 20, 30), StartOffset(after=at(20)), 7, Query(), lambda _: moved)
+    # after a kill, the log may have files of which no batch has been begun
+    assert log_of(tmp_path, table, 1, 0, b0=entries(table, 0, 10)).read == {*files(table, 10)}
+
+
+@pytest.mark.parametrize("start", [EARLIEST, StartOffset(after=at(20))])
+def test_the_first_batch_of_a_source_may_follow_on_those_of_others(
+    tmp_path: Path, table: PinnedTable, start: StartOffset
+) -> None:
+    everything = files(table, 10, 20, 30)
+    log = log_of(tmp_path, table, 4, None, b0=entries(table, 0, 10, 20, 30))
+    query = batch_query(table, everything, start, 4, Query(), lambda _: log)
+    assert query == batch_query(table, everything, start, 0, Query())
 
 
 def test_logs_that_cannot_be_read(tmp_path: Path, table: PinnedTable) -> None:
-    assert log_of(tmp_path, table, b0='{"path": "file:///elsewhere/1.commit", "batchId": 0}') is None
+    assert log_of(tmp_path, table, 2, 1, b0='{"path": "file:///elsewhere/1.commit", "batchId": 0}') is None
     for text in ("{", '{"path": "x"}', "[1]"):
-        (tmp_path / "cp/sources/0/1").write_text(f"v1\n{text}")
-        assert SourceLog.load(open_storage(str(tmp_path / "cp")), table.storage.uri()) is None
-    (tmp_path / "cp/sources/0/1").write_text("v9\n")
-    assert SourceLog.load(open_storage(str(tmp_path / "cp")), table.storage.uri()) is None
+        assert log_of(tmp_path, table, 2, 1, b1=text) is None
+    assert log_of(tmp_path, table, 2, 1, b1=entries(table, 1, 10)) is not None
+    for path, text in (("sources/0/1", "v9\n"), ("offsets/1", "v2\n{}\n{}")):
+        before = (tmp_path / "cp" / path).read_text()
+        (tmp_path / "cp" / path).write_text(text)
+        assert log_of_batch(tmp_path, table, 2) is None
+        (tmp_path / "cp" / path).write_text(before)
+    assert log_of_batch(tmp_path, table, 2) is not None
+    assert log_of_batch(tmp_path, table, 9) is None  # no offsets
 
 
 def written(path: Path, version: int, count: int) -> HandMadeTable:

@@ -279,11 +279,12 @@ def _batch_number() -> int | None:
     return int(text) if text else None
 
 
-def _source_log(settings: Options, timeline: str) -> SourceLog | None:
-    """Return what the query has read of a timeline; None if its checkpoint location is not known or cannot be read."""
+def _source_log(settings: Options, timeline: str, batch: int) -> SourceLog | None:
+    """Return what the query has read of a timeline before a batch; None if its checkpoint location is not known or
+    cannot be read."""
     location = _property(CHECKPOINT_PROPERTY)
     try:
-        return SourceLog.load(open_storage(location, settings), timeline) if location else None
+        return SourceLog.load(open_storage(location, settings), timeline, batch) if location else None
     except HudiError:  # such as a file system that only Spark reads
         return None
 
