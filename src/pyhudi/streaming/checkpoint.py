@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.options import STREAMING_CHECKPOINT_IDENTIFIER, STREAMING_IGNORE_FAILED_BATCH
-from pyhudi.errors import CheckpointError, NotAHudiTableError
+from pyhudi.errors import CheckpointError, HudiError, NotAHudiTableError
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -30,6 +30,7 @@ QUERY_KEY = "_pyhudi_streaming_query"
 IDENTIFIER = STREAMING_CHECKPOINT_IDENTIFIER.key
 IGNORE_FAILED_BATCH = STREAMING_IGNORE_FAILED_BATCH.key
 
+_METADATA = "metadata"
 _AT_ONCE = 100
 """Archived commits that are read at once."""
 
@@ -195,3 +196,18 @@ def _named(text: str | None, identifier: str) -> str | None:
 
 def _json(value: Mapping[str, str]) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def query_id(checkpoint: Storage) -> str:
+    """Return the id of the query that a checkpoint location belongs to: Spark's file ``metadata``, one JSON object.
+
+    Raises:
+        CheckpointError: The file cannot be read.
+    """
+    try:
+        return str(json.loads(checkpoint.read(_METADATA))["id"])
+    except (HudiError, ValueError, KeyError, TypeError) as e:
+        raise CheckpointError(
+            f"the id of the query cannot be read from {checkpoint.uri(_METADATA)!r} ({e}); the checkpoint location "
+            "must be a folder that the workers of the server can read"
+        ) from e

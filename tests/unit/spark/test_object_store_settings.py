@@ -61,7 +61,7 @@ def test_writes_and_statements_have_the_settings_of_the_session(monkeypatch: pyt
     monkeypatch.setattr(dataframe_writer, "open_storage", stop)
     with pytest.raises(InterruptedError):
         dataframe_writer.write(SimpleNamespace(sparkSession=spark), "s3a://bucket/t", given)  # type: ignore[arg-type]
-    monkeypatch.setattr("pyhudi.spark.streaming.sink.start", stop)
+    monkeypatch.setattr("pyhudi.spark.streaming.sink.StreamingSink", stop)
     writer = _StreamWriter()
     state = stream_methods.call_state(writer)
     state.maker, state.options = SimpleNamespace(sparkSession=spark), {"checkpointLocation": "/c", **given}

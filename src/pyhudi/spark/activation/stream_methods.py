@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from pyhudi.config.short_names import option_of_short_name
-from pyhudi.errors import ConfigError, QueryError, SetupError
+from pyhudi.errors import ConfigError, QueryError
 from pyhudi.spark.activate_sql import can_parse
 from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state, refuse_layout
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
@@ -18,7 +18,7 @@ from pyhudi.spark.activation.read_methods import requested_table, session_of
 from pyhudi.spark.activation.write_methods import partition_by
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.session_config import session_options, stream_options
 from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY
 
 if TYPE_CHECKING:
@@ -31,11 +31,10 @@ def load_stream_of(original: Method, target: Any, args: tuple[Any, ...], kwargs:
     request = requested_table(target, args, kwargs)
     if request is None:
         return original(target, *args, **kwargs)
-    _refuse_connect(target)
     from pyhudi.spark.streaming.source import load_stream
 
     spark, (path, options) = session_of(target), request
-    return load_stream(spark, path, session_options(spark) | options)
+    return load_stream(spark, path, stream_options(spark) | options)
 
 
 def stream_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -43,13 +42,12 @@ def stream_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: d
     table = _table_of_name(session_of(target), args, kwargs)
     if table is None:
         return original(target, *args, **kwargs)
-    _refuse_connect(target)
     request = requested_table(target, (table.location, "hudi"), {})
     assert request is not None  # the format is Hudi's
     from pyhudi.spark.streaming.source import load_stream
 
     spark, (path, options) = session_of(target), request
-    return load_stream(spark, path, table.options | session_options(spark) | options)
+    return load_stream(spark, path, table.options | stream_options(spark) | options)
 
 
 def set_output_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -75,7 +73,6 @@ def _start_stream(
     if not given.is_hudi(state):
         _tell_partitions(target)
         return original(target, *args, **kwargs)
-    _refuse_connect(target)
     given.apply(target)
     path = given.target if given.target is not None else state.options.get("path")
     if not isinstance(path, str):
@@ -88,9 +85,8 @@ def _told_checkpoints(target: Any, options: Mapping[str, Any]) -> Iterator[None]
     """Tell tasks of a query that is started, of any format, its checkpoint location: there, streams of Hudi tables find
     what they have read."""
     state = call_state(target)
-    named = {key.lower(): value for key, value in {**state.options, **options}.items()}
-    location = named.get("checkpointlocation")
-    if state.maker is None or is_connect(target) or not isinstance(location, str):
+    location = _checkpoint_location({**state.options, **options})
+    if state.maker is None or is_connect(target) or location is None:
         yield
         return
     context = state.maker.sparkSession.sparkContext  # the thread of the query inherits the properties of this one
@@ -154,7 +150,7 @@ class _StreamArguments:
 
 
 def _start_sink(original: Method, target: Any, path: str, properties: Mapping[str, str] | None = None) -> Any:
-    from pyhudi.spark.streaming.sink import start
+    from pyhudi.spark.streaming.sink import StreamingSink, start
 
     state = call_state(target)
     spark = _session_of_writer(state)
@@ -165,16 +161,30 @@ def _start_sink(original: Method, target: Any, path: str, properties: Mapping[st
     if state.partition_by:
         options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
     options = {**session_settings(spark, path), **options}
-    return start(target, path, options, state.output_mode, type(target).foreachBatch, original)
+    sink = StreamingSink(path, options, _checkpoint_location(state.options) if is_connect(target) else None)
+    return start(target, sink, state.output_mode, type(target).foreachBatch, original)
 
 
 def _check_checkpoints(spark: SparkSession, state: CallState) -> None:
-    kept = any(key.lower() == "checkpointlocation" for key in state.options)
-    if not kept and not spark.conf.get(_CHECKPOINTS, None):
+    if _checkpoint_location(state.options) is not None:
+        return
+    if is_connect(spark):
+        raise ConfigError(
+            "a stream into a Hudi table requires the option 'checkpointLocation': Spark Connect does not tell "
+            "micro-batches which query they belong to, so that it is read from there"
+        )
+    if not spark.conf.get(_CHECKPOINTS, None):
         raise ConfigError(
             "a stream into a Hudi table requires the option 'checkpointLocation' (or the session setting "
             f"{_CHECKPOINTS}); without it, a restart would process all input again"
         )
+
+
+def _checkpoint_location(given: Mapping[str, Any]) -> str | None:
+    """Return the option with the checkpoint location of a query, the last one if it is given in several spellings."""
+    named = {key.lower(): value for key, value in given.items()}
+    location = named.get("checkpointlocation")
+    return location if isinstance(location, str) else None
 
 
 def _sink_options(state: CallState) -> dict[str, str]:
@@ -222,7 +232,6 @@ def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
     found = table_of_name(spark, given.target)
     if found is None and not given.is_hudi(state):
         return None
-    _refuse_connect(target)
     given.apply(target)
     _check_checkpoints(spark, state)
     check_output_mode(state.output_mode)
@@ -251,12 +260,3 @@ def _replaced_method(target: Any, name: str) -> Method:
     cls = next(c for c in type(target).__mro__ if (c, name) in ORIGINALS)
     method: Method = ORIGINALS[(cls, name)]
     return method
-
-
-def _refuse_connect(target: Any) -> None:
-    if is_connect(target):
-        raise SetupError(
-            "streams from or to Hudi tables require a classic session: Spark Connect does not expose the query "
-            "that a micro-batch belongs to. Batch reads and writes are supported, also inside your own "
-            "foreachBatch function"
-        )

@@ -6,8 +6,20 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from pyhudi.config import options
+from pyhudi.config.option_registry import canonical
 from pyhudi.spark.sql.passthrough_statements import REDACTED, fetched
 
+_ROWS_OF_QUERIES = frozenset(
+    option.key
+    for option in (
+        options.QUERY_TYPE,
+        options.INCREMENTAL_FORMAT,
+        options.AS_OF_INSTANT,
+        options.BEGIN_INSTANTTIME,
+        options.END_INSTANTTIME,
+    )
+)
 _PREFIX = "hoodie."
 _SPARK_PREFIX = "spark."
 """Spark takes no other settings on its command line and from its defaults file."""
@@ -17,6 +29,12 @@ def session_options(spark: SparkSession) -> dict[str, str]:
     """Return the session's settings that are Apache Hudi's. ``spark.hoodie.x`` means ``hoodie.x``, which wins."""
     settings = _settings(spark)
     return _prefixed(settings) | {key: value for key, value in settings.items() if key.startswith(_PREFIX)}
+
+
+def stream_options(spark: SparkSession) -> dict[str, str]:
+    """Return the session's settings that are Apache Hudi's and concern streams: those that choose the rows of queries
+    do not, as in Apache Hudi, where a stream takes them from its own options only."""
+    return {key: value for key, value in session_options(spark).items() if canonical(key) not in _ROWS_OF_QUERIES}
 
 
 def _settings(spark: SparkSession) -> dict[str, str]:

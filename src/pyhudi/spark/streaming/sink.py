@@ -22,7 +22,7 @@ from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.streaming.compactor import AsyncCompactor
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
-from pyhudi.streaming.checkpoint import SinkCheckpoint, SinkHistory, check_continuity
+from pyhudi.streaming.checkpoint import SinkCheckpoint, SinkHistory, check_continuity, query_id
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_operations import check_operation
@@ -35,12 +35,14 @@ _log = logging.getLogger(__name__)
 class StreamingSink:
     """Writer of the micro-batches of one query to a table, for ``foreachBatch``."""
 
-    def __init__(self, path: str, given: Mapping[str, str]) -> None:
+    def __init__(self, path: str, given: Mapping[str, str], checkpoint: str | None = None) -> None:
         """Initialise the sink.
 
         Args:
             path: The table; the first batch creates it if it does not exist.
             given: Apache Hudi's options.
+            checkpoint: Checkpoint location of the query, from which its id is read; None: Spark tells it to the thread
+                that runs the batch, in classic sessions.
 
         Raises:
             ConfigError, InvalidOptionError: An option is not supported.
@@ -51,6 +53,7 @@ class StreamingSink:
         self._storage = open_storage(path, self.opts)
         self._identifier = self.opts.get_typed(options.STREAMING_CHECKPOINT_IDENTIFIER)
         self._compactor = AsyncCompactor(self._storage, self.opts)
+        self._checkpoint = None if checkpoint is None else open_storage(checkpoint, self.opts)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Write a micro-batch, unless the table already contains it.
@@ -61,11 +64,17 @@ class StreamingSink:
             HudiError: The batch cannot be written; all attempts have failed.
         """
         self._compactor.check()
-        this = SinkCheckpoint(self._identifier, number, _query_id(batch))
+        this = SinkCheckpoint(self._identifier, number, self._query_id(batch))
         with CachedFrames() as cached:
             # a write evaluates its rows more than once, and a stateful source must be evaluated once
             rows = cached.add(batch)
             self._write(rows, this)
+
+    def _query_id(self, batch: DataFrame) -> str | None:
+        if self._checkpoint is not None:
+            return query_id(self._checkpoint)
+        found = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        return str(found) if found else None
 
     def _write(self, rows: DataFrame, this: SinkCheckpoint) -> None:
         attempts = max(1, self.opts.get_typed(options.STREAMING_RETRY_COUNT))
@@ -127,23 +136,20 @@ class StreamingSink:
         return kind is TableType.MERGE_ON_READ
 
 
-def start(writer: Any, path: str, given: Mapping[str, str], mode: str, foreach_batch: Any, begin: Any) -> Any:
+def start(writer: Any, sink: StreamingSink, mode: str, foreach_batch: Any, begin: Any) -> Any:
     """Start a query.
 
     Args:
         writer: The ``DataStreamWriter``, with the user's trigger, name and checkpoint location.
-        path: The table.
-        given: The user's options.
+        sink: Writes the micro-batches.
         mode: Spark's output mode.
         foreach_batch: The unbound method of the writer.
         begin: Starts the writer and returns its query.
 
     Raises:
         InvalidOptionError: The output mode is not supported.
-        ConfigError: An option is not supported.
     """
     check_output_mode(mode)
-    sink = StreamingSink(path, given)
     foreach_batch(writer, sink)
     return begin(writer)
 
@@ -169,11 +175,6 @@ def check_output_mode(mode: str) -> None:
     """
     if mode.lower() not in ("append", "update"):
         raise InvalidOptionError("outputMode", mode, "append, update (a table holds the newest version of each key)")
-
-
-def _query_id(batch: DataFrame) -> str | None:
-    query = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-    return str(query) if query else None
 
 
 def _is_final(error: Exception) -> bool:
