@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.arrow_avro import to_avro
@@ -60,10 +61,9 @@ def make(root: Path, files: int, rows: int) -> None:
         file_id = f"{number:08x}-0000-4000-8000-000000000000-0"
         name = f"{file_id}_{number}-0-0_{tx.instant}.parquet"
         tx.markers.create("", name, IOType.CREATE)
-        with ParquetFileWriter(
-            str(root / name), add_meta_columns(SCHEMA), avro_schema=to_avro(add_meta_columns(SCHEMA), "t"),
-            bloom=BloomOptions(),
-        ) as writer:  # fmt: skip
+        full = add_meta_columns(SCHEMA)
+        schema = BaseFileSchema(full, to_avro(full, "t"))
+        with ParquetFileWriter(str(root / name), schema, bloom=BloomOptions()) as writer:
             writer.write(_rows(number * rows, rows, tx.instant, name))
         size = (root / name).stat().st_size
         stats.append({"partitionPath": "", "fileId": file_id, "path": name, "numWrites": rows, "fileSizeInBytes": size})

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.data import prepare
-from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter, decode_records, scan_blocks
+from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter, decode_records, scan_blocks
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import META_COLUMNS, add_meta_columns
 
@@ -48,7 +48,9 @@ def main() -> None:
 
             layout = LogSchema(to_avro(schema, "t"), pa.schema([]), 9)
             options = LogOptions(data_format=data_format)
-            with LogWriter(opened, LogSlice("f", instant, "0-0-0"), instant, layout, options=options) as writer:
+            with LogWriter(
+                opened, LogSlice("f", instant, "0-0-0"), LogBlockHeader(instant, layout), options=options
+            ) as writer:
                 writer.write(table)
                 writer.close()
             written[:] = [sink.getvalue()]

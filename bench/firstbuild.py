@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from bench.memory_use import Sampler
 from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.arrow_avro import to_avro
@@ -65,7 +66,7 @@ def make(root: Path, files: int, partitions: int, rows: int) -> None:
             os.link(first, path)
             continue
         first = path
-        with ParquetFileWriter(str(path), schema, bloom=BloomOptions()) as writer:
+        with ParquetFileWriter(str(path), BaseFileSchema(schema), bloom=BloomOptions()) as writer:
             writer.write(data)
 
 

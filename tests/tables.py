@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
-from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter
+from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import open_storage
@@ -148,15 +148,13 @@ class HandMadeTable:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / ".hoodie_partition_metadata").write_text("commitTime=0\n")
             storage = open_storage(str(folder))
-            writer = LogWriter(
-                storage.open_output,
-                where,
+            header = LogBlockHeader(
                 at(n),
                 LogSchema(to_avro(written, "t"), ordering, self.version),
-                options=LogOptions(data_format=data_format),
                 base_instant=at(base) if positions else None,
-                partial=columns is not None,
+                is_partial=columns is not None,
             )
+            writer = LogWriter(storage.open_output, where, header, options=LogOptions(data_format=data_format))
             with writer:
                 keys = self._keys_of(base, partition, file_id) if positions else []
                 rows = files.get((partition, file_id), ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.format.file_names import next_log_version, parse_names
-from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter, decode_records, scan_blocks
+from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter, decode_records, scan_blocks
 from pyhudi.schema.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.table.meta_client import TableMetaClient
@@ -91,7 +92,8 @@ class Table:
         schema: pa.Schema | None = None,
         ordering: pa.Schema | None = None,
         change: Callable[[bytes], bytes] | None = None,
-        **options: Any,
+        partial: bool = False,
+        options: LogOptions | None = None,
     ) -> None:
         """Commit what ``write`` writes; ``change`` spoils the bytes of the files."""
         version = self.client.config.version
@@ -105,10 +107,10 @@ class Table:
             names = pa.array([file.name for file in self.path.iterdir()])
             base = self.base.requested
             where = LogSlice(file_id, base, "0-1-2", next_log_version(names, file_id, base))
+        header = LogBlockHeader(instant, LogSchema(avro, ordering, version), is_partial=partial)
         if version >= 8:
-            options.setdefault("base_instant", self.base.requested)
-        writer = LogWriter(storage.open_output, where, instant, LogSchema(avro, ordering, version), **options)
-        with writer:
+            header = replace(header, base_instant=self.base.requested)
+        with LogWriter(storage.open_output, where, header, options=options) as writer:
             write(writer)
             files = writer.close()
         if change is not None:
@@ -361,7 +363,7 @@ def test_change_data(oracle: Oracle, tmp_path: Path) -> None:
     client.storage.delete(name)
     where = LogSlice(named["file_id"], named["instant"], named["token"], named["log_version"], is_cdc=True)
     schema = LogSchema(block.schema, pa.schema([]), client.config.version)
-    with LogWriter(client.storage.open_output, where, named["instant"], schema) as writer:
+    with LogWriter(client.storage.open_output, where, LogBlockHeader(named["instant"], schema)) as writer:
         writer.write(changes)
     assert changes.num_rows == 2
     assert_same_rows(oracle.read(path, query), before)

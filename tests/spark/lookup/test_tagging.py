@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -114,9 +115,8 @@ def write_file(path: Path, rows: list[dict[str, Any]], fields: list[str], schema
     }
     columns = [pa.array(texts.get(n, ["x"] * count) if meta else [None] * count, pa.string()) for n in META_COLUMNS]
     full = pa.schema([*((n, pa.string()) for n in META_COLUMNS), *schema])
-    with ParquetFileWriter(
-        str(path), full, bloom=BloomOptions(num_entries=100, dynamic_max=200) if meta else None
-    ) as out:
+    bloom = BloomOptions(num_entries=100, dynamic_max=200) if meta else None
+    with ParquetFileWriter(str(path), BaseFileSchema(full), bloom=bloom) as out:
         out.write(pa.table([*columns, *data.columns], schema=full))
         out.close()
 

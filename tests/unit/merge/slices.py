@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
 
-from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter
+from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.merge.ordering_values import type_of
 from pyhudi.merge.row_replacement import changed_rows, replace_rows, replaced_rows
@@ -86,16 +86,14 @@ class Slice:
         written = add_meta_columns(own if columns is None else pa.schema([own.field(c) for c in columns]))
         fields = pa.schema([pa.field(name, type_of(self.schema, name)) for name in self.ordering])
         where = LogSlice(FILE_ID, self.base_instant if self.version < 8 else at(n), f"0-{n}-0", len(self.log_paths) + 1)
-        writer = LogWriter(
-            self.storage.open_output,
-            where,
+        header = LogBlockHeader(
             at(n),
             LogSchema(to_avro(written, "t"), fields, self.version),
-            options=LogOptions(data_format=self.data_format),
             base_instant=self.base_instant if with_positions else None,
-            partial=columns is not None,
+            is_partial=columns is not None,
             compacted_times=[at(i) for i in compacted],
         )
+        writer = LogWriter(self.storage.open_output, where, header, options=LogOptions(data_format=self.data_format))
         with writer:
             if rows:
                 places = pa.array([self.positions.get(str(row["id"])) for row in rows], pa.int64())

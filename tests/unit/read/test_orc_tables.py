@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.schema.file_schemas import file_schema
@@ -37,7 +38,7 @@ def make(root: Path) -> HandMadeTable:
     full = add_meta_columns(SCHEMA)
     meta = {name: ["20260101000000001"] * len(ROWS) for name in full.names if name.startswith("_hoodie")}
     rows = pa.Table.from_pylist([{**row, **{n: v[i] for n, v in meta.items()}} for i, row in enumerate(ROWS)], full)
-    with OrcFileWriter(str(file), full) as writer:
+    with OrcFileWriter(str(file), BaseFileSchema(full)) as writer:
         writer.write(rows)
     return table
 

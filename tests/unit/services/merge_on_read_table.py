@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.config import Options
 from pyhudi.format.file_names import log_file_name, next_log_version
-from pyhudi.format.log import LogSchema, LogSlice, LogWriter
+from pyhudi.format.log import LogBlockHeader, LogSchema, LogSlice, LogWriter
 from pyhudi.hudi_table import HudiTable
 from pyhudi.merge.ordering_values import type_of
 from pyhudi.schema.arrow_avro import to_avro
@@ -135,7 +135,7 @@ class MorTable:
             return self.storage.open_output(join_path(partition, name))
 
         schema = LogSchema(to_avro(add_meta_columns(SCHEMA), "t"), fields, self.version)
-        with LogWriter(opened, where, tx.instant, schema) as writer:
+        with LogWriter(opened, where, LogBlockHeader(tx.instant, schema)) as writer:
             if rows:
                 writer.write(_stored(rows, tx.instant, partition, file_id))
             if deletes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,6 +20,25 @@ from pyhudi.schema.vectors import is_vector, stored_type, vector_bytes
 
 _FIRST_RATIO = 0.3
 """Ratio of file bytes to Arrow bytes that is assumed until the first block is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileSchema:
+    """Columns of a base file, and how their values are stored.
+
+    Attributes:
+        columns: Columns of the file, including meta columns.
+        avro: Avro schema for the footer as JSON text; None omits it, as Apache Hudi's row writer does.
+        constants: Columns with the same value in every row, missing in the batches: name → text or None for null.
+        dictionary_columns: Text columns with few distinct values, which Parquet writers buffer as dictionaries.
+        bounds: Columns (dotted names are leaves) whose minimum and maximum are part of the summary of the file.
+    """
+
+    columns: pa.Schema
+    avro: str | None = None
+    constants: Mapping[str, str | None] = field(default_factory=dict)
+    dictionary_columns: Collection[str] = ()
+    bounds: pa.Schema | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +62,28 @@ class BaseFileWriter(ABC):
 
     Args:
         sink: A path, or an open binary file (which stays open).
-        schema: Columns of the file, including meta columns, with the types in which rows are buffered.
+        schema: Columns of the file, with the types in which rows are buffered.
         block_size: Arrow bytes per block.
-        bloom: Settings of the bloom filter of ``key_column``; None omits filter and key range.
-        constants: Columns with the same value in every row, missing in the batches: name → text or None for null.
-        earlier: Footer of the file that is rewritten, so that the keys of its rows need not be processed again.
-        bounds: Columns (dotted names are leaves) whose minimum and maximum are part of the summary.
+        bloom: Settings of the bloom filter of the record keys; None omits filter and key range.
+        replaced: Footer of the file that is rewritten, so that the keys of its rows need not be processed again.
     """
 
     def __init__(
         self,
         sink: Any,
-        schema: pa.Schema,
+        schema: BaseFileSchema,
         *,
         block_size: int,
         bloom: BloomOptions | None,
-        key_column: str = RECORD_KEY,
-        constants: Mapping[str, str | None] | None = None,
-        earlier: Footer | None = None,
-        bounds: pa.Schema | None = None,
+        replaced: Footer | None = None,
     ) -> None:
         self._sink = sink
-        self._schema = schema
+        self._schema = schema.columns
         self._block_size = block_size
-        self._keys = None if bloom is None else KeyRecorder(bloom, earlier)
-        self._key_column = key_column
-        self._bounds = bounds
-        self._watch = self._new_watch(bounds)
-        self._constants = {name: pa.array([value], pa.string()) for name, value in (constants or {}).items()}
+        self._keys = None if bloom is None else KeyRecorder(bloom, replaced)
+        self._bounds = schema.bounds
+        self._watch = self._new_watch(schema.bounds)
+        self._constants = {name: pa.array([value], pa.string()) for name, value in schema.constants.items()}
         self._output = _open(sink)
         self._start = self._output.tell()
         self._pending: list[pa.RecordBatch] = []
@@ -128,7 +141,7 @@ class BaseFileWriter(ABC):
                 continue
             laid = self._lay_out(part)
             if self._keys is not None:
-                self._keys.add(laid.column(self._key_column), old=old_keys)
+                self._keys.add(laid.column(RECORD_KEY), old=old_keys)
             if self._watch is not None:
                 self._watch.add(laid)
             self._pending.append(laid)
@@ -185,18 +198,18 @@ class BaseFileWriter(ABC):
             self._output.close()
 
     def _lay_out(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = []
-        for field in self._schema:
-            constant = self._constants.get(field.name)
-            if constant is not None:
-                column = _repeat(constant, batch.num_rows, field.type)
-            else:
-                index = batch.schema.get_field_index(field.name)
-                if index < 0:
-                    raise FormatError(f"column {field.name!r} of the base file is missing in the rows to write")
-                column = _as_type(batch.column(index), field)
-            columns.append(column)
+        columns = [self._column(batch, name) for name in self._schema.names]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        stored = self._schema.field(name)
+        constant = self._constants.get(name)
+        if constant is not None:
+            return _repeat(constant, batch.num_rows, stored.type)
+        index = batch.schema.get_field_index(name)
+        if index < 0:
+            raise FormatError(f"column {name!r} of the base file is missing in the rows to write")
+        return _as_type(batch.column(index), stored)
 
 
 def _open(sink: Any) -> Any:

@@ -8,8 +8,9 @@ under ``orc.avro.schema``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +21,11 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError, SchemaMismatchError
 from pyhudi.format.base_file import base_file_footer, base_file_writer
 from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.column_bounds import BoundsRecorder
 from pyhudi.format.base_file.orc_tail import with_user_metadata, writer_timezone
 from pyhudi.format.corruption import as_corruption
 from pyhudi.format.text_encoding import with_valid_text
-from pyhudi.schema.meta_fields import RECORD_KEY
 
 AVRO_SCHEMA_KEY = "orc.avro.schema"
 CODECS = ("uncompressed", "snappy", "zlib", "lz4", "zstd")
@@ -40,28 +41,16 @@ class OrcFileWriter(base_file_writer.BaseFileWriter):
     def __init__(
         self,
         sink: Any,
-        schema: pa.Schema,
+        schema: BaseFileSchema,
         *,
-        avro_schema: str | None = None,
         codec: str = "zstd",
         stripe_size: int = STRIPE_SIZE,
         bloom: BloomOptions | None = None,
-        key_column: str = RECORD_KEY,
-        constants: Mapping[str, str | None] | None = None,
-        earlier: Footer | None = None,
-        bounds: pa.Schema | None = None,
+        replaced: Footer | None = None,
     ) -> None:
-        super().__init__(
-            sink,
-            schema.remove_metadata(),
-            block_size=stripe_size,
-            bloom=bloom,
-            key_column=key_column,
-            constants=constants,
-            earlier=earlier,
-            bounds=bounds,
-        )
-        self._avro_schema = avro_schema
+        buffered = replace(schema, columns=schema.columns.remove_metadata())
+        super().__init__(sink, buffered, block_size=stripe_size, bloom=bloom, replaced=replaced)
+        self._avro_schema = schema.avro
         self._stored = pa.schema([field.with_type(_stored_type(field.type)) for field in self._schema])
         self._held = _WithheldTail(self._output)
         self._writer = po.ORCWriter(

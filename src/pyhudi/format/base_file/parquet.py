@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.errors import ConfigError, FormatError
 from pyhudi.format.base_file import base_file_footer, base_file_writer
 from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.column_bounds import NanDetector, parquet_bounds
 from pyhudi.format.base_file.footer_union import NAN_KEY
 from pyhudi.format.base_file.page_selection import select_pages
@@ -89,17 +90,17 @@ class ParquetOptions:
             raise ConfigError(f"Parquet block size {self.block_size} and page size {self.page_size} must be positive")
 
 
-def file_schema(schema: pa.Schema, repeating: Collection[str] = ()) -> pa.Schema:
-    """Return the Arrow schema in which batches are buffered: repeating columns (meta columns and the named text
-    columns) as dictionaries, vectors as their bytes."""
-    names = REPEATING.union(repeating)
+def _buffered_schema(schema: BaseFileSchema) -> pa.Schema:
+    """Return the Arrow schema in which batches are buffered: repeating meta columns and dictionary columns as
+    dictionaries, vectors as their bytes."""
+    names = REPEATING.union(schema.dictionary_columns)
 
     def buffered(field: pa.Field) -> pa.Field:
         if field.name in names:
             return field.with_type(_DICTIONARY_TYPE)
         return field.with_type(stored_type(field.type)) if is_vector(field.type) else field
 
-    return pa.schema([buffered(field) for field in schema.remove_metadata()])
+    return pa.schema([buffered(field) for field in schema.columns.remove_metadata()])
 
 
 class ParquetFileWriter(base_file_writer.BaseFileWriter):
@@ -107,43 +108,27 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
 
     Args:
         sink: A path, or an open binary file (which stays open).
-        schema: Columns of the file, including meta columns, as plain types.
-        avro_schema: JSON text for the footer; None omits it, as Apache Hudi's row writer does.
-        bloom: Settings of the bloom filter of ``key_column``; None omits filter and key range.
-        constants: Columns with the same value in every row, missing in the batches: name → text or None for null.
-        earlier: Footer of the file that is rewritten, see `BaseFileWriter`.
-        repeating: Text columns with few distinct values, which are buffered as dictionaries.
-        bounds: Columns whose bounds are part of the summary, as far as the footer has them.
+        schema: Columns of the file, as plain types. The summary has the requested bounds as far as the footer has them.
+        options: Settings of the format.
+        bloom: Settings of the bloom filter of the record keys; None omits filter and key range.
+        replaced: Footer of the file that is rewritten, see `BaseFileWriter`.
     """
 
     def __init__(
         self,
         sink: Any,
-        schema: pa.Schema,
+        schema: BaseFileSchema,
         *,
-        avro_schema: str | None = None,
         options: ParquetOptions | None = None,
         bloom: BloomOptions | None = None,
-        key_column: str = RECORD_KEY,
-        constants: Mapping[str, str | None] | None = None,
-        earlier: Footer | None = None,
-        repeating: Collection[str] = (),
-        bounds: pa.Schema | None = None,
+        replaced: Footer | None = None,
     ) -> None:
         self._options = options or ParquetOptions()
-        super().__init__(
-            sink,
-            file_schema(schema, repeating),
-            block_size=self._options.block_size,
-            bloom=bloom,
-            key_column=key_column,
-            constants=constants,
-            earlier=earlier,
-            bounds=bounds,
-        )
-        self._avro_schema = avro_schema
-        self._vectors = vector_columns_text(schema)
-        self._enums = frozenset(leaf for field in schema for leaf in _enum_leaves(field.name, field.type))
+        buffered = replace(schema, columns=_buffered_schema(schema))
+        super().__init__(sink, buffered, block_size=self._options.block_size, bloom=bloom, replaced=replaced)
+        self._avro_schema = schema.avro
+        self._vectors = vector_columns_text(schema.columns)
+        self._enums = frozenset(leaf for field in schema.columns for leaf in _enum_leaves(field.name, field.type))
         self._writer: pq.ParquetWriter | None = None
         self._to_file = TailBuffer(self._output)
         self._footers: list[Any] = []

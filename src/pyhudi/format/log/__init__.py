@@ -12,7 +12,7 @@ from pyhudi.format.log.decoding.data_block import count_records, decode_matching
 from pyhudi.format.log.decoding.delete_block import decode_deletes, delete_schema
 from pyhudi.format.log.delete_ordering import NATURAL_COLUMN
 from pyhudi.format.log.log_block import DATA_BLOCKS, MAGIC, ROLLBACK_COMMAND, BlockType, Header, LogBlock
-from pyhudi.format.log.log_options import LogFile, LogOptions, LogSchema, LogSlice
+from pyhudi.format.log.log_options import LogBlockHeader, LogFile, LogOptions, LogSchema, LogSlice
 from pyhudi.format.log.log_writer import LogWriter
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "BlockType",
     "Header",
     "LogBlock",
+    "LogBlockHeader",
     "LogFile",
     "LogOptions",
     "LogSchema",

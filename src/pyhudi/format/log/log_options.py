@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -90,3 +90,22 @@ class LogSchema:
     avro: str
     ordering: pa.Schema
     table_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlockHeader:
+    """What the headers of all blocks of one writer say.
+
+    Attributes:
+        instant: Instant of the write.
+        schema: Schema of records and deletes.
+        base_instant: Instant of the base file to which positions of records refer; None: positions are not written.
+        is_partial: The records have only the changed columns.
+        compacted_times: Instants of the blocks that these blocks replace, after a log compaction.
+    """
+
+    instant: str
+    schema: LogSchema
+    base_instant: str | None = None
+    is_partial: bool = False
+    compacted_times: Sequence[str] = ()

@@ -21,7 +21,7 @@ from pyhudi.format.log.buffered_rows import PendingRows
 from pyhudi.format.log.encoding.data_block_encoder import avro_content, encode_avro, hfile_content, parquet_content
 from pyhudi.format.log.encoding.delete_block_encoder import delete_content
 from pyhudi.format.log.log_block import BlockType, Header
-from pyhudi.format.log.log_options import DATA_FORMATS, LogFile, LogOptions, LogSchema, LogSlice
+from pyhudi.format.log.log_options import DATA_FORMATS, LogBlockHeader, LogFile, LogOptions, LogSlice
 from pyhudi.format.log.record_positions import encode_positions
 
 OpenFile = Callable[[str], AbstractContextManager[BinaryIO]]
@@ -40,12 +40,8 @@ class LogWriter:
     Args:
         open_file: Opens a new file in the slice's folder.
         where: Names of the files.
-        instant: Instant of the write.
-        schema: Schema of records and deletes.
+        header: Instant, schema and kind of the blocks.
         options: Sizes and formats.
-        base_instant: Instant of the base file to which ``positions`` refer; None: positions are not written.
-        partial: The records have only the changed columns.
-        compacted_times: Instants of the blocks that these blocks replace, after a log compaction.
         constants: Columns with the same value in every record, missing in the rows: name → text or None for null.
     """
 
@@ -53,28 +49,24 @@ class LogWriter:
         self,
         open_file: OpenFile,
         where: LogSlice,
-        instant: str,
-        schema: LogSchema,
+        header: LogBlockHeader,
         *,
         options: LogOptions | None = None,
-        base_instant: str | None = None,
-        partial: bool = False,
-        compacted_times: Sequence[str] = (),
         constants: Mapping[str, str | None] | None = None,
     ) -> None:
-        self._schema = schema
+        self._schema = header.schema
         self._options = options or LogOptions()
         self._kind = BlockType.CDC_DATA if where.is_cdc else DATA_FORMATS[self._options.data_format.lower()]
         # An HFile has its own order.
-        self._base_instant = None if self._kind is BlockType.HFILE_DATA else base_instant
+        self._base_instant = None if self._kind is BlockType.HFILE_DATA else header.base_instant
         self._constants = dict(constants or {})
-        self._instant = instant
-        self._headers = {Header.INSTANT_TIME: instant, Header.SCHEMA: schema.avro}
-        if partial:
+        self._instant = header.instant
+        self._headers = {Header.INSTANT_TIME: header.instant, Header.SCHEMA: header.schema.avro}
+        if header.is_partial:
             self._headers[Header.IS_PARTIAL] = "true"
         self._compacted: dict[Header, str] = {}
-        if compacted_times:
-            self._compacted[Header.COMPACTED_BLOCK_TIMES] = ",".join(compacted_times)
+        if header.compacted_times:
+            self._compacted[Header.COMPACTED_BLOCK_TIMES] = ",".join(header.compacted_times)
             self._headers |= self._compacted
         self._records = PendingRows()
         self._deletes = PendingRows()

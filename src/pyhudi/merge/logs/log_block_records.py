@@ -81,71 +81,76 @@ def read_blocks(
         FormatError: A block is corrupt.
         PositionsError: The positions of a block do not match its records.
     """
-    ordering, read = layout.ordering(), layout.read()
-    wanted = None
-    if layout.key_rows is not None and not layout.by_position:
-        wanted = RecordFilter.of(layout.key_rows, layout.table, stored_keys=layout.keys is None)
+    reader = _BlockReader(layout, versions, invalid_text)
     for block in blocks:
-        if wanted is not None and not wanted.may_be_in(block):
-            continue
-        positions = block.positions() if layout.by_position else None
+        reader.add(block, names(block.instant or ""))
+
+
+class _BlockReader:
+    """Adds the versions in log blocks to a collection."""
+
+    def __init__(self, layout: LogRecordColumns, versions: LogRecordVersions, invalid_text: InvalidText) -> None:
+        self._layout, self._versions = layout, versions
+        self._invalid_text = invalid_text
+        self._ordering, self._read = layout.ordering(), layout.read()
+        self._filter: RecordFilter | None = None
+        if layout.key_rows is not None and not layout.by_position:
+            self._filter = RecordFilter.of(layout.key_rows, layout.table, stored_keys=layout.keys is None)
+
+    def add(self, block: LogBlock, names: FileNames) -> None:
+        """Add the versions of a block, in which columns may have other names."""
+        if self._filter is not None and not self._filter.may_be_in(block):
+            return
+        positions = block.positions() if self._layout.by_position else None
         if block.type is BlockType.DELETE:
-            _add_deletes(block, layout, ordering, positions, versions)
-            continue
-        there = names(block.instant or "")
-        columns = list(file_columns(read, there))
-        if wanted is None:
-            table = decode_records(block, columns=columns, invalid_text=invalid_text)
+            self._add_deletes(block, positions)
         else:
-            probe, matches = list(wanted.columns(there)), partial(wanted.numbers, there)
-            table = decode_matching(block, matches, probe, columns=columns, invalid_text=invalid_text)
-        _add_records(block, table, layout, read, there, positions, versions)
+            self._add_records(block, self._decoded(block, names), names, positions)
 
+    def _decoded(self, block: LogBlock, names: FileNames) -> pa.Table:
+        columns = list(file_columns(self._read, names))
+        if self._filter is None:
+            return decode_records(block, columns=columns, invalid_text=self._invalid_text)
+        probe, matches = list(self._filter.columns(names)), partial(self._filter.numbers, names)
+        return decode_matching(block, matches, probe, columns=columns, invalid_text=self._invalid_text)
 
-def _add_deletes(
-    block: LogBlock, layout: LogRecordColumns, ordering: pa.Schema, positions: Index | None, versions: LogRecordVersions
-) -> None:
-    # If they are not compared, ordering values may even belong to fields other than those of the table.
-    values_count = not layout.rules.deletes_win
-    table = decode_deletes(block, ordering if values_count else pa.schema([])).combine_chunks()
-    if values_count:
-        natural = as_mask(table[NATURAL_COLUMN])
-        values = tuple(contiguous(table[name]) for name in ordering.names)
-    else:
-        natural = np.ones(table.num_rows, dtype=np.bool_)
-        values = tuple(pa.nulls(table.num_rows, f.type) for f in ordering)
-    where = contiguous(table[RECORD_KEY]) if positions is None else _fitting(positions, table.num_rows, block)
-    versions.add_deletes(natural, values, where)
+    def _add_deletes(self, block: LogBlock, positions: Index | None) -> None:
+        # If they are not compared, ordering values may even belong to fields other than those of the table.
+        values_count = not self._layout.rules.deletes_win
+        table = decode_deletes(block, self._ordering if values_count else pa.schema([])).combine_chunks()
+        if values_count:
+            natural = as_mask(table[NATURAL_COLUMN])
+            values = tuple(contiguous(table[name]) for name in self._ordering.names)
+        else:
+            natural = np.ones(table.num_rows, dtype=np.bool_)
+            values = tuple(pa.nulls(table.num_rows, f.type) for f in self._ordering)
+        if positions is None:
+            where: pa.Array | Index = contiguous(table[RECORD_KEY])
+        else:
+            where = _checked_positions(positions, table.num_rows, block)
+        self._versions.add_deletes(natural, values, where)
 
-
-def _add_records(
-    block: LogBlock,
-    table: pa.Table,
-    layout: LogRecordColumns,
-    read: pa.Schema,
-    names: FileNames,
-    positions: Index | None,
-    versions: LogRecordVersions,
-) -> None:
-    if positions is not None:
-        _fitting(positions, table.num_rows, block)
-    start, inside = 0, file_columns(read, names)
-    for stored in table.combine_chunks().to_batches():
-        batch = with_table_names(stored, inside, names)
-        present = frozenset(batch.schema.names) if block.is_partial else None
-        rows = conform(with_actual_types(batch, read), read)
-        gone = layout.deletes.mask(rows)
-        kept = rows.select(layout.kept.names)
-        changes = RecordVersions.of(kept, gone, layout.rules, layout.table)
+    def _add_records(self, block: LogBlock, table: pa.Table, names: FileNames, positions: Index | None) -> None:
+        layout, read = self._layout, self._read
         if positions is not None:
-            where: pa.Array | Index = positions[start : start + batch.num_rows]
-        else:
-            where = rows.column(RECORD_KEY) if layout.keys is None else record_keys(rows, layout.keys)
-        start += batch.num_rows
-        versions.add_rows(changes, where, present)
+            _checked_positions(positions, table.num_rows, block)
+        start, inside = 0, file_columns(read, names)
+        for stored in table.combine_chunks().to_batches():
+            batch = with_table_names(stored, inside, names)
+            present = frozenset(batch.schema.names) if block.is_partial else None
+            rows = conform(with_actual_types(batch, read), read)
+            changes = RecordVersions.of(
+                rows.select(layout.kept.names), layout.deletes.mask(rows), layout.rules, layout.table
+            )
+            if positions is not None:
+                where: pa.Array | Index = positions[start : start + batch.num_rows]
+            else:
+                where = rows.column(RECORD_KEY) if layout.keys is None else record_keys(rows, layout.keys)
+            start += batch.num_rows
+            self._versions.add_rows(changes, where, present)
 
 
-def _fitting(positions: Index, rows: int, block: LogBlock) -> Index:
+def _checked_positions(positions: Index, rows: int, block: LogBlock) -> Index:
     if len(positions) != rows:
         raise PositionsError(f"the block at offset {block.offset} has {rows} records and {len(positions)} positions")
     return positions

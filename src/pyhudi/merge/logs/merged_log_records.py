@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -18,6 +19,47 @@ from pyhudi.merge.ordering_values import Index, Mask, newer_wins, ranks
 
 _CUSTOM_ROWS = 262_144
 """Approximate number of versions passed to a custom merger at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIdentity:
+    """What identifies the records of a slice, ascending: their keys or, if all versions have them, their positions in
+    the base file."""
+
+    keys: pa.Array | None
+    positions: Index | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersions:
+    """Versions of records: flags and ordering values in memory, the other columns in a row store.
+
+    Attributes:
+        rows: Numbers of their rows in the store.
+        sources: Rows that have the values of single columns, where they are not those of ``rows`` (partial updates).
+        is_delete: Versions that delete their record.
+        natural: Deletes without an ordering value.
+        ordering: Ordering values, by ordering field.
+        given: Versions that have a column, for the columns that some block omits.
+    """
+
+    rows: Index
+    sources: Mapping[str, Index]
+    is_delete: Mask
+    natural: Mask
+    ordering: tuple[pa.Array, ...]
+    given: Mapping[str, Mask]
+
+    def record_versions(self, which: Index, rows: pa.RecordBatch) -> RecordVersions:
+        """Return some of the versions with their rows."""
+        picked = pa.array(which)
+        return RecordVersions(
+            rows,
+            self.is_delete[which],
+            self.natural[which],
+            tuple(column.take(picked) for column in self.ordering),
+            {name: mask[which] for name, mask in self.given.items()},
+        )
 
 
 class LogRecordVersions:
@@ -85,19 +127,28 @@ class LogRecordVersions:
     def fold(self) -> MergedLogRecords:
         """Fold the versions into one per record. Consumes the collection."""
         self._store.freeze()
-        keys, positions, record = self._records()
-        rows = _joined(self._rows)
-        is_delete, natural = _joined(self._is_delete, np.bool_), _joined(self._natural, np.bool_)
-        ordering = tuple(pa.concat_arrays(list(parts)) for parts in zip(*self._ordering, strict=True))
-        given = self._given_masks()
+        identity, record = self._records()
+        versions = StoredVersions(
+            rows=_joined(self._rows),
+            sources={},
+            is_delete=_joined(self._is_delete, np.bool_),
+            natural=_joined(self._natural, np.bool_),
+            ordering=tuple(pa.concat_arrays(list(parts)) for parts in zip(*self._ordering, strict=True)),
+            given=self._given_masks(),
+        )
         if self._rules.merger is not None:
-            return self._folded_by_merger(keys, positions, record, rows, is_delete, ordering, given)
+            return self._folded_by_merger(identity, record, versions)
+        return MergedLogRecords(self._store, identity, self._winners(record, versions), self._batch_bytes)
+
+    def _winners(self, record: Index, versions: StoredVersions) -> StoredVersions:
+        """Return the winning version of each record."""
+        rows, given = versions.rows, versions.given
         folded = fold(
             Versions(
                 record,
-                is_delete,
-                natural,
-                partial(_ranks, ordering) if self._rules.ordering_fields else None,
+                versions.is_delete,
+                versions.natural,
+                partial(_ranks, versions.ordering) if self._rules.ordering_fields else None,
                 {
                     name: there
                     for i, name in enumerate(self._schema.names)
@@ -106,26 +157,23 @@ class LogRecordVersions:
             )
         )
         winner = folded.winner
-        return MergedLogRecords(
-            self._store,
-            keys,
-            positions,
-            rows[winner],
-            {name: rows[source] for name, source in folded.sources.items()},
-            is_delete[winner],
-            natural[winner],
-            tuple(column.take(pa.array(winner)) for column in ordering),
-            {name: mask[folded.sources.get(name, winner)] for name, mask in given.items()},
-            self._batch_bytes,
+        return StoredVersions(
+            rows=rows[winner],
+            sources={name: rows[source] for name, source in folded.sources.items()},
+            is_delete=versions.is_delete[winner],
+            natural=versions.natural[winner],
+            ordering=tuple(column.take(pa.array(winner)) for column in versions.ordering),
+            given={name: mask[folded.sources.get(name, winner)] for name, mask in given.items()},
         )
 
-    def _records(self) -> tuple[pa.Array | None, Index | None, Index]:
-        """Return keys or positions of the records, and the record number of every version."""
+    def _records(self) -> tuple[RecordIdentity, Index]:
+        """Return the identity of the records, and the record number of every version."""
         if self._positions:
             positions, record = np.unique(_joined(self._positions), return_inverse=True)
-            return None, positions, record
+            return RecordIdentity(None, positions), record
         encoded = pa.chunked_array(self._keys, pa.string()).combine_chunks().dictionary_encode()
-        return encoded.dictionary, None, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return RecordIdentity(encoded.dictionary, None), numbers
 
     def _given_masks(self) -> dict[str, Mask]:
         """Return masks of the versions that have a column, for the columns that some block omits."""
@@ -162,16 +210,7 @@ class LogRecordVersions:
                 is_all = False
         return None if is_all else result
 
-    def _folded_by_merger(
-        self,
-        keys: pa.Array | None,
-        positions: Index | None,
-        record: Index,
-        rows: Index,
-        is_delete: Mask,
-        ordering: tuple[pa.Array, ...],
-        given: Mapping[str, Mask],
-    ) -> MergedLogRecords:
+    def _folded_by_merger(self, identity: RecordIdentity, record: Index, versions: StoredVersions) -> MergedLogRecords:
         """Fold by a custom merger, a limited number of records at a time."""
         result = SpillableRowStore(self._schema, self._budget, self._folder)
         order = np.argsort(record, kind="stable")
@@ -180,32 +219,25 @@ class LogRecordVersions:
         size = rows_within(self._batch_bytes, self._store.widest, _CUSTOM_ROWS)
         for chunk in _chunks(record[order], size):
             which = order[chunk]
-            picked = pa.array(which)
-            versions = RecordVersions(
-                self._store.take(rows[which]),
-                is_delete[which],
-                is_delete[which],
-                tuple(column.take(picked) for column in ordering),
-                {name: mask[which] for name, mask in given.items()},
-            )
-            one = fold_record_versions(versions, dense(record[which])[0], self._rules)
+            part = versions.record_versions(which, self._store.take(versions.rows[which]))
+            part = replace(part, natural=part.is_delete)
+            one = fold_record_versions(part, dense(record[which])[0], self._rules)
             numbers.append(result.append(one.rows))
             merged.append(RecordVersions(one.rows.slice(0, 0), one.is_delete, one.natural, one.ordering, one.given))
         result.freeze()
         self._store.close()
         names = sorted({name for part in merged for name in part.given})
-        return MergedLogRecords(
-            result,
-            keys,
-            positions,
-            _joined(numbers),
-            {},
-            _joined([part.is_delete for part in merged], np.bool_),
-            _joined([part.natural for part in merged], np.bool_),
-            tuple(pa.concat_arrays(list(parts)) for parts in zip(*(part.ordering for part in merged), strict=True)),
-            {name: np.concatenate([part.given[name] for part in merged]) for name in names},
-            self._batch_bytes,
+        winners = StoredVersions(
+            rows=_joined(numbers),
+            sources={},
+            is_delete=_joined([part.is_delete for part in merged], np.bool_),
+            natural=_joined([part.natural for part in merged], np.bool_),
+            ordering=tuple(
+                pa.concat_arrays(list(parts)) for parts in zip(*(part.ordering for part in merged), strict=True)
+            ),
+            given={name: np.concatenate([part.given[name] for part in merged]) for name in names},
         )
+        return MergedLogRecords(result, identity, winners, self._batch_bytes)
 
 
 class MergedLogRecords:
@@ -218,22 +250,15 @@ class MergedLogRecords:
     def __init__(
         self,
         store: SpillableRowStore,
-        keys: pa.Array | None,
-        positions: Index | None,
-        rows: Index,
-        sources: Mapping[str, Index],
-        is_delete: Mask,
-        natural: Mask,
-        ordering: tuple[pa.Array, ...],
-        given: Mapping[str, Mask],
+        identity: RecordIdentity,
+        versions: StoredVersions,
         batch_bytes: int = BATCH_BYTES,
     ) -> None:
         self._store = store
         self._batch_bytes = batch_bytes
-        self.keys, self.positions = keys, positions
-        self._rows, self._sources = rows, sources
-        self.is_delete = is_delete
-        self._natural, self._ordering, self._given = natural, ordering, given
+        self._versions = versions
+        self.keys, self.positions = identity.keys, identity.positions
+        self.is_delete = versions.is_delete
 
     def __len__(self) -> int:
         return len(self.is_delete)
@@ -262,37 +287,36 @@ class MergedLogRecords:
             return
         sizes = np.zeros(len(records), dtype=np.float64)
         for i, name in enumerate(self._store.schema.names):
-            sizes += self._store.bytes_of(i, self._sources.get(name, self._rows)[records])
+            sizes += self._store.bytes_of(i, self._rows_of(name)[records])
         yield from runs(sizes, self._batch_bytes, most)
 
     def winners(self, which: Index, older: Sequence[pa.Array]) -> Mask:
         """Return a mask of the records whose versions win against older ones with the given ordering values."""
         picked = pa.array(which)
-        return newer_wins(older, [column.take(picked) for column in self._ordering]) | self._natural[which]
+        return (
+            newer_wins(older, [column.take(picked) for column in self._versions.ordering])
+            | self._versions.natural[which]
+        )
 
     def changes(self, which: Index) -> RecordVersions:
         """Return the versions of these records."""
         columns = [
-            self._store.take_column(i, self._sources.get(name, self._rows)[which])
-            for i, name in enumerate(self._store.schema.names)
+            self._store.take_column(i, self._rows_of(name)[which]) for i, name in enumerate(self._store.schema.names)
         ]
         rows = (
             pa.RecordBatch.from_arrays(columns, schema=self._store.schema)
             if columns
-            else self._store.take(self._rows[which])
+            else self._store.take(self._versions.rows[which])
         )
-        picked = pa.array(which)
-        return RecordVersions(
-            rows,
-            self.is_delete[which],
-            self._natural[which],
-            tuple(column.take(picked) for column in self._ordering),
-            {name: mask[which] for name, mask in self._given.items()},
-        )
+        return self._versions.record_versions(which, rows)
 
     def close(self) -> None:
         """Release the rows."""
         self._store.close()
+
+    def _rows_of(self, column: str) -> Index:
+        """Return the numbers of the rows that have the values of a column."""
+        return self._versions.sources.get(column, self._versions.rows)
 
 
 def _ranks(ordering: Sequence[pa.Array], rows: Index) -> Index:

@@ -15,7 +15,7 @@ from pyhudi.table.clean_policy import EXPIRED_SCHEMA, Retention, expired_files
 from pyhudi.table.view.file_group_state import completions_of_archived
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
-from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.file_system_view import FileInstants, FileSystemView
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
@@ -79,11 +79,8 @@ def _expired(
     """Return the files of a partition that nobody reads from ``earliest`` on, with partition paths relative to the
     metadata table."""
     files, _ = list_files(storage, [join_path(METADATA_FOLDER, partition)])
-    view = FileSystemView(
-        files,
-        active.timeline,
-        by_completion=version >= 8,
-        archived=completions_of_archived(storage, active, files, active.timeline) if version >= 8 else None,
-    )
+    by_completion = version >= 8
+    archived = completions_of_archived(storage, active, files, active.timeline) if by_completion else {}
+    view = FileSystemView(files, FileInstants(active.timeline, by_completion=by_completion, archived=archived))
     expired = expired_files(view.all_slices(), SLICE_SCHEMA.empty_table(), retention, earliest)
     return expired.set_column(0, "partition", pa.array([partition] * expired.num_rows, pa.string()))

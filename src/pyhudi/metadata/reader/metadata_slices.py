@@ -17,7 +17,7 @@ from pyhudi.metadata.reader.completeness import check_complete
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.file_system_view import FileInstants, FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
 
 if TYPE_CHECKING:
@@ -42,14 +42,9 @@ def current_slices(
     # With completion times, a log file belongs to the slice of a compaction once that is completed. Until then it
     # belongs to the previous slice, and plans, which may be dropped, need not be read.
     pending = GROUP_INSTANT_SCHEMA.empty_table() if by_completion else _with_folder(pending_compaction_groups(active))
-    view = FileSystemView(
-        files,
-        counted,
-        pending=pending,
-        by_completion=by_completion,
-        archived=completions_of_archived(storage, active, files, counted) if by_completion else None,
-    )
-    return view.latest_slices().sort_by("file_id")
+    archived = completions_of_archived(storage, active, files, counted) if by_completion else {}
+    instants = FileInstants(counted, pending=pending, by_completion=by_completion, archived=archived)
+    return FileSystemView(files, instants).latest_slices().sort_by("file_id")
 
 
 def block_view(counted: Timeline, version: int) -> BlockView:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -76,36 +78,57 @@ class OpenTable(Protocol):
     def active_timeline(self) -> ActiveTimeline: ...
 
 
+@dataclass(frozen=True, slots=True)
+class FileInstants:
+    """The instants that determine which files of a table are visible and which slices they form.
+
+    Attributes:
+        timeline: The timeline of the table.
+        replaced: File groups replaced by each completed replacecommit: partition, file_id, instant.
+        pending: Slices that pending compactions have opened (same columns).
+        by_completion: Log files belong to slices by completion time, as from table version 8 on.
+        archived: Completion times of archived instants.
+        compactions: Completed compactions whose base files are visible from their requested time on if views are
+            restricted to a completion time, because they hold only changes that had completed before they were
+            requested.
+    """
+
+    timeline: Timeline
+    replaced: pa.Table = field(default_factory=GROUP_INSTANT_SCHEMA.empty_table)
+    pending: pa.Table = field(default_factory=GROUP_INSTANT_SCHEMA.empty_table)
+    by_completion: bool = True
+    archived: Mapping[str, str] = field(default_factory=dict)
+    compactions: frozenset[str] = frozenset()
+
+    def completion(self, instant: str) -> str:
+        """Return the completion time of an instant, or its requested time if unknown."""
+        return self.timeline.completion_of(instant) or self.archived.get(instant) or instant
+
+    def is_visible(self, instant: str, as_of: str | None, completed_by: str | None) -> bool:
+        """Return True if an instant is completed and not later than the limits of its requested and completion time."""
+        if as_of is not None and instant > as_of:
+            return False
+        if not self.timeline.contains_or_before_start(instant):
+            return False
+        if completed_by is None:
+            return True
+        return (instant if instant in self.compactions else self.completion(instant)) <= completed_by
+
+
 class FileSystemView:
     """The files of a table (or of some partitions) and the slices that they form.
 
-    ``files`` has `FILE_SCHEMA`. ``replaced`` (partition, file_id, instant) are the file groups replaced by each
-    completed replacecommit, ``pending`` (same columns) the slices that pending compactions have opened. ``compactions``
-    are completed ones whose base files are visible from their requested time on if views are restricted to a completion
-    time, because they hold only changes that had completed before they were requested. ``by_completion`` is set for
-    table versions 8 and later; ``archived`` returns completion times of archived instants.
+    Args:
+        files: The files (`FILE_SCHEMA`).
+        instants: What the timeline says about them.
+        partitions: Paths of the partitions.
     """
 
-    def __init__(
-        self,
-        files: pa.Table,
-        timeline: Timeline,
-        *,
-        replaced: pa.Table | None = None,
-        pending: pa.Table | None = None,
-        by_completion: bool = True,
-        archived: Mapping[str, str] | None = None,
-        compactions: frozenset[str] = frozenset(),
-        partitions: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, files: pa.Table, instants: FileInstants, partitions: Sequence[str] = ()) -> None:
         self.files = files
-        self.timeline = timeline
+        self.timeline = instants.timeline
         self.partitions = list(partitions)
-        self._replaced = replaced if replaced is not None else GROUP_INSTANT_SCHEMA.empty_table()
-        self._pending = pending if pending is not None else GROUP_INSTANT_SCHEMA.empty_table()
-        self._by_completion = by_completion
-        self._archived = archived or {}
-        self._compactions = compactions
+        self._instants = instants
 
     @classmethod
     def load(
@@ -129,16 +152,15 @@ class FileSystemView:
         files = without_orphaned_files(active, files)
         by_completion = client.config.version >= 8
         times = completions_of_archived(client.storage, active, files, known) if by_completion else {}
-        return cls(
-            files,
+        instants = FileInstants(
             known,
-            replaced=replaced_groups(active, known),
-            pending=pending_compaction_groups(active, known),
-            by_completion=by_completion,
-            archived={**times, **(archived or {})},
-            compactions=compactions,
-            partitions=partition_paths,
+            replaced_groups(active, known),
+            pending_compaction_groups(active, known),
+            by_completion,
+            {**times, **(archived or {})},
+            compactions,
         )
+        return cls(files, instants, partition_paths)
 
     def with_files(self, files: pa.Table) -> FileSystemView:
         """Return the view of other files (`FILE_SCHEMA`) at the same timeline."""
@@ -157,7 +179,7 @@ class FileSystemView:
 
         ``as_of`` limits the requested time, ``completed_by`` the completion time, both inclusive.
         """
-        counts = self._instant_counts(as_of, completed_by)
+        counts = self._is_visible(as_of, completed_by)
         base = self._committed(BASE, counts)
         return self._not_replaced(base, counts).select(BASE_FILE_SCHEMA.names)
 
@@ -187,21 +209,21 @@ class FileSystemView:
 
     def replaced_groups(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
         """Return file groups hidden by replacecommits up to that time: partition, file_id, instant."""
-        counts = self._instant_counts(as_of, completed_by)
-        return self._replaced.filter(where(self._replaced["instant"], counts))
+        counts = self._is_visible(as_of, completed_by)
+        return self._instants.replaced.filter(where(self._instants.replaced["instant"], counts))
 
     def completions(self, instants: pa.ChunkedArray) -> pa.Array:
         """Return the completion times of instants, or their requested times if unknown."""
-        return mapped(instants, self._completion)
+        return mapped(instants, self._instants.completion)
 
     def replaced_slices(self, before: str | None = None) -> pa.Table:
         """Return all slices (`SLICE_SCHEMA`) of file groups replaced by replacecommits.
 
         ``before`` restricts them to replacecommits that were requested earlier.
         """
-        counts = self._instant_counts(None, None)
-        gone = self._replaced.filter(
-            where(self._replaced["instant"], lambda i: counts(i) and (before is None or i < before))
+        counts = self._is_visible(None, None)
+        gone = self._instants.replaced.filter(
+            where(self._instants.replaced["instant"], lambda i: counts(i) and (before is None or i < before))
         )
         if not gone.num_rows:
             return SLICE_SCHEMA.empty_table()
@@ -212,29 +234,15 @@ class FileSystemView:
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
-    def _instant_counts(self, as_of: str | None, completed_by: str | None) -> Callable[[str], bool]:
-        timeline = self.timeline
-
-        def counts(instant: str) -> bool:
-            if as_of is not None and instant > as_of:
-                return False
-            if not timeline.contains_or_before_start(instant):
-                return False
-            if completed_by is None:
-                return True
-            return (instant if instant in self._compactions else self._completion(instant)) <= completed_by
-
-        return counts
-
-    def _completion(self, instant: str) -> str:
-        return self.timeline.completion_of(instant) or self._archived.get(instant) or instant
+    def _is_visible(self, as_of: str | None, completed_by: str | None) -> Callable[[str], bool]:
+        return partial(self._instants.is_visible, as_of=as_of, completed_by=completed_by)
 
     def _committed(self, kind: str, counts: Callable[[str], bool]) -> pa.Table:
         files = filtered(self.files, pc.equal(self.files["kind"], kind))
         return filtered(files, where(files["instant"], counts))
 
     def _not_replaced(self, files: pa.Table, counts: Callable[[str], bool]) -> pa.Table:
-        hidden = self._replaced.filter(where(self._replaced["instant"], counts))
+        hidden = self._instants.replaced.filter(where(self._instants.replaced["instant"], counts))
         if hidden.num_rows == 0 or files.num_rows == 0:
             return files
         return files.filter(pc.invert(in_groups(files, hidden)))
@@ -242,7 +250,7 @@ class FileSystemView:
     def _logs(self, counts: Callable[[str], bool], as_of: str | None) -> pa.Table:
         """Return visible log files with the column ``key``, which positions them among the base instants of their
         group."""
-        if self._by_completion:
+        if self._instants.by_completion:
             logs = self._committed(LOG, counts)
             key = self.completions(logs["instant"])
         else:
@@ -250,7 +258,7 @@ class FileSystemView:
             # of the writer. But the slice must have begun: to the new buckets of a pending resize Apache Hudi writes
             # what it also writes to the old ones.
             logs = self.files.filter(pc.equal(self.files["kind"], LOG))
-            opened = frozenset(self._pending["instant"].to_pylist())
+            opened = frozenset(self._instants.pending["instant"].to_pylist())
             visible = self.timeline.contains_or_before_start
             logs = filtered(logs, where(logs["instant"], lambda instant: instant in opened or visible(instant)))
             if as_of is not None:
@@ -259,11 +267,11 @@ class FileSystemView:
         return logs.append_column("key", key)
 
     def _slices(self, as_of: str | None, completed_by: str | None, *, split_pending: bool) -> pa.Table:
-        counts = self._instant_counts(as_of, completed_by)
+        counts = self._is_visible(as_of, completed_by)
         base = self._committed(BASE, counts)
         events = [base.append_column("key", base["instant"]), self._logs(counts, as_of)]
-        if split_pending and self._pending.num_rows:
-            events.append(pending_events(self._pending, as_of))
+        if split_pending and self._instants.pending.num_rows:
+            events.append(pending_events(self._instants.pending, as_of))
         files = self._not_replaced(pa.concat_tables(events), counts)
         if files.num_rows == 0:
             return SLICE_SCHEMA.empty_table()

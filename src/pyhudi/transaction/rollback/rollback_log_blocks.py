@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
 from pyhudi.format.file_names import LOG, file_name_of, file_names_of, next_log_version, parse_names
-from pyhudi.format.log import LogSchema, LogSlice, LogWriter
+from pyhudi.format.log import LogBlockHeader, LogSchema, LogSlice, LogWriter
 from pyhudi.storage import join_path
 from pyhudi.timeline.action_metadata import RollbackRequest
 from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, decode_commit
@@ -94,7 +94,7 @@ def _void(storage: Storage, partition: str, where: LogSlice, rollback: str, targ
     def open_file(name: str) -> AbstractContextManager[BinaryIO]:
         return storage.open_output(join_path(partition, name))
 
-    with LogWriter(open_file, where, rollback, LogSchema("", pa.schema([]), 6)) as writer:
+    with LogWriter(open_file, where, LogBlockHeader(rollback, LogSchema("", pa.schema([]), 6))) as writer:
         writer.roll_back(target)
         return {join_path(partition, file.name): file.size for file in writer.close()}
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.base_file.column_bounds import BoundsRecorder
 from pyhudi.format.file_names import file_name_of, parse_names
-from pyhudi.format.log import LogWriter
+from pyhudi.format.log import LogBlockHeader, LogWriter
 from pyhudi.merge.modes.record_versions import ordering_of
 from pyhudi.merge.ordering_values import type_of
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -95,11 +95,13 @@ class AppendHandle:
         return LogWriter(
             lambda name: open_log(context, logs, key.partition, name),
             log_slice(context, self._task, logs, key.file_id, self._instant(key), names),
-            context.instant,
-            logs.schema,
+            LogBlockHeader(
+                context.instant,
+                logs.schema,
+                base_instant=base_instant if logs.positions else None,
+                is_partial=logs.partial is not None,
+            ),
             options=logs.options,
-            base_instant=base_instant if logs.positions else None,
-            partial=logs.partial is not None,
             constants=self._constants(key),
         )
 

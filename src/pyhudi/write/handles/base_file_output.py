@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.base_file.base_file_footer import Footer
-from pyhudi.format.base_file.base_file_writer import BaseFileWriter, FileSummary
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema, BaseFileWriter, FileSummary
 from pyhudi.format.base_file.column_bounds import unknown_columns
 from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.format.base_file.parquet import ParquetFileWriter
@@ -171,26 +171,10 @@ def _open_writer(
 ) -> BaseFileWriter:
     files = context.files
     bloom = files.bloom if context.populate_meta_fields else None
-    if files.extension == "orc":
-        return OrcFileWriter(
-            sink,
-            context.file_schema,
-            avro_schema=context.avro_schema,
-            codec=files.orc_codec,
-            stripe_size=files.orc_stripe_size,
-            bloom=bloom,
-            constants=constants,
-            earlier=source.replaced,
-            bounds=context.indexed,
-        )
-    return ParquetFileWriter(
-        sink,
-        context.file_schema,
-        avro_schema=context.avro_schema,
-        options=files.parquet,
-        bloom=bloom,
-        constants=constants,
-        earlier=source.replaced,
-        repeating=source.dictionary_columns,
-        bounds=context.indexed,
+    schema = BaseFileSchema(
+        context.file_schema, context.avro_schema, constants, source.dictionary_columns, context.indexed
     )
+    if files.extension == "orc":
+        codec, stripe_size = files.orc_codec, files.orc_stripe_size
+        return OrcFileWriter(sink, schema, codec=codec, stripe_size=stripe_size, bloom=bloom, replaced=source.replaced)
+    return ParquetFileWriter(sink, schema, options=files.parquet, bloom=bloom, replaced=source.replaced)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.config.enums import CdcMode
-from pyhudi.format.log import LogSlice, LogWriter
+from pyhudi.format.log import LogBlockHeader, LogSlice, LogWriter
 from pyhudi.format.log.change_schema import DELETE, INSERT, UPDATE
 from pyhudi.merge.base_file_merge import Merged
 from pyhudi.merge.ordering_values import Index
@@ -39,7 +39,9 @@ class ChangeLog:
         self._columns = pa.schema([f for f in context.schema if not is_meta_column(f.name)])
         self._partition = group.partition
         where = LogSlice(group.file_id, context.instant, task.token, is_cdc=True)
-        self._writer = LogWriter(self._open, where, context.instant, settings.schema, options=settings.options)
+        self._writer = LogWriter(
+            self._open, where, LogBlockHeader(context.instant, settings.schema), options=settings.options
+        )
 
     def add_merged(self, base: pa.RecordBatch, updates: pa.RecordBatch, positions: Index, merged: Merged) -> None:
         """Add the updates and deletes of a batch of the base file. ``updates`` are the incoming rows with the keys of

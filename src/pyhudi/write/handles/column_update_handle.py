@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.format.base_file.base_file_writer import FileSummary
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema, FileSummary
 from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.format.base_file.row_group_copy import CopiedFile, ReplacedColumns
 from pyhudi.format.file_names import base_file_name
@@ -123,7 +123,8 @@ class ColumnUpdateHandle:
         """Return a Parquet file with the changing columns of rows, in one row group."""
         sink = pa.BufferOutputStream()
         options = replace(self._context.files.parquet, block_size=maxsize)
-        with ParquetFileWriter(sink, self._plain, options=options, repeating=repeating) as writer:
+        schema = BaseFileSchema(self._plain, dictionary_columns=repeating)
+        with ParquetFileWriter(sink, schema, options=options) as writer:
             for batch in batches:
                 writer.write(batch)
         return sink.getvalue()

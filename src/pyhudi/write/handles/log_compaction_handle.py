@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.format.base_file.column_bounds import BoundsRecorder
 from pyhudi.format.file_names import file_name_of, file_names_of
-from pyhudi.format.log import NATURAL_COLUMN, LogFile, LogWriter
+from pyhudi.format.log import NATURAL_COLUMN, LogBlockHeader, LogFile, LogWriter
 from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -46,10 +46,12 @@ def compact_logs(
         with LogWriter(
             lambda name: open_log(context, logs, file_slice.partition, name),
             where,
-            context.instant,
-            logs.schema,
+            LogBlockHeader(
+                context.instant,
+                logs.schema,
+                compacted_times=list(dict.fromkeys(block.instant or "" for block in opened.blocks)),
+            ),
             options=logs.options,
-            compacted_times=list(dict.fromkeys(block.instant or "" for block in opened.blocks)),
             constants=None if context.populate_meta_fields else dict.fromkeys(META_COLUMNS),
         ) as writer:
             recorder = None if context.indexed is None else BoundsRecorder(context.indexed)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.format.base_file import parquet
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.column_bounds import BoundsRecorder, flat_schema, unknown_columns
 from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.format.base_file.parquet import ParquetFileWriter
@@ -85,7 +86,7 @@ def test_footer(tmp_path: Path, block_size: int, monkeypatch: pytest.MonkeyPatch
     from pyhudi.format.base_file.parquet import ParquetOptions
 
     options = ParquetOptions(block_size=block_size)
-    with ParquetFileWriter(path, TABLE.schema, options=options, bounds=WANTED) as writer:
+    with ParquetFileWriter(path, BaseFileSchema(TABLE.schema, bounds=WANTED), options=options) as writer:
         for batch in TABLE.to_batches(max_chunksize=2):
             writer.write(batch)
         summary = writer.close()
@@ -109,7 +110,7 @@ def test_footer(tmp_path: Path, block_size: int, monkeypatch: pytest.MonkeyPatch
 def test_orc(tmp_path: Path) -> None:
     names = [name for name in WANTED.names if "." not in name]
     table, wanted = TABLE.select(names), pa.schema([WANTED.field(name) for name in names])
-    with OrcFileWriter(tmp_path / "f.orc", table.schema, bounds=wanted) as writer:
+    with OrcFileWriter(tmp_path / "f.orc", BaseFileSchema(table.schema, bounds=wanted)) as writer:
         writer.write(table)
         summary = writer.close()
     assert summary.bounds is not None
@@ -120,7 +121,7 @@ def test_orc(tmp_path: Path) -> None:
 
 def test_long_texts_are_not_in_the_footer(tmp_path: Path) -> None:
     table = pa.table({"t": ["a", "b" * 5000]})
-    with ParquetFileWriter(tmp_path / "f.parquet", table.schema, bounds=table.schema) as writer:
+    with ParquetFileWriter(tmp_path / "f.parquet", BaseFileSchema(table.schema, bounds=table.schema)) as writer:
         writer.write(table)
         summary = writer.close()
     assert summary.bounds is not None
@@ -131,7 +132,7 @@ def test_long_texts_are_not_in_the_footer(tmp_path: Path) -> None:
 
 def test_columns_that_a_file_does_not_have_are_null(tmp_path: Path) -> None:
     table = pa.table({"t": ["a", "b"]})
-    with ParquetFileWriter(tmp_path / "f.parquet", table.schema) as writer:
+    with ParquetFileWriter(tmp_path / "f.parquet", BaseFileSchema(table.schema)) as writer:
         writer.write(table)
     wanted = pa.schema([("t", pa.string()), ("new", pa.int32())])
     found = file_bounds(open_storage(tmp_path), "f.parquet", wanted)[0].as_py()["new"]
@@ -162,7 +163,7 @@ def test_numbers_that_have_become_texts_are_in_the_order_of_texts(name: str, tmp
     values, kind, low, high = NUMBERS[name]
     inside = pa.array([{"y": value} for value in values], pa.struct([("y", kind)]))
     table = pa.table({"v": pa.array(values, kind), "x": inside})
-    with ParquetFileWriter(tmp_path / "f.parquet", table.schema) as writer:
+    with ParquetFileWriter(tmp_path / "f.parquet", BaseFileSchema(table.schema)) as writer:
         writer.write(table)
     wanted = pa.schema([("v", pa.string()), ("x.y", pa.string())])
     bounds = file_bounds(open_storage(tmp_path), "f.parquet", wanted)
@@ -179,7 +180,7 @@ def test_short_floats_that_have_become_wider(tmp_path: Path) -> None:
         wanted = pa.schema([("v", kind), ("x.y", kind)])
         recorder = BoundsRecorder(wanted)
         recorder.add(rows)
-        with ParquetFileWriter(tmp_path / "f.parquet", rows.schema) as writer:
+        with ParquetFileWriter(tmp_path / "f.parquet", BaseFileSchema(rows.schema)) as writer:
             writer.write(rows)
         for found in (recorder.finish(), file_bounds(open_storage(tmp_path), "f.parquet", wanted)):
             for name in wanted.names:

@@ -13,6 +13,7 @@ import pytest
 from pyhudi.errors import FormatError, SchemaMismatchError
 from pyhudi.format.base_file import orc
 from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.orc_tail import with_user_metadata, writer_timezone
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.schema_evolution import conform
@@ -39,9 +40,8 @@ ROWS = pa.table(
 
 def write(codec: str, rows: pa.Table = ROWS) -> bytes:
     sink = io.BytesIO()
-    with orc.OrcFileWriter(
-        sink, ROWS.schema, avro_schema="{}", codec=codec, bloom=BloomOptions(), constants={"f": "x"}
-    ) as writer:
+    schema = BaseFileSchema(ROWS.schema, "{}", {"f": "x"})
+    with orc.OrcFileWriter(sink, schema, codec=codec, bloom=BloomOptions()) as writer:
         writer.write(rows.drop_columns(["f"]))
     return sink.getvalue()
 
@@ -62,7 +62,7 @@ def test_round_trip(codec: str) -> None:
 
 def test_several_stripes_and_columns(tmp_path: Path) -> None:
     path = tmp_path / "f.orc"
-    writer = orc.OrcFileWriter(path, ROWS.schema, constants={"f": "x"})
+    writer = orc.OrcFileWriter(path, BaseFileSchema(ROWS.schema, constants={"f": "x"}))
     for _ in range(3):
         writer.write(ROWS)
         writer.flush()
@@ -88,7 +88,7 @@ def test_empty_file() -> None:
 
 def test_error_leaves_the_file_unfinished(tmp_path: Path) -> None:
     def fail() -> None:
-        with orc.OrcFileWriter(tmp_path / "f.orc", ROWS.schema) as writer:
+        with orc.OrcFileWriter(tmp_path / "f.orc", BaseFileSchema(ROWS.schema)) as writer:
             writer.write(ROWS)
             raise RuntimeError("no more")
 
@@ -151,7 +151,7 @@ def test_times_that_could_not_be_read_back_are_refused(tmp_path: Path, year: int
     times = [datetime.datetime(n, 1, 1, tzinfo=datetime.UTC) for n in (2024, year)]
     rows = pa.record_batch([pa.array(times, schema.field("t").type)], schema)
     refused = pytest.raises(SchemaMismatchError, match="column 't' has a time before")
-    with refused, orc.OrcFileWriter(tmp_path / "f.orc", schema) as writer:
+    with refused, orc.OrcFileWriter(tmp_path / "f.orc", BaseFileSchema(schema)) as writer:
         writer.write(rows)
     with pytest.raises(FormatError):
         orc.read_footer(tmp_path / "f.orc")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyhudi.errors import ConfigError, FormatError, RecordKeyError
 from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_footer import BloomOptions, KeyRecorder
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet import ParquetFileWriter, ParquetOptions
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
@@ -57,9 +58,8 @@ FILE = add_meta_columns(OWN)
 
 def write(*batches: pa.RecordBatch, options: ParquetOptions | None = None, bloom: BloomOptions | None = SMALL) -> bytes:
     sink = io.BytesIO()
-    with ParquetFileWriter(
-        sink, FILE, avro_schema=to_avro(FILE, "t"), options=options, bloom=bloom, constants=CONSTANTS
-    ) as writer:
+    schema = BaseFileSchema(FILE, to_avro(FILE, "t"), CONSTANTS)
+    with ParquetFileWriter(sink, schema, options=options, bloom=bloom) as writer:
         for batch in batches:
             writer.write(batch)
     return sink.getvalue()
@@ -67,7 +67,7 @@ def write(*batches: pa.RecordBatch, options: ParquetOptions | None = None, bloom
 
 def test_footer_and_summary() -> None:
     sink = io.BytesIO()
-    writer = ParquetFileWriter(sink, FILE, avro_schema="{}", bloom=SMALL, constants=CONSTANTS)
+    writer = ParquetFileWriter(sink, BaseFileSchema(FILE, "{}", CONSTANTS), bloom=SMALL)
     writer.write(rows(5, 5))
     writer.write(rows(7))
     summary = writer.close()
@@ -133,7 +133,7 @@ def test_meta_columns_may_vary_and_come_encoded() -> None:
         batch.num_columns - 2, "_hoodie_commit_time", pa.array(["3", "3", "2"]).dictionary_encode()
     )
     sink = io.BytesIO()
-    with ParquetFileWriter(sink, FILE, constants={"_hoodie_file_name": "f"}) as writer:
+    with ParquetFileWriter(sink, BaseFileSchema(FILE, constants={"_hoodie_file_name": "f"})) as writer:
         writer.write(batch)
         writer.write(other)
     read = pq.read_table(pa.BufferReader(sink.getvalue()))
@@ -145,7 +145,7 @@ def test_meta_columns_may_vary_and_come_encoded() -> None:
 def test_without_keys() -> None:
     constants = dict.fromkeys(META_COLUMNS)
     sink = io.BytesIO()
-    with ParquetFileWriter(sink, FILE, constants=constants) as writer:
+    with ParquetFileWriter(sink, BaseFileSchema(FILE, constants=constants)) as writer:
         writer.write(rows(3))
     read = pq.read_table(pa.BufferReader(sink.getvalue()))
     assert [read[name].null_count for name in META_COLUMNS] == [3] * 5
@@ -183,7 +183,9 @@ def test_row_groups_are_bounded_by_bytes() -> None:
 
 def test_size_is_estimated_while_rows_come() -> None:
     sink = io.BytesIO()
-    writer = ParquetFileWriter(sink, FILE, constants=CONSTANTS, options=ParquetOptions(block_size=300_000))
+    writer = ParquetFileWriter(
+        sink, BaseFileSchema(FILE, constants=CONSTANTS), options=ParquetOptions(block_size=300_000)
+    )
     seen = []
     for i in range(20):
         writer.write(rows(1000, i * 1000))
@@ -217,7 +219,7 @@ def test_bad_rows_are_refused() -> None:
 
 def test_error_leaves_the_file_unfinished(tmp_path: Path) -> None:
     def fail() -> None:
-        with ParquetFileWriter(tmp_path / "f.parquet", FILE, constants=CONSTANTS) as writer:
+        with ParquetFileWriter(tmp_path / "f.parquet", BaseFileSchema(FILE, constants=CONSTANTS)) as writer:
             writer.write(rows())
             writer.flush()
             raise RuntimeError("no more")
@@ -247,7 +249,7 @@ def test_golden_files_are_read_and_written_again(table: str) -> None:
         found = footer.bloom_filter()
         sink = io.BytesIO()
         bloom = None if found is None else BloomOptions(num_entries=found.entries_per_row)
-        with ParquetFileWriter(sink, schema, avro_schema=footer.avro_schema, bloom=bloom) as writer:
+        with ParquetFileWriter(sink, BaseFileSchema(schema, footer.avro_schema), bloom=bloom) as writer:
             writer.write(table_rows)
         again = parquet.read_footer(pa.BufferReader(sink.getvalue()))
         assert (again.bloom_text, again.avro_schema) == (footer.bloom_text, footer.avro_schema), name

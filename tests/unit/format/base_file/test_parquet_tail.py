@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.format.base_file.thrift_compact import Items, Kind, Pairs, Struct, Value, read_struct, write_struct
 
@@ -19,7 +20,7 @@ NAN = float("nan")
 
 
 def _written(path: Path, table: pa.Table, sink: Any = None) -> pq.ParquetFile:
-    with ParquetFileWriter(sink or path, table.schema) as writer:
+    with ParquetFileWriter(sink or path, BaseFileSchema(table.schema)) as writer:
         for batch in table.to_batches(max_chunksize=2):
             writer.write(batch)
             writer.flush()

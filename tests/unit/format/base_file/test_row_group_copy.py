@@ -12,6 +12,7 @@ import pytest
 
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet import ParquetFileWriter, ParquetOptions, read_footer
 from pyhudi.format.base_file.parquet_metadata import read_file_metadata
 from pyhudi.format.base_file.row_group_copy import ReplacedColumns, RowGroupCopier
@@ -44,7 +45,7 @@ def _rows(begin: int, end: int) -> pa.Table:
 def _file(rows: pa.Table, bloom: BloomOptions | None = SMALL, **options: Any) -> bytes:
     sink = io.BytesIO()
     given = ParquetOptions(**{"page_size": 512, **options})
-    with ParquetFileWriter(sink, rows.schema, options=given, bloom=bloom, avro_schema="{}") as writer:
+    with ParquetFileWriter(sink, BaseFileSchema(rows.schema, "{}"), options=given, bloom=bloom) as writer:
         writer.write(rows)
     return sink.getvalue()
 

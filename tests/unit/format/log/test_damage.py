@@ -21,6 +21,7 @@ from pyhudi.format.log import (
     BlockType,
     Header,
     LogBlock,
+    LogBlockHeader,
     LogOptions,
     LogSchema,
     LogSlice,
@@ -50,7 +51,9 @@ def write(data_format: str) -> bytes:
         {"_hoodie_record_key": ["x", "y"], "_hoodie_partition_path": ["p", "p"], "n": pa.array([7, None])}
     )
     table = TABLE if data_format != "hfile" else TABLE.slice(0, 2)
-    writer = LogWriter(folder.open, LogSlice("f", "1", "1-0-1"), "2", schema, options=options, base_instant="1")
+    writer = LogWriter(
+        folder.open, LogSlice("f", "1", "1-0-1"), LogBlockHeader("2", schema, base_instant="1"), options=options
+    )
     writer.write(table, pa.array(range(table.num_rows)))
     writer.delete(deletes, pa.array([3, 4]))
     writer.roll_back("0")

@@ -19,6 +19,7 @@ from pyhudi.format.log import (
     NATURAL_COLUMN,
     BlockType,
     LogBlock,
+    LogBlockHeader,
     LogFile,
     LogOptions,
     LogSchema,
@@ -75,7 +76,9 @@ def test_any_rows_come_back(case: tuple[pa.Table, str], data_format: str) -> Non
     table, avro = case
     folder = Folder()
     options = LogOptions(data_format=data_format)
-    with LogWriter(folder.open, WHERE, INSTANT, LogSchema(avro, NO_ORDERING, 9), options=options) as writer:
+    with LogWriter(
+        folder.open, WHERE, LogBlockHeader(INSTANT, LogSchema(avro, NO_ORDERING, 9)), options=options
+    ) as writer:
         for batch in table.to_batches(max_chunksize=5):
             writer.write(batch)
     if table.num_rows == 0:
@@ -88,7 +91,7 @@ def test_any_rows_come_back(case: tuple[pa.Table, str], data_format: str) -> Non
 
 def test_a_whole_file() -> None:
     folder = Folder()
-    writer = LogWriter(folder.open, WHERE, INSTANT, SCHEMA, partial=True, compacted_times=["1", "2"])
+    writer = LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA, is_partial=True, compacted_times=["1", "2"]))
     writer.delete(keys(2, ts=pa.array([5, None], pa.int64())))
     writer.write(rows(3))
     writer.write(rows(2, 3).to_batches()[0])
@@ -117,7 +120,7 @@ def test_constants_need_no_columns(data_format: str) -> None:
     folder = Folder()
     constants = {"_hoodie_commit_time": "c", "_hoodie_partition_path": "", "_hoodie_file_name": "f-0"}
     options = LogOptions(data_format=data_format)
-    with LogWriter(folder.open, WHERE, INSTANT, SCHEMA, options=options, constants=constants) as writer:
+    with LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA), options=options, constants=constants) as writer:
         writer.write(rows(4).drop_columns(list(constants)))
     (block,) = folder.blocks()
     assert decode_records(block).equals(rows(4))
@@ -127,7 +130,7 @@ def test_constants_need_no_columns(data_format: str) -> None:
 def test_records_with_positions_are_written_in_their_order(data_format: str) -> None:
     folder = Folder()
     options = LogOptions(data_format=data_format)
-    with LogWriter(folder.open, WHERE, INSTANT, SCHEMA, options=options, base_instant="7") as writer:
+    with LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA, base_instant="7"), options=options) as writer:
         writer.write(rows(3), pa.array([9, 2, 70_000]))
         writer.write(rows(2, 3), pa.array([1, 5]))
         writer.delete(keys(2), pa.array([8, 0]))
@@ -144,7 +147,7 @@ def test_records_with_positions_are_written_in_their_order(data_format: str) -> 
 @pytest.mark.parametrize("positions", [[1, None, 2], [1, 2, 1], None])
 def test_positions_that_cannot_be_said_are_left_out(positions: list[int | None] | None) -> None:
     folder = Folder()
-    with LogWriter(folder.open, WHERE, INSTANT, SCHEMA, base_instant="7") as writer:
+    with LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA, base_instant="7")) as writer:
         writer.write(rows(3), positions and pa.array(positions, pa.int64()))
         writer.delete(keys(3), positions and pa.array(positions, pa.int64()))
     for block in folder.blocks():
@@ -155,7 +158,7 @@ def test_positions_that_cannot_be_said_are_left_out(positions: list[int | None] 
 
 def test_positions_need_a_base_file() -> None:
     folder = Folder()
-    with LogWriter(folder.open, WHERE, INSTANT, SCHEMA) as writer:
+    with LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA)) as writer:
         writer.write(rows(2), pa.array([1, 0]))
     (block,) = folder.blocks()
     assert block.positions() is None
@@ -167,7 +170,7 @@ def test_blocks_and_files_are_bounded(data_format: str) -> None:
     folder = Folder()
     limit = 60_000 if data_format == "avro" else 25_000
     options = LogOptions(max_file_size=limit, max_block_size=20_000, data_format=data_format)
-    writer = LogWriter(folder.open, WHERE, INSTANT, SCHEMA, options=options, base_instant="7")
+    writer = LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA, base_instant="7"), options=options)
     for start in range(0, 5000, 50):
         writer.write(rows(50, start), pa.array(range(start, start + 50)))
     estimate = writer.estimated_size
@@ -196,7 +199,7 @@ def test_blocks_and_files_are_bounded(data_format: str) -> None:
 def test_hfile_blocks_are_sorted_by_key() -> None:
     folder = Folder()
     options = LogOptions(data_format="hfile")
-    with LogWriter(folder.open, WHERE, INSTANT, SCHEMA, options=options, base_instant="7") as writer:
+    with LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA, base_instant="7"), options=options) as writer:
         writer.write(rows(15), pa.array(range(15)))
     (block,) = folder.blocks()
     assert block.type is BlockType.HFILE_DATA
@@ -204,7 +207,7 @@ def test_hfile_blocks_are_sorted_by_key() -> None:
     assert decode_records(block).equals(rows(15).sort_by("_hoodie_record_key"))
     some = ["text", "_hoodie_record_key"]
     assert decode_records(block, columns=some).equals(rows(15).sort_by("_hoodie_record_key").select(some))
-    writer = LogWriter(folder.open, WHERE, INSTANT, SCHEMA, options=options)
+    writer = LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA), options=options)
     writer.write(rows(1))
     writer.write(rows(1))
     with pytest.raises(FormatError, match="unique"):
@@ -217,7 +220,9 @@ def test_hfile_blocks_of_a_metadata_table() -> None:
     table = pa.table([*[pa.nulls(3, pa.string())] * 5, ["b", "a", "ü"], pa.array([1, 2, 3], pa.int32())], schema=schema)
     folder = Folder()
     inside = LogSchema(to_avro(schema, "t"), NO_ORDERING, 9)
-    with LogWriter(folder.open, WHERE, INSTANT, inside, options=LogOptions(data_format="hfile")) as writer:
+    with LogWriter(
+        folder.open, WHERE, LogBlockHeader(INSTANT, inside), options=LogOptions(data_format="hfile")
+    ) as writer:
         writer.write(table)
     (block,) = folder.blocks()
     assert decode_records(block).equals(table.sort_by("key"))
@@ -232,7 +237,7 @@ def test_change_data_and_rollbacks() -> None:
     schema = LogSchema(to_avro(cdc, "CDC"), NO_ORDERING, 8)
     where = LogSlice("f-0", INSTANT, "1-2-3", is_cdc=True)
     changes = pa.table([["u", "d"], ["k1", "k2"]], schema=cdc)
-    with LogWriter(folder.open, where, INSTANT, schema) as writer:
+    with LogWriter(folder.open, where, LogBlockHeader(INSTANT, schema)) as writer:
         writer.write(changes)
     (name,) = folder.files
     assert parse_names(pa.array([name]))["kind"].to_pylist() == ["cdc"]
@@ -241,7 +246,7 @@ def test_change_data_and_rollbacks() -> None:
     assert decode_records(block).equals(changes)
 
     folder = Folder()
-    writer = LogWriter(folder.open, LogSlice("f-0", "1", "1-0-1", version=4), "9", SCHEMA)
+    writer = LogWriter(folder.open, LogSlice("f-0", "1", "1-0-1", version=4), LogBlockHeader("9", SCHEMA))
     writer.roll_back("8")
     (file,) = writer.close()
     assert (file.name, file.size, file.num_blocks) == (".f-0_1.log.4_1-0-1", len(folder.files[file.name]), 1)
@@ -253,7 +258,7 @@ def test_change_data_and_rollbacks() -> None:
 def test_an_error_leaves_no_file() -> None:
     folder = Folder()
     options = LogOptions(max_block_size=1)
-    writer = LogWriter(folder.open, WHERE, INSTANT, SCHEMA, options=options)
+    writer = LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA), options=options)
     with pytest.raises(FormatError, match="missing"):
         _write_all(writer, [rows(2), rows(2).drop_columns("id")])
     assert not folder.files
@@ -268,7 +273,9 @@ def _write_all(writer: LogWriter, parts: list[pa.Table]) -> None:
 def test_what_cannot_be_written_is_refused() -> None:
     folder = Folder()
     with pytest.raises(FormatError, match="2 positions for 1 rows"):
-        LogWriter(folder.open, WHERE, INSTANT, SCHEMA, base_instant="1").write(rows(1), pa.array([1, 2]))
+        LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA, base_instant="1")).write(
+            rows(1), pa.array([1, 2])
+        )
     with pytest.raises(ConfigError, match="orc"):
         LogOptions(data_format="orc")
     with pytest.raises(ConfigError, match="positive"):
@@ -301,7 +308,7 @@ def test_ordering_values_of_deletes(kind: pa.DataType) -> None:
     ordering = pa.schema([("o", kind)])
     deletes = keys(3, o=values)
     folder = Folder()
-    with LogWriter(folder.open, WHERE, INSTANT, LogSchema(AVRO, ordering, 6)) as writer:
+    with LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, LogSchema(AVRO, ordering, 6))) as writer:
         writer.delete(deletes)
     (block,) = folder.blocks()
     decoded = decode_deletes(block, ordering)
@@ -314,7 +321,7 @@ def test_several_ordering_fields_of_deletes() -> None:
     columns = {"a": pa.array([1, None, 3, 4]), "b": ["x", "y", None, "z"], "c": pa.array([0, 0, 5, None], pa.int32())}
     deletes = keys(4, **columns, **{NATURAL_COLUMN: [False, False, False, True]})
     folder = Folder()
-    with LogWriter(folder.open, WHERE, INSTANT, LogSchema(AVRO, ordering, 9)) as writer:
+    with LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, LogSchema(AVRO, ordering, 9))) as writer:
         writer.delete(deletes)
     (block,) = folder.blocks()
     decoded = decode_deletes(block, ordering).to_pylist()
@@ -324,7 +331,7 @@ def test_several_ordering_fields_of_deletes() -> None:
         (3, None, 5, False),
         (None, None, None, True),
     ]
-    writer = LogWriter(folder.open, WHERE, INSTANT, LogSchema(AVRO, ordering, 8))
+    writer = LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, LogSchema(AVRO, ordering, 8)))
     writer.delete(deletes)
     with pytest.raises(FormatError, match="version 8 have one"):
         writer.close()
@@ -332,7 +339,7 @@ def test_several_ordering_fields_of_deletes() -> None:
 
 def test_deletes_that_cannot_be_said_are_refused() -> None:
     for kind in (pa.decimal128(20, 18), pa.list_(pa.int64())):
-        writer = LogWriter(Folder().open, WHERE, INSTANT, LogSchema(AVRO, pa.schema([("o", kind)]), 9))
+        writer = LogWriter(Folder().open, WHERE, LogBlockHeader(INSTANT, LogSchema(AVRO, pa.schema([("o", kind)]), 9)))
         writer.delete(keys(1, o=pa.array([None], kind)))
         with pytest.raises(FormatError, match="'o'"):
             writer.close()
@@ -348,7 +355,7 @@ def test_any_deletes_come_back(deletes: list[tuple[str, str, int | None]]) -> No
     values = [dict(zip(schema.names, (*delete, delete[2] is None), strict=True)) for delete in deletes]
     table = pa.Table.from_pylist(values, schema)
     folder = Folder()
-    with LogWriter(folder.open, WHERE, INSTANT, SCHEMA) as writer:
+    with LogWriter(folder.open, WHERE, LogBlockHeader(INSTANT, SCHEMA)) as writer:
         writer.delete(table)
     found = [decode_deletes(block, SCHEMA.ordering) for block in folder.blocks()]
     assert pa.concat_tables([schema.empty_table(), *found]).equals(table)

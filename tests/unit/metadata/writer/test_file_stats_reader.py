@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet import ParquetFileWriter, read_footer
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.metadata.file_groups.delta_files import GroupFiles
@@ -29,7 +30,7 @@ def test_filters_come_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
         name = f"{number}-0_0-0-0_00000000000000001.parquet"
         storage.make_dirs(f"p{number % 2}")
         bloom = BloomOptions(num_entries=100) if number else None
-        with ParquetFileWriter(str(tmp_path / f"p{number % 2}" / name), SCHEMA, bloom=bloom) as writer:
+        with ParquetFileWriter(str(tmp_path / f"p{number % 2}" / name), BaseFileSchema(SCHEMA), bloom=bloom) as writer:
             writer.write(pa.table([[f"k{number}"]], schema=SCHEMA))
         rows.append((f"p{number % 2}", name, f"p{number % 2}/{name}", "base"))
         if bloom is not None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pyhudi.storage import open_storage
 from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
-from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.file_system_view import FileInstants, FileSystemView
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from tests.properties import examples
@@ -43,7 +43,9 @@ def file(kind: str, group: str, at: int, *, partition: str = "p", version: int |
 def view(files, instants, **kwargs) -> FileSystemView:
     shuffled = list(files)
     random.Random(7).shuffle(shuffled)
-    return FileSystemView(pa.Table.from_pylist(shuffled, schema=FILE_SCHEMA), Timeline(instants), **kwargs)
+    return FileSystemView(
+        pa.Table.from_pylist(shuffled, schema=FILE_SCHEMA), FileInstants(Timeline(instants), **kwargs)
+    )
 
 
 def groups(rows, *values: tuple[str, str, int]) -> pa.Table:

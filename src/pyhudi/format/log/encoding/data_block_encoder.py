@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet import ParquetFileWriter, ParquetOptions
 from pyhudi.format.hfile.hfile_reader import KEY_FIELD
 from pyhudi.format.hfile.hfile_writer import write_hfile
@@ -59,10 +60,8 @@ def parquet_content(
     """Return the content of a PARQUET_DATA block: a whole Parquet file with the columns of the Avro schema."""
     columns = record_type(schema).arrow
     sink = pa.BufferOutputStream()
-    writer = ParquetFileWriter(
-        sink, pa.schema(list(columns)), avro_schema=schema, options=options, constants=constants, bloom=None
-    )
-    with writer:
+    layout = BaseFileSchema(pa.schema(list(columns)), schema, constants or {})
+    with ParquetFileWriter(sink, layout, options=options) as writer:
         writer.write(rows)
     return [memoryview(sink.getvalue())]
 
