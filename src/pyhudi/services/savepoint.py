@@ -19,7 +19,7 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archiver import archive, can_archive
+from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.transaction.action_start import current_config, newest, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_instant_generator
@@ -136,7 +136,7 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
                     "back. Clean the table first (HudiTable.services.clean()); if the files remain, an earlier "
                     "savepoint or the cleaner's options retain them"
                 )
-            archive(storage, active, [saved], timezone=config.timezone)
+            archive(storage, active, [saved], ArchiveOptions(config.timezone))
         for state in active.states(entry):
             active.delete(state)
     return ServiceResult(SERVICE, storage.uri(), (instant,), {"deleted": 1}, millis=phases.millis).published(opts)

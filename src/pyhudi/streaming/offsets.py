@@ -144,7 +144,7 @@ def batch_query(
             f"with which commit the stream began is no longer known. {_CURE}"
         )
     if number and begin is not None:
-        _check_goes_on(table, set(times), begin, number, log, limited=start.limited, by_completion=by_completion)
+        _check_same_table(table, set(times), start, number, log)
     wanted = {requested: time for requested, time in times.items() if begin is None or time > begin}
     if not wanted:
         return None
@@ -180,27 +180,21 @@ def _has_oldest(table: PinnedTable, batch: list[Instant]) -> bool:
     return oldest is not None and any(i.requested == oldest.requested for i in batch)
 
 
-def _check_goes_on(
-    table: PinnedTable,
-    batch: set[str],
-    begin: str,
-    number: int,
-    log: ReadLog,
-    *,
-    limited: bool,
-    by_completion: bool,
+def _check_same_table(table: PinnedTable, batch: set[str], start: StartOffset, number: int, log: ReadLog
 ) -> None:
     """Reject a batch with the oldest commit, if this is not later than the start and no batch before has had commits of
     the table. It is the first batch of another table, or of a moved one: Spark's log has the paths of files.
 
     Otherwise, all commits of earlier batches have been archived.
     """
+    begin = start.of_batch(number)
+    by_completion = table.config.version >= FIRST_BY_COMPLETION
     oldest = min(table.active.timeline.writes().completed(), key=lambda i: _time(i, by_completion=by_completion))
-    if oldest.requested not in batch or _time(oldest, by_completion=by_completion) > begin:
+    if oldest.requested not in batch or (begin is not None and _time(oldest, by_completion=by_completion) > begin):
         return
     read = log(number)
-    goes_on = limited if read is None else not read.read.isdisjoint(_file_names(table))
-    if not goes_on:
+    is_same = start.limited if read is None else not read.read.isdisjoint(_file_names(table))
+    if not is_same:
         raise CheckpointError(
             f"batch {number} has the oldest commit of the table, which is from before the start at {begin} and belongs "
             "to the first batch: the table has been moved since the stream began, is a new one, or the checkpoint "

@@ -5,7 +5,7 @@ Tables and their metadata tables are cleaned by the same rules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -192,15 +192,27 @@ def files_of(slices: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=EXPIRED_SCHEMA)
 
 
+@dataclass(frozen=True, slots=True)
+class ProtectedFiles:
+    """What pending plans and savepoints protect from a clean.
+
+    Attributes:
+        planned: Slices that pending plans need (`NEEDED_SCHEMA`).
+        saved: Paths of the files of savepoints.
+        compactions: Instants of pending compactions.
+    """
+
+    planned: pa.Table = field(default_factory=NEEDED_SCHEMA.empty_table)
+    saved: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    compactions: Sequence[str] = ()
+
+
 def expired_files(
     slices: pa.Table,
     replaced: pa.Table,
     retention: Retention,
     earliest: str | None,
-    *,
-    needed: pa.Table | None = None,
-    saved: pa.Array | None = None,
-    pending: Sequence[str] = (),
+    protected: ProtectedFiles | None = None,
 ) -> pa.Table:
     """Return the files that a policy expires (`EXPIRED_SCHEMA`, sorted by partition).
 
@@ -209,19 +221,17 @@ def expired_files(
         replaced: All slices of file groups that are not visible from ``earliest`` on.
         retention: The policy.
         earliest: Earliest instant to retain; ignored by a policy that counts versions.
-        needed: Slices that pending plans need (`NEEDED_SCHEMA`).
-        saved: Paths of the files of savepoints.
-        pending: Instants of pending compactions.
+        protected: Files that must be retained whatever the policy says.
     """
-    kept_paths = pa.array([], pa.string()) if saved is None else saved
-    plans = NEEDED_SCHEMA.empty_table() if needed is None else needed
-    kept, planned = needed_by_plans(slices, plans)
+    protected = protected or ProtectedFiles()
+    kept, planned = needed_by_plans(slices, protected.planned)
     if retention.by_versions:
-        kept = kept | slices_opened_by(slices, pending)
+        kept = kept | slices_opened_by(slices, protected.compactions)
         expired = expired_by_version(slices, retention.versions, kept, planned)
     else:
         expired = expired_by_instant(slices, earliest or "")
-    gone = slices.filter(pa.array(expired & ~kept & ~slices_with_files(slices, kept_paths)))
-    hidden = replaced.filter(pa.array(~needed_by_plans(replaced, plans)[0] & ~slices_with_files(replaced, kept_paths)))
+    gone = slices.filter(pa.array(expired & ~kept & ~slices_with_files(slices, protected.saved)))
+    in_plans, _ = needed_by_plans(replaced, protected.planned)
+    hidden = replaced.filter(pa.array(~in_plans & ~slices_with_files(replaced, protected.saved)))
     both = pa.concat_tables([SLICE_SCHEMA.empty_table(), gone, hidden]).combine_chunks()
     return files_of(both).sort_by("partition")

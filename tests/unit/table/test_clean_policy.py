@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyhudi.config.enums import CleanPolicy
 from pyhudi.table.clean_policy import (
     NEEDED_SCHEMA,
+    ProtectedFiles,
     Retention,
     earliest_instant_to_retain,
     expired_by_instant,
@@ -112,9 +113,11 @@ def test_what_goes_is_what_the_model_says(
         SLICE_SCHEMA.empty_table(),
         retention,
         at(earliest),
-        needed=pa.Table.from_pylist(plans, schema=NEEDED_SCHEMA),
-        saved=pa.array([p for row in rows for p in paths(row) if p.rpartition("/")[2] in saved], pa.string()),
-        pending=sorted(pending),
+        ProtectedFiles(
+            pa.Table.from_pylist(plans, schema=NEEDED_SCHEMA),
+            pa.array([p for row in rows for p in paths(row) if p.rpartition("/")[2] in saved], pa.string()),
+            sorted(pending),
+        ),
     )
     base_instants = {key: at(n) for key, n in needed.items()}
     expected = model(rows, retention, at(earliest), base_instants, saved, pending)

@@ -214,25 +214,35 @@ def begin(active: ActiveTimeline, instant: str, action: str = Action.DELTA_COMMI
     return active.to_inflight(known) if known.state is State.REQUESTED else known
 
 
-def publish(
-    active: ActiveTimeline,
-    entry: Instant,
-    stats: Sequence[Mapping[str, Any]] | pa.Table,
-    version: int,
-    completion: str | None,
-    *,
-    operation: str = "UPSERT_PREPPED",
-    compacted: bool = False,
-    acknowledged: Collection[str] = (),
-) -> Instant:
-    """Complete an instant of the metadata table that wrote the files of ``stats``.
+@dataclass(frozen=True, slots=True)
+class MetadataCommit:
+    """What an instant of the metadata table has done.
 
-    ``acknowledged``: partitions under construction whose changes by a write are complete with these files, even if
-    there are none.
+    Attributes:
+        stats: Stats of the files that it has written.
+        operation: Name of the operation.
+        compacted: The instant is a compaction.
+        acknowledged: Partitions under construction whose changes by a write are complete with these files, even if
+            there are none.
     """
-    table = write_stats(stats) if not isinstance(stats, pa.Table) else stats
-    extra = {"schema": record_schema(version, meta_columns=False)}
-    if acknowledged:
-        extra[ACKNOWLEDGED_KEY] = ",".join(sorted(acknowledged))
-    metadata = CommitMetadata(operation, table, extra, compacted=compacted)
-    return active.complete(entry, metadata.encode(version, entry.action), completion if version >= 8 else None)
+
+    stats: Sequence[Mapping[str, Any]] | pa.Table
+    operation: str = "UPSERT_PREPPED"
+    compacted: bool = False
+    acknowledged: Collection[str] = ()
+
+    def metadata(self, version: int) -> CommitMetadata:
+        """Return the commit metadata for a table version."""
+        table = self.stats if isinstance(self.stats, pa.Table) else write_stats(self.stats)
+        extra = {"schema": record_schema(version, meta_columns=False)}
+        if self.acknowledged:
+            extra[ACKNOWLEDGED_KEY] = ",".join(sorted(self.acknowledged))
+        return CommitMetadata(self.operation, table, extra, compacted=self.compacted)
+
+
+def publish(
+    active: ActiveTimeline, entry: Instant, commit: MetadataCommit, version: int, completion: str | None
+) -> Instant:
+    """Complete an instant of the metadata table; ``completion`` is its completion time (from version 8 on)."""
+    content = commit.metadata(version).encode(version, entry.action)
+    return active.complete(entry, content, completion if version >= 8 else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
-from pyhudi.timeline.archive.archiver import archival_end, archive, can_archive, finish
+from pyhudi.timeline.archive.archiver import ArchiveOptions, archival_end, archive, can_archive, finish
 from pyhudi.timeline.instant import Action, Instant
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def archive_old(
     instants = [i for i in instants if can_archive(active.layout, i)]
     if instants:
         block, merge = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
-        archive(storage, active, instants, timezone=timezone, block=block, merge=merge)
+        archive(storage, active, instants, ArchiveOptions(timezone, block, merge))
     return [*left, *instants]
 
 

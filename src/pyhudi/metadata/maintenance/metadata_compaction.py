@@ -24,7 +24,7 @@ from pyhudi.config import options
 from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFoundError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.disable_metadata import detach_metadata_table
-from pyhudi.metadata.file_groups.delta_files import Stat, begin, publish
+from pyhudi.metadata.file_groups.delta_files import MetadataCommit, Stat, begin, publish
 from pyhudi.metadata.maintenance.compaction_attempts import delete_attempts, load_attempts
 from pyhudi.metadata.maintenance.metadata_archival import archive_old
 from pyhudi.metadata.maintenance.metadata_cleaning import clean
@@ -185,7 +185,7 @@ def complete(
         return MetadataServiceResult(reason="the partitions were dropped or rebuilt in the meantime")
     _delete_others(storage, config, job, kept)
     done = metadata_context.completed_at(job.version)
-    publish(active, entry, kept, job.version, done, operation=COMPACT, compacted=True)
+    publish(active, entry, MetadataCommit(kept, COMPACT, compacted=True), job.version, done)
     delete_attempts(storage)
     try:
         clean(storage, config, active, metadata_context.completion)

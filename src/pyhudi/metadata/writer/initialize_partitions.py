@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, HudiError
 from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, publish
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, MetadataCommit, Stat, begin, publish
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.metadata_layout import (
     BLOOM_FILTERS,
@@ -122,7 +122,8 @@ def build_partition(
             delete_instant(storage, active.reload(), instant, config)
             storage.delete_tree(join_path(METADATA_FOLDER, partition))
         raise
-    publish(active, entry, stats, version, metadata_context.completed_at(version), operation="BULK_INSERT_PREPPED")
+    commit = MetadataCommit(stats, "BULK_INSERT_PREPPED")
+    publish(active, entry, commit, version, metadata_context.completed_at(version))
 
 
 def prepare_folder(files: GroupFiles, groups: int | Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from pyhudi.format.log.block_framing import rollback_frame
 from pyhudi.metadata.file_groups.delta_files import (
     INIT_TOKEN,
     GroupFiles,
+    MetadataCommit,
     Stat,
     begin,
     compaction_tokens,
@@ -57,37 +58,55 @@ ROLLBACK_SUFFIX = "006"
 """Suffix of rollback instants in metadata tables of version 6."""
 
 
+@dataclass(frozen=True, slots=True)
+class TableRollback:
+    """Rollback of a write to a table, as far as the metadata table has to follow it.
+
+    Attributes:
+        target: Instant to roll back.
+        instant: The rollback instant of the table, which is inflight.
+        log_files: Log files that the rollback has written or kept, with sizes, by partition (version 6 only).
+        retried: ``target`` may be done again under the same instant.
+    """
+
+    target: str
+    instant: str
+    log_files: Mapping[str, Mapping[str, int]]
+    retried: bool = False
+
+
 def apply_rollback(
-    storage: Storage,
-    config: TableConfig,
-    target: str,
-    rollback: str,
-    log_files: Mapping[str, Mapping[str, int]],
-    completion: Callable[[], str],
-    *,
-    retried: bool = False,
+    storage: Storage, config: TableConfig, rollback: TableRollback, completion: Callable[[], str]
 ) -> None:
-    """Roll back the changes of ``target`` to the metadata table. Must be called before ``target`` is removed from the
+    """Roll back the changes of a write to the metadata table. Must be called before the write is removed from the
     table's timeline, and can be repeated after a crash.
 
     Args:
         storage: Storage of the table.
         config: Configuration of the table.
-        target: Instant to roll back.
-        rollback: The rollback instant of the table, which is inflight.
-        log_files: Log files that the rollback of the table has written or kept, with sizes, by partition (version 6
-            only).
+        rollback: Rollback of the table.
         completion: Returns a new completion time (used from version 8 on).
-        retried: ``target`` may be done again under the same instant.
     """
     if FILES not in config.metadata_partitions:
         return
     active = metadata_timeline(storage, config.version)
     if config.version < 8:
-        _void(storage, config, active, target, rollback, log_files, retried=retried)
-        return
+        _append_rollback_blocks(storage, config, active, rollback)
+    else:
+        _delete_files(storage, config, active, rollback, completion)
+
+
+def _delete_files(
+    storage: Storage,
+    config: TableConfig,
+    active: ActiveTimeline,
+    rollback: TableRollback,
+    completion: Callable[[], str],
+) -> None:
+    """Roll back from version 8 on: the files of the write are deleted."""
+    target, instant = rollback.target, rollback.instant
     delta_commit = active.timeline.find(target, Action.DELTA_COMMIT)
-    begun = active.timeline.find(rollback, Action.ROLLBACK)
+    begun = active.timeline.find(instant, Action.ROLLBACK)
     if delta_commit is None and (begun is None or begun.is_completed):
         # Tasks write log files of indexes before the delta commit begins. A plan is run again under the same instant,
         # which would make them valid.
@@ -100,13 +119,13 @@ def apply_rollback(
         Action.DELTA_COMMIT,
         tuple(RollbackRequest(p, files=(_uri(storage, p, name),)) for p, names in paths.items() for name in names),
     )
-    entry = begin(active, rollback, Action.ROLLBACK, plan.encode())
+    entry = begin(active, instant, Action.ROLLBACK, plan.encode())
     _delete(storage, active, target, config, delta_commit)
     partitions = {
         partition: RolledBackPartition(deleted=tuple(_uri(storage, partition, name) for name in names))
         for partition, names in paths.items()
     }
-    done = RollbackMetadata(rollback, int((time.monotonic() - started) * 1000), target, Action.DELTA_COMMIT, partitions)
+    done = RollbackMetadata(instant, int((time.monotonic() - started) * 1000), target, Action.DELTA_COMMIT, partitions)
     active.complete(entry, done.encode(), completion())
 
 
@@ -214,48 +233,47 @@ def _uri(storage: Storage, partition: str, name: str) -> str:
     return storage.uri(join_path(METADATA_FOLDER, partition, name))
 
 
-def _void(
-    storage: Storage,
-    config: TableConfig,
-    active: ActiveTimeline,
-    target: str,
-    rollback: str,
-    log_files: Mapping[str, Mapping[str, int]],
-    *,
-    retried: bool,
+def _append_rollback_blocks(
+    storage: Storage, config: TableConfig, active: ActiveTimeline, rollback: TableRollback
 ) -> None:
     """Roll back in version 6: command blocks, then a delta commit of the rollback itself."""
-    known = active.timeline.find(target, Action.DELTA_COMMIT)
-    own = f"{rollback}{ROLLBACK_SUFFIX}"
+    delta_commit = active.timeline.find(rollback.target, Action.DELTA_COMMIT)
+    own = f"{rollback.instant}{ROLLBACK_SUFFIX}"
     begun = active.timeline.find(own, Action.ROLLBACK)
     partitions = config.metadata_partitions_kept
-    if known is None and begun is None:
+    if delta_commit is None and begun is None:
         # Tasks write log files of indexes before the delta commit begins.
-        partitions = tuple(partition for partition in partitions if retried and partition not in FILE_PARTITIONS)
-    if partitions and (known is not None or begun is None or not begun.is_completed):
-        _void_blocks(storage, config, active, target, own, partitions)
-        if known is not None:
-            for state in active.states(known):
+        partitions = tuple(p for p in partitions if rollback.retried and p not in FILE_PARTITIONS)
+    if partitions and (delta_commit is not None or begun is None or not begun.is_completed):
+        _write_command_blocks(storage, config, active, rollback.target, own, partitions)
+        if delta_commit is not None:
+            for state in active.states(delta_commit):
                 active.delete(state)
-    done = active.timeline.find(rollback, Action.DELTA_COMMIT)
+    done = active.timeline.find(rollback.instant, Action.DELTA_COMMIT)
     if done is not None and done.is_completed:
         return
-    entry = begin(active, rollback)
+    entry = begin(active, rollback.instant)
+    stats = _record_log_files(storage, config, active, rollback)
+    publish(active, entry, MetadataCommit(stats), config.version, None)
+
+
+def _record_log_files(
+    storage: Storage, config: TableConfig, active: ActiveTimeline, rollback: TableRollback
+) -> list[Stat]:
+    """Add the log files of a rollback to the list of files."""
     rows = [
         {"partition": partition, "name": name, "size": size}
-        for partition, names in log_files.items()
+        for partition, names in rollback.log_files.items()
         for name, size in names.items()
     ]
+    if not rows:
+        return []
     schema = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
-    stats: list[Stat] = []
-    if rows:
-        files = pa.Table.from_pylist(rows, schema=schema)
-        records = file_records(files, log_files, config.version)
-        stats = write_logs(GroupFiles(storage, FILES, rollback, config.version), active.timeline, records)
-    publish(active, entry, stats, config.version, None)
+    records = file_records(pa.Table.from_pylist(rows, schema=schema), rollback.log_files, config.version)
+    return write_logs(GroupFiles(storage, FILES, rollback.instant, config.version), active.timeline, records)
 
 
-def _void_blocks(
+def _write_command_blocks(
     storage: Storage,
     config: TableConfig,
     active: ActiveTimeline,

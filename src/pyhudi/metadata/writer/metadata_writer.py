@@ -18,7 +18,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.errors import CorruptTableError, MetadataTableError
 from pyhudi.metadata.disable_metadata import detach_metadata_table
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, publish
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, MetadataCommit, Stat, begin, publish
 from pyhudi.metadata.file_groups.log_file_groups import write_logs
 from pyhudi.metadata.indexes.column_type_changes import retyped_indexes
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions, retire_partitions
@@ -133,9 +133,8 @@ def _record(
     records = commit_records(storage, config, metadata, instant, columns, alone=alone)
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
     acknowledged = [p for p in config.metadata_partitions_inflight if p in {*FILE_PARTITIONS, *index.partitions}]
-    publish(
-        active, entry, stats, config.version, metadata_context.completed_at(config.version), acknowledged=acknowledged
-    )
+    commit = MetadataCommit(stats, acknowledged=acknowledged)
+    publish(active, entry, commit, config.version, metadata_context.completed_at(config.version))
     return config
 
 
@@ -172,15 +171,8 @@ def record_clean(
         columns = columns_to_index(metadata_context, config).names
         records = clean_records(storage, config, deleted, dropped, columns)
         stats = write_records(storage, config, active, instant, records)
-        acknowledged = list(config.metadata_partitions_inflight)
-        publish(
-            active,
-            entry,
-            stats,
-            config.version,
-            metadata_context.completed_at(config.version),
-            acknowledged=acknowledged,
-        )
+        commit = MetadataCommit(stats, acknowledged=config.metadata_partitions_inflight)
+        publish(active, entry, commit, config.version, metadata_context.completed_at(config.version))
     except CorruptTableError as failure:
         _log.warning("deleting the metadata table of %s: %s", storage.root, failure)
         return detach_metadata_table(storage, config)

@@ -8,10 +8,11 @@ from pyhudi.config import Options, options
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due, make_archival_plan
 from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log import SmallFiles
-from pyhudi.timeline.archive.archiver import archive, can_archive, finish
+from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.transaction.action_start import current_config, refuse_pending_restore
@@ -66,9 +67,7 @@ def archive_table(
                 start = _first_left(active, to_archive)
                 late_files.delete_before(active, start)
                 late_files.delete_slices_of_resizes(active, start)
-                block, merge = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
-                small = _small_files(opts)
-                archive(storage, active, to_archive, timezone=config.timezone, block=block, merge=merge, small=small)
+                archive(storage, active, to_archive, _archive_options(opts, config))
                 report_progress(progress, "archive instants", len(to_archive), len(to_archive))
             gone = {i.requested for i in (*left, *to_archive)}
             for instant in gone & set(marked_instants(storage)):
@@ -78,6 +77,15 @@ def archive_table(
     return ServiceResult(
         SERVICE, storage.uri(), instants, counts, millis=phases.millis, reason="" if instants else plan.reason
     ).published(opts)
+
+
+def _archive_options(opts: Options, config: TableConfig) -> ArchiveOptions:
+    return ArchiveOptions(
+        config.timezone,
+        opts.get_typed(options.ARCHIVE_BATCH),
+        opts.get_typed(options.TIMELINE_COMPACTION_BATCH),
+        _small_files(opts),
+    )
 
 
 def _small_files(opts: Options) -> SmallFiles | None:

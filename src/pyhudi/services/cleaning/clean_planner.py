@@ -18,7 +18,13 @@ from pyhudi.services.compaction.compaction_schedule import pending_plans
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
-from pyhudi.table.clean_policy import NEEDED_SCHEMA, Retention, earliest_instant_to_retain, expired_files
+from pyhudi.table.clean_policy import (
+    NEEDED_SCHEMA,
+    ProtectedFiles,
+    Retention,
+    earliest_instant_to_retain,
+    expired_files,
+)
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_clustering_groups
 from pyhudi.timeline.instant import Action, Instant, State, format_instant, instant_of_millis, parse_instant
@@ -225,9 +231,11 @@ def _with_files(
         view.replaced_slices(None if retention.by_versions else plan.earliest_instant),
         retention,
         plan.earliest_instant,
-        needed=needed_slices(active),
-        saved=pa.concat_arrays([pa.array([], pa.string()), *savepoints.values()]),
-        pending=[i.requested for i in active.timeline.pending().of_actions(Action.COMPACTION)],
+        ProtectedFiles(
+            needed_slices(active),
+            pa.concat_arrays([pa.array([], pa.string()), *savepoints.values()]),
+            [i.requested for i in active.timeline.pending().of_actions(Action.COMPACTION)],
+        ),
     )
     if not expired.num_rows:
         return _without(plan, f"all files are needed for the last {retention}")

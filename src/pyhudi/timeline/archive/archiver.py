@@ -7,6 +7,7 @@ see each instant in one or both of them, and the next run continues. The caller 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.timeline.archive import archive_log, lsm_timeline
@@ -36,20 +37,27 @@ def archival_end(timeline: Timeline, *, least: int, most: int, before: Iterable[
     return min([commits.instants[-least].requested, *before, *pending])
 
 
+@dataclass(frozen=True, slots=True)
+class ArchiveOptions:
+    """Settings of the files of an archived timeline.
+
+    Attributes:
+        timezone: ``hoodie.table.timeline.timezone``.
+        block_records: Number of records of a block (layout 1).
+        merged_files: Number of files of a level that are merged (layout 2).
+        small_files: Condition for merging files of layout 1; None: they are not merged.
+    """
+
+    timezone: str = "LOCAL"
+    block_records: int = archive_log.BATCH
+    merged_files: int = lsm_timeline.BATCH
+    small_files: archive_log.SmallFiles | None = None
+
+
 def archive(
-    storage: Storage,
-    active: ActiveTimeline,
-    instants: Sequence[Instant],
-    *,
-    timezone: str = "LOCAL",
-    block: int = archive_log.BATCH,
-    merge: int = lsm_timeline.BATCH,
-    small: archive_log.SmallFiles | None = None,
+    storage: Storage, active: ActiveTimeline, instants: Sequence[Instant], options: ArchiveOptions | None = None
 ) -> None:
     """Move completed instants to the archived timeline (`pyhudi.timeline.archive.archived_timeline`).
-
-    ``timezone`` is ``hoodie.table.timeline.timezone``, ``block`` the number of records of a block (layout 1), ``merge``
-    the number of files of a level that are merged (layout 2), ``small`` the condition for merging files of layout 1.
 
     Raises:
         CorruptInstantError: The manifest of the archived timeline, or (in layout 1) its newest file or the file of an
@@ -57,18 +65,19 @@ def archive(
         InstantNotFoundError: An instant has disappeared from the active timeline.
         TimelineError: The action of an instant is not archived (see `can_archive`).
     """
+    options = options or ArchiveOptions()
     layout = active.layout
     there = set(_archived(storage, layout, instants))  # By a killed run.
     new = sorted(i for i in instants if i not in there)
     if new and layout.version >= 2:
         lsm_timeline.add(storage, active, new)
     elif new:
-        archive_log.add(storage, active, new, timezone, block)
+        archive_log.add(storage, active, new, options.timezone, options.block_records)
     _take_off(active, instants)
     if layout.version >= 2:
-        lsm_timeline.compact_and_clean(storage, layout, merge)
-    elif small is not None:
-        archive_log.merge_small_files(storage, layout, small, block)
+        lsm_timeline.compact_and_clean(storage, layout, options.merged_files)
+    elif options.small_files is not None:
+        archive_log.merge_small_files(storage, layout, options.small_files, options.block_records)
 
 
 def can_archive(layout: Layout, instant: Instant) -> bool:

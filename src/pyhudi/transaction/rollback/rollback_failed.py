@@ -28,7 +28,7 @@ from pyhudi.errors import (
 from pyhudi.format.file_names import file_name_of
 from pyhudi.index import bucket_counts, consistent_hashing
 from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
-from pyhudi.metadata.writer.metadata_rollback import apply_rollback, is_merged
+from pyhudi.metadata.writer.metadata_rollback import TableRollback, apply_rollback, is_merged
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
@@ -243,15 +243,8 @@ class RollbackExecutor:
         }
         try:
             with self.generator.reserve(locked=True) as slot:
-                apply_rollback(
-                    self.storage,
-                    config,
-                    plan.instant,
-                    rollback.requested,
-                    files,
-                    lambda: slot.take(newest(active)),
-                    retried=plan.action in RETRIED,
-                )
+                done = TableRollback(plan.instant, rollback.requested, files, retried=plan.action in RETRIED)
+                apply_rollback(self.storage, config, done, lambda: slot.take(newest(active)))
         except (CorruptTableError, FormatError) as failure:
             _log.warning("deleting the metadata table of %s: %s", self.storage.root, failure)
             detach_metadata_table(self.storage, config)

@@ -15,7 +15,7 @@ from pyhudi.config import Options
 from pyhudi.errors import TransactionError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.index.record_index_values import encode_locations
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, publish
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, MetadataCommit, publish
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes import index_delta
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
@@ -25,7 +25,7 @@ from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer import metadata_rollback
-from pyhudi.metadata.writer.metadata_rollback import apply_rollback
+from pyhudi.metadata.writer.metadata_rollback import TableRollback, apply_rollback
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner
 from pyhudi.services.clustering.clustering_runner import run_pending as run_clustering
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
@@ -144,12 +144,12 @@ def test_index_entries_of_a_failed_attempt_in_version_6(tmp_path: Path) -> None:
     (group,) = group_slices(storage, metadata_timeline(storage, 6).timeline, INDEX, 6)
     first = GroupFiles(storage, INDEX, target, 6)
     first.write_log(group, entry("lost"))
-    apply_rollback(storage, config, target, "20990101000000001", {}, lambda: "", retried=True)
+    apply_rollback(storage, config, TableRollback(target, "20990101000000001", {}, retried=True), lambda: "")
     first.write_log(group, entry("late"))
     (group,) = group_slices(storage, metadata_timeline(storage, 6).timeline, INDEX, 6)
     stat = first.write_log(group, entry("kept"))
     own = metadata_timeline(storage, 6)
-    publish(own, own.to_inflight(own.create_requested("deltacommit", target)), [stat], 6, None)
+    publish(own, own.to_inflight(own.create_requested("deltacommit", target)), MetadataCommit([stat]), 6, None)
     keys = pa.array(["kept", "late", "lost"])
     assert metadata(mor.client).lookup(INDEX, keys, [])[KEY].to_pylist() == ["kept"]
 

@@ -17,7 +17,7 @@ from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log import BATCH
 from pyhudi.timeline.archive.archived_timeline import archive_files, read_history
-from pyhudi.timeline.archive.archiver import archive, can_archive, finish
+from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, write_stats
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.timeline_layout import LAYOUT_1
@@ -62,7 +62,7 @@ def test_what_was_active_is_archived(tmp_path: Path, table: str) -> None:
     done = list(active.timeline.completed())
     content = {i.requested: active.read(i) for i in done}
     states = [(i.requested, s.action, s.state.value, active.read(s)) for i in done for s in reversed(active.states(i))]
-    archive(storage, active, done, timezone="UTC")
+    archive(storage, active, done, ArchiveOptions("UTC"))
     assert ActiveTimeline.load(storage, LAYOUT_1).timeline == active.timeline.pending()
     after = read_history(storage, LAYOUT_1)
     assert (
