@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.query import Query
 from pyhudi.read.query_instants import QueryTime
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.scan_planner import FilterSession, plan_scan
 from pyhudi.table.pinned_table import PinnedTable
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ class Scan(ArrowConversions):
         """
         return self._plan(self.now())
 
-    def _plan(self, now: PinnedTable, overridden_functions: Collection[str] = (), zone: dt.tzinfo = dt.UTC) -> ScanPlan:
+    def _plan(self, now: PinnedTable, session: FilterSession | None = None) -> ScanPlan:
         query = Query.of(
             now.config,
             as_of=self.as_of,
@@ -127,15 +126,7 @@ class Scan(ArrowConversions):
             read_optimized=self.read_optimized,
             opts=self.settings,
         )
-        return plan_scan(
-            now,
-            query,
-            filter=self.row_filter,
-            columns=self.columns,
-            opts=self.settings,
-            overridden_functions=overridden_functions,
-            zone=zone,
-        )
+        return plan_scan(now, query, filter=self.row_filter, columns=self.columns, opts=self.settings, session=session)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return the rows as a DataFrame, which Spark reads lazily.
@@ -150,14 +141,13 @@ class Scan(ArrowConversions):
             SetupError: ``spark`` is None, and there is no active session.
         """
         from pyhudi.spark.read.dataframe_reader import dataframe
-        from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
+        from pyhudi.spark.read.pruning.filter_session import filter_session
         from pyhudi.spark.session import active_session
-        from pyhudi.spark.session_settings import session_zone
 
         spark = spark or active_session()
         now = self.now()
-        hidden = overridden_in_filter(spark, now.config, self.row_filter)
-        return dataframe(spark, now, self._plan(now, hidden, session_zone(spark)), self.settings)
+        session = filter_session(spark, now.config, self.row_filter)
+        return dataframe(spark, now, self._plan(now, session), self.settings)
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table in memory, in no particular order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -293,11 +292,10 @@ def test_the_session_is_the_given_or_the_active_one(table, monkeypatch, given):
         "dml.update.delete",
         "write.dataframe_writer.write",
         "read.dataframe_reader.dataframe",
-        "read.pruning.overridden_functions.overridden_in_filter",
+        "read.pruning.filter_session.filter_session",
         "read.change_frame.change_frame",
     ):
         monkeypatch.setattr(f"pyhudi.spark.{name}", use)
-    monkeypatch.setattr("pyhudi.spark.session_settings.session_zone", lambda _: UTC)
     monkeypatch.setattr("pyhudi.spark.session.active_session", lambda: "another" if given else session)
     monkeypatch.setattr("pyhudi.change_scan.ChangeScan.plan", lambda _: None)
     keyword = {"spark": session} if given else {}

@@ -9,7 +9,7 @@ the whole table is read instead (if allowed): this misses rows that were written
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from pyhudi.errors import QueryError
 from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.incremental_files import Write, lost_files, written_files
 from pyhudi.read.query import FIRST_BY_COMPLETION, Query
+from pyhudi.read.selection import InstantBounds, Selection
 from pyhudi.read.time_travel import first_pending_write, retained_from
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
@@ -36,18 +37,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
-@dataclass(frozen=True, slots=True)
-class IncrementalSelection:
-    """See :class:`pyhudi.read.slice_selection.Selection`."""
-
-    slices: pa.Table
-    partitions: list[str]
-    commit_times: CommitTimes | None = None
-    schema_as_of: str | None = None
-    latest: str | None = None
-
-
-def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection:
+def select_incremental(table: PinnedTable, query: Query) -> Selection:
     """Return the slices and the row condition of an incremental query.
 
     Raises:
@@ -63,7 +53,7 @@ def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection
     )
     wanted = inside + [w for w in archived or () if query.in_range(w.time)]
     if not wanted:
-        return IncrementalSelection(SLICE_SCHEMA.empty_table(), [])
+        return Selection(SLICE_SCHEMA.empty_table(), [])
     if query.by_completion or query.only is not None:
         start = active.timeline.start if archived is None and not from_start else None
         # what was archived between savepoints is not known then
@@ -75,15 +65,16 @@ def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection
         all_slices = _all_slices(table, active, query, max(w.requested for w in wanted), _late(query, archived or ()))
     else:
         all_slices = _written_slices(table, active, query, [*wanted, *_rewriting(query, reached)])
+    has_other_rows = not from_start or len(inside) < len(reached)
     if isinstance(all_slices, str):
-        all_slices = _fall_back(table, query, all_slices)
-        all_slices = replace(all_slices, commit_times=rows)
-    elif not from_start or len(inside) < len(reached):
-        all_slices = replace(all_slices, commit_times=rows)
+        all_slices, has_other_rows = _fall_back(table, query, all_slices), True
     last = max(w.requested for w in wanted)
-    if not query.by_completion:
-        all_slices = replace(all_slices, latest=last)
-    return replace(all_slices, schema_as_of=last) if query.schema_as_of_end else all_slices
+    bounds = InstantBounds(
+        commit_times=rows if has_other_rows else None,
+        log_blocks=None if query.by_completion else last,
+        schema=last if query.schema_as_of_end else None,
+    )
+    return replace(all_slices, bounds=bounds)
 
 
 def data_writes(table: PinnedTable, query: Query) -> list[Write]:
@@ -103,26 +94,26 @@ def data_writes(table: PinnedTable, query: Query) -> list[Write]:
 
 def _all_slices(
     table: PinnedTable, active: ActiveTimeline, query: Query, last: str, late: Mapping[str, str]
-) -> IncrementalSelection | str:
+) -> Selection | str:
     """Return everything as of the end of the range, without a condition on rows; the reason if this is not possible.
 
     ``late`` are the archived writes, with completion times, that completed after the end.
     """
     if query.end is None:
         view = FileSystemView.load(table)
-        return IncrementalSelection(view.latest_slices(None if query.by_completion else last), view.partitions)
+        return Selection(view.latest_slices(None if query.by_completion else last), view.partitions)
     compactions, others = _completed_after(active, query)
     # The groups that such a write replaced are needed, and the cleaner uses requested times.
     if retained_from(active, min([last, *others, *late])) is not None:
         return "the cleaner has removed files of its end"
     view = FileSystemView.load(table, compactions=compactions, archived=late)
     cut = {"completed_by": query.end} if query.by_completion else {"as_of": last}
-    return IncrementalSelection(view.latest_slices(**cut), view.partitions)
+    return Selection(view.latest_slices(**cut), view.partitions)
 
 
 def _written_slices(
     table: PinnedTable, active: ActiveTimeline, query: Query, writes: Sequence[Write]
-) -> IncrementalSelection | str:
+) -> Selection | str:
     """Return the slices, as of the end, of the file groups written by the writes; the reason if files no longer
     exist."""
     written = written_files(writes)
@@ -135,7 +126,7 @@ def _written_slices(
     slices = slices.filter(in_groups(slices, written))
     completions = view.completions if table.config.version >= FIRST_BY_COMPLETION else None
     lost = lost_files(written, slices, completions, compactions)
-    return lost or IncrementalSelection(slices, partitions)
+    return lost or Selection(slices, partitions)
 
 
 def _rewriting(query: Query, reached: Sequence[Write]) -> list[Write]:
@@ -179,7 +170,7 @@ def _is_across(query: Query, requested: str, time: str) -> bool:
     return query.by_completion and query.end is not None and requested <= query.end < time
 
 
-def _fall_back(table: PinnedTable, query: Query, why: str) -> IncrementalSelection:
+def _fall_back(table: PinnedTable, query: Query, why: str) -> Selection:
     if not query.fallback:
         raise QueryError(
             f"cannot execute the incremental query ({query}): {why}. Begin later, or set "
@@ -187,7 +178,7 @@ def _fall_back(table: PinnedTable, query: Query, why: str) -> IncrementalSelecti
             "that are still current"
         )
     view = FileSystemView.load(table)
-    return IncrementalSelection(view.latest_slices(), view.partitions)
+    return Selection(view.latest_slices(), view.partitions)
 
 
 # --- the writes of the range -----------------------------------------------------------------------------------------

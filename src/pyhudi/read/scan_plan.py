@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from pyhudi.config.enums import InvalidText
 from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.pruning.partition_pruning import PathValue, by_partition
+from pyhudi.read.pruning.partition_pruning import PathColumns
 from pyhudi.read.query import Query
+from pyhudi.read.selection import InstantBounds
 from pyhudi.schema.column_names import FileNames
 from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
 from pyhudi.table.view.file_slicing import has_log_files
@@ -21,6 +22,23 @@ from pyhudi.table.view.file_slicing import has_log_files
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
     from pyhudi.merge.key_rows import KeyRows
+
+
+@dataclass(frozen=True, slots=True)
+class PruningReport:
+    """Effect of pruning on a query.
+
+    Attributes:
+        slices: Number of slices of the query before pruning.
+        partitions: Number of partitions of the query before pruning.
+        files_from: Source of the names of the files.
+        skipped: What each index left out, or why it did not.
+    """
+
+    slices: int
+    partitions: int
+    files_from: str = ""
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +52,14 @@ class ScanPlan:
         schema: All columns of the table as of the query.
         columns: The requested top-level columns, in order.
         filter: Condition that the rows must satisfy; files may have other rows, too.
-        commit_times: Condition on the commit times of the rows, likewise.
-        partition_values: One row per partition of ``tasks`` (see
-            :func:`pyhudi.read.pruning.partition_pruning.path_values`).
-        path_columns: Columns whose values must come from the path, because files do not hold them, or the query wants
-            it so.
+        bounds: Bounds on the instants of rows, log blocks and schema.
+        path_columns: Columns whose values come from the paths of the partitions of ``tasks``.
+        pruning: What pruning left out.
         renamed: Base instants whose files have other names for some columns (see :mod:`pyhudi.schema.column_names`).
-        slices_before_pruning: Number of slices of the query.
-        partitions_before_pruning: Number of partitions of the query.
-        files_from: Source of the names of the files.
-        skipped: What each index left out, or why it did not.
-        merging: Settings for merging slices with log files; None: there are none.
         keys: Columns that are the same in all versions of a record.
+        merging: Settings for merging slices with log files; None: there are none.
         key_rows: Records that the filter asks for, as far as it names keys (of slices with log files); None: any.
-        values_from_path: Columns with the values of partition paths, by the rows of ``partition_values``; these count,
-            whatever files hold, wherever rows are read.
         invalid_text: What becomes of text that is not UTF-8.
-        schema_as_of: See :class:`pyhudi.read.slice_selection.Selection`.
-        latest: See :class:`pyhudi.read.slice_selection.Selection`.
     """
 
     query: Query
@@ -59,21 +67,14 @@ class ScanPlan:
     schema: pa.Schema
     columns: tuple[str, ...]
     filter: RowFilter | None
-    commit_times: CommitTimes | None
-    partition_values: pa.Table
-    path_columns: tuple[str, ...]
-    renamed: Mapping[str, FileNames]
-    slices_before_pruning: int
-    partitions_before_pruning: int
-    files_from: str = ""
-    skipped: tuple[str, ...] = ()
-    merging: SliceContext | None = None
+    bounds: InstantBounds
+    path_columns: PathColumns
+    pruning: PruningReport
+    renamed: Mapping[str, FileNames] = field(default_factory=dict)
     keys: frozenset[str] = frozenset()
+    merging: SliceContext | None = None
     key_rows: KeyRows | None = None
-    values_from_path: Mapping[str, PathValue] = field(default_factory=dict)
     invalid_text: InvalidText = InvalidText.FAIL
-    schema_as_of: str | None = None
-    latest: str | None = None
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -83,12 +84,28 @@ class ScanPlan:
     @property
     def partitions(self) -> list[str]:
         """Partition paths that are read."""
-        paths: list[str] = self.partition_values["partition"].to_pylist()
+        paths: list[str] = self.path_columns.paths.to_pylist()
         return paths
 
-    def path_values(self) -> dict[str, dict[str, Any]]:
-        """Return a mapping from partition path to the values of partition columns taken from it."""
-        return by_partition(self.partition_values, dict(self.values_from_path))
+    @property
+    def commit_times(self) -> CommitTimes | None:
+        """Condition on the commit times of the rows; files may have other rows, too."""
+        return self.bounds.commit_times
+
+    @property
+    def partitions_before_pruning(self) -> int:
+        """Number of partitions of the query."""
+        return self.pruning.partitions
+
+    @property
+    def files_from(self) -> str:
+        """Source of the names of the files."""
+        return self.pruning.files_from
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """What each index left out, or why it did not."""
+        return self.pruning.skipped
 
     @property
     def size_bytes(self) -> int:
@@ -118,21 +135,15 @@ class ScanPlan:
     def of_slices(self, numbers: pa.Array) -> ScanPlan:
         """Return the part of the plan with these slices and only their partitions."""
         tasks = self.tasks.take(numbers)
-        of_them = pc.is_in(self.partition_values["partition"], pc.unique(tasks["partition"])).combine_chunks()
-        path_values = {
-            name: PathValue(value.values.filter(of_them), value.is_exact.filter(of_them))
-            for name, value in self.values_from_path.items()
-        }
-        return replace(
-            self, tasks=tasks, partition_values=self.partition_values.filter(of_them), values_from_path=path_values
-        )
+        partitions = pc.unique(tasks["partition"])
+        return replace(self, tasks=tasks, path_columns=self.path_columns.of_partitions(partitions))
 
     def explain(self) -> str:
         """Describe the files to read and the effect of pruning in a few lines of text."""
         lines = [
             f"query       {self.query}",
             f"partitions  {len(self.partitions)} of {self.partitions_before_pruning}",
-            f"slices      {self.tasks.num_rows} of {self.slices_before_pruning}"
+            f"slices      {self.tasks.num_rows} of {self.pruning.slices}"
             + (f", {self.num_slices_with_logs} with log files" if self.num_slices_with_logs else ""),
             f"files from  {self.files_from}",
             f"bytes       {self.size_bytes:,}",

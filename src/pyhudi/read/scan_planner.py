@@ -24,12 +24,13 @@ from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.pruning.bucket_pruning import prune_buckets
 from pyhudi.read.pruning.key_condition import key_condition
 from pyhudi.read.pruning.metadata_pruner import MetadataPruner
-from pyhudi.read.pruning.partition_pruning import PathValue, path_values, prune_paths, values_from_path
+from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, prune_paths, values_from_path
 from pyhudi.read.pruning.statistics_conditions import Conditions
 from pyhudi.read.query import Query
-from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.read.scan_plan import PruningReport, ScanPlan
 from pyhudi.read.schema.table_columns import TableSchema, path_columns, project, query_columns, table_schema
-from pyhudi.read.slice_selection import Prune, Selection, select_slices
+from pyhudi.read.selection import Selection
+from pyhudi.read.slice_selection import Prune, select_slices
 from pyhudi.read.table_files import TableFiles
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.pinned_table import PinnedTable
@@ -47,9 +48,7 @@ def plan_scan(
     filter: Filter | RowFilter | None = None,
     columns: Sequence[str] | None = None,
     opts: Options | None = None,
-    overridden_functions: Collection[str] = (),
-    zone: dt.tzinfo = dt.UTC,
-    earlier: ScanPlan | None = None,
+    session: FilterSession | None = None,
 ) -> ScanPlan:
     """Plan a query, by default of the latest snapshot.
 
@@ -59,10 +58,7 @@ def plan_scan(
         filter: Condition on rows.
         columns: Top-level columns of the result, by default all.
         opts: Options of the read.
-        overridden_functions: Names of functions in the filter that the session has redefined.
-        zone: Time zone of dates and times in the filter that have none.
-        earlier: A plan of the same query without a filter. Its slices are pruned; no files are listed, so that the plan
-            is of the same snapshot, whatever has happened to the table since.
+        session: Session in which the filter is written.
 
     Raises:
         QueryError: The query is not possible, or refers to unknown columns.
@@ -70,10 +66,10 @@ def plan_scan(
     """
     query = query or Query(by_completion=table.config.version >= 8)
     _check_supported(table)
-    rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
-    context = _PlanningContext(query, opts or Options.parse({}), zone, frozenset(overridden_functions))
+    context = _PlanningContext(query, opts or Options.parse({}), session or FilterSession())
+    rows = _parsed(filter)
     for _ in range(MAX_READ_ATTEMPTS):
-        plan = _planned(table, context, rows, columns, earlier)
+        plan = _planned(table, context, rows, columns)
         if plan is not None:
             return plan
         table = table.reload()
@@ -83,21 +79,55 @@ def plan_scan(
     )
 
 
+def prune_scan(
+    table: PinnedTable,
+    plan: ScanPlan,
+    *,
+    filter: Filter | RowFilter | None,
+    columns: Sequence[str] | None = None,
+    opts: Options | None = None,
+    session: FilterSession | None = None,
+) -> ScanPlan:
+    """Prune the slices of a plan without a filter. No files are listed, so that the result is of the same snapshot,
+    whatever has happened to the table since.
+
+    Args:
+        table: The table, as it was planned.
+        plan: The plan.
+        filter: Condition on rows.
+        columns: Top-level columns of the result, by default all.
+        opts: Options of the read.
+        session: Session in which the filter is written.
+
+    Raises:
+        QueryError: The filter or the columns refer to unknown columns.
+    """
+    context = _PlanningContext(plan.query, opts or Options.parse({}), session or FilterSession())
+    pruned = _planned(table, context, _parsed(filter), columns, plan)
+    assert pruned is not None, "only a listing can lack files"
+    return pruned
+
+
 @dataclass(frozen=True, slots=True)
-class _PlanningContext:
-    """Input of all steps of planning a query.
+class FilterSession:
+    """What a session decides about the meaning of a filter.
 
     Attributes:
-        query: The query.
-        opts: Options of the read.
         zone: Time zone of dates and times in the filter that have none.
         overridden_functions: Names of functions in the filter that the session has redefined.
     """
 
+    zone: dt.tzinfo = dt.UTC
+    overridden_functions: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanningContext:
+    """Input of all steps of planning a query: the query, options of the read, and the session of the filter."""
+
     query: Query
     opts: Options
-    zone: dt.tzinfo
-    overridden_functions: frozenset[str]
+    session: FilterSession
 
     def columns(self, table: PinnedTable, found: TableSchema | None) -> pa.Schema:
         """Return all columns; that of a timestamp generator is a text if it is taken from paths."""
@@ -116,7 +146,7 @@ class _PlanningContext:
 
     def adapted(self, rows: RowFilter | None, table: PinnedTable, found: TableSchema | None) -> RowFilter | None:
         """Return a filter for the types of the columns, once these are known."""
-        return rows if rows is None or found is None else rows.on(self.columns(table, found), self.zone)
+        return rows if rows is None or found is None else rows.on(self.columns(table, found), self.session.zone)
 
 
 def _planned(
@@ -124,9 +154,10 @@ def _planned(
     context: _PlanningContext,
     rows: RowFilter | None,
     columns: Sequence[str] | None,
-    earlier: ScanPlan | None,
+    earlier: ScanPlan | None = None,
 ) -> ScanPlan | None:
-    """Return the plan; None if files of the pinned table may have been deleted before they were listed."""
+    """Return the plan, with slices of the earlier one if there is one; None if files of the pinned table may have been
+    deleted before they were listed."""
     query = context.query
     files = TableFiles(table, context.opts, may_reload=earlier is None)
     table = files.table
@@ -139,7 +170,7 @@ def _planned(
         return None
     if query.is_incremental:
         # its columns are those as of its last commit
-        found = table_schema(table, selection.schema_as_of)
+        found = table_schema(table, selection.bounds.schema)
         rows, history = context.adapted(rows, table, found), _history(table, found)
     if found is None and selection.slices.num_rows:
         raise QueryError("no write to this table has recorded its columns, so it cannot be read")
@@ -147,28 +178,25 @@ def _planned(
     wanted = project(schema, list(columns) if columns is not None else None)
     warn_of_path_texts(table.config, schema, rows)
     pruning = None if rows is None else rows.for_pruning(schema)
-    tasks, values = _prune(table, context, schema, selection, pruner, pruning)
+    tasks, partitions = _prune(table, context, schema, selection, pruner, pruning)
     plan = ScanPlan(
         query=query,
         tasks=tasks,
         schema=schema,
         columns=tuple(wanted.names),
         filter=rows,
-        commit_times=selection.commit_times,
-        partition_values=values,
-        path_columns=context.path_columns(table, schema),
-        renamed={},
-        slices_before_pruning=selection.slices.num_rows if earlier is None else earlier.tasks.num_rows,
-        partitions_before_pruning=len(selection.partitions) if earlier is None else earlier.partitions_before_pruning,
-        skipped=tuple(pruner.report),
-        files_from=files.source if not query.is_incremental else "the commits of the range",
-        values_from_path=_values_from_path(table, context, schema, values),
-        invalid_text=context.opts.get_typed(options.READ_INVALID_TEXT),
-        schema_as_of=selection.schema_as_of,
-        latest=selection.latest,
+        bounds=selection.bounds,
+        path_columns=_path_columns(table, context, schema, partitions),
+        pruning=PruningReport(
+            slices=selection.slices.num_rows if earlier is None else earlier.tasks.num_rows,
+            partitions=len(selection.partitions) if earlier is None else earlier.pruning.partitions,
+            files_from=files.source if not query.is_incremental else "the commits of the range",
+            skipped=tuple(pruner.report),
+        ),
         keys=_key_columns(table, schema),
+        invalid_text=context.opts.get_typed(options.READ_INVALID_TEXT),
     )
-    names = None if history is None else history.column_names(schema, selection.schema_as_of)
+    names = None if history is None else history.column_names(schema, selection.bounds.schema)
     if names is not None:
         plan = replace(plan, renamed=names.of(pc.unique(tasks["base_instant"]).to_pylist()))
     return _with_merging(table, context, plan, pruner, pruning, names) if plan.num_slices_with_logs else plan
@@ -228,9 +256,8 @@ def _with_merging(
     merging = slice_context(
         table,
         plan.schema,
-        path_columns=plan.path_columns,
-        commit_times=plan.commit_times,
-        latest=plan.latest,
+        path_columns=plan.path_columns.required,
+        bounds=plan.bounds,
         names=names,
         opts=context.opts,
     )
@@ -243,7 +270,7 @@ def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
     if prune is not None and not plan.query.is_incremental:
         kept = pa.array(prune(partitions), pa.string())
         slices = slices.filter(pc.is_in(slices["partition"], value_set=kept))
-    return Selection(slices, partitions, plan.commit_times, plan.schema_as_of, plan.latest)
+    return Selection(slices, partitions, plan.bounds)
 
 
 def _deletes_since(table: PinnedTable) -> bool:
@@ -272,7 +299,7 @@ def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: 
     """
     if rows is None or not rows.anyof or plan.invalid_text is InvalidText.REPLACE:
         return None
-    by_path = {*plan.values_from_path, *plan.path_columns}
+    by_path = {*plan.path_columns.values, *plan.path_columns.required}
     condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, pruner.conditions.non_file_columns))
     if condition is None:
         return None
@@ -303,7 +330,9 @@ def _file_pruner(
     known yet."""
     schema = context.columns(table, found)
     conditions = Conditions(table.config, schema, context.path_columns(table, schema), _unchanged(found, history))
-    return MetadataPruner(table, files, context.query, conditions, rows, context.opts, context.overridden_functions)
+    return MetadataPruner(
+        table, files, context.query, conditions, rows, context.opts, context.session.overridden_functions
+    )
 
 
 def _by_path(table: PinnedTable, context: _PlanningContext, pruner: MetadataPruner, paths: list[str]) -> list[str]:
@@ -318,6 +347,10 @@ def _by_path(table: PinnedTable, context: _PlanningContext, pruner: MetadataPrun
     return kept
 
 
+def _parsed(filter: Filter | RowFilter | None) -> RowFilter | None:
+    return filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
+
+
 def _check_supported(table: PinnedTable) -> None:
     if table.config.is_metadata_table:
         raise UnsupportedTableError(
@@ -326,12 +359,12 @@ def _check_supported(table: PinnedTable) -> None:
         )
 
 
-def _values_from_path(
-    table: PinnedTable, context: _PlanningContext, schema: pa.Schema, values: pa.Table
-) -> dict[str, PathValue]:
+def _path_columns(
+    table: PinnedTable, context: _PlanningContext, schema: pa.Schema, partitions: pa.Table
+) -> PathColumns:
     """Return the partition columns whose values are taken from paths; none that files have if the read uses those of
     files."""
-    path_columns = context.path_columns(table, schema)
-    return (
-        values_from_path(table.config, schema, values, path_columns) if context.uses_path_values(path_columns) else {}
-    )
+    required = context.path_columns(table, schema)
+    from_path = context.uses_path_values(required)
+    values = values_from_path(table.config, schema, partitions, required) if from_path else {}
+    return PathColumns(partitions, required, values)

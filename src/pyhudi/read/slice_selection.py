@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError
-from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.incremental_query import select_incremental
 from pyhudi.read.query import Query, glob_pattern
+from pyhudi.read.selection import InstantBounds, Selection
 from pyhudi.read.time_travel import check_as_of
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
@@ -23,20 +23,6 @@ if TYPE_CHECKING:
 
 Prune = Callable[[list[str]], list[str]]
 """Prunes partitions, given by path, that cannot have rows of a query."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Selected slices. ``slices`` (`SLICE_SCHEMA`) are those of the query; ``commit_times`` is its condition on rows;
-    ``partitions`` are all considered partition paths; ``schema_as_of`` is the requested time whose table schema applies
-    (None: the latest); ``latest`` the requested time up to which blocks of log files are valid (None: all of the
-    slices)."""
-
-    slices: pa.Table
-    partitions: list[str]
-    commit_times: CommitTimes | None = None
-    schema_as_of: str | None = None
-    latest: str | None = None
 
 
 def select_slices(
@@ -56,14 +42,7 @@ def select_slices(
                 "incremental queries require the commit time of every row, which this table does not store "
                 "(hoodie.populate.meta.fields=false)"
             )
-        incremental = select_incremental(table, query)
-        selection = Selection(
-            incremental.slices,
-            incremental.partitions,
-            incremental.commit_times,
-            incremental.schema_as_of,
-            incremental.latest,
-        )
+        selection = select_incremental(table, query)
     else:
         if query.as_of is not None:
             check_as_of(table.active, query.as_of)
@@ -75,7 +54,7 @@ def select_slices(
         read_optimized = query.type is QueryType.READ_OPTIMIZED
         slices = as_slices(view.latest_base_files(query.as_of)) if read_optimized else view.latest_slices(query.as_of)
         known = view.partitions if partitions is None or files is None or files.metadata is None else partitions
-        selection = Selection(slices, known, schema_as_of=query.as_of, latest=query.as_of)
+        selection = Selection(slices, known, InstantBounds(log_blocks=query.as_of, schema=query.as_of))
     return _restricted(selection, query, table.storage.uri())
 
 

@@ -16,7 +16,7 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.read.execute.local_reader import scan_batches, scan_table
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.scan_planner import plan_scan, prune_scan
 from pyhudi.read.schema.file_schemas import file_parts
 from pyhudi.read.table_location import locate_table
 from pyhudi.storage import open_storage
@@ -428,7 +428,7 @@ def test_a_filter_of_an_earlier_plan_prunes_its_slices(tmp_path) -> None:
     earlier = plan_scan(pinned)
     table.write(20, {("a", "f1"): [{"id": "1", "p": "a", "v": 2}]})
     cleaned(table, 30, next(path for path in earlier.tasks["base_path"].to_pylist() if path.startswith("a/")))
-    plan = plan_scan(pinned, filter=[("p", "=", "a")], earlier=earlier)
+    plan = prune_scan(pinned, earlier, filter=[("p", "=", "a")])
     assert plan.tasks.to_pylist() == [row for row in earlier.tasks.to_pylist() if row["partition"] == "a"]
     assert "slices      1 of 2" in plan.explain()
     assert "partitions  1 of 2" in plan.explain()

@@ -18,7 +18,7 @@ from pyhudi.read.changes.change_cases import CHANGED_FILES, ChangeCase, changed_
 from pyhudi.read.changes.retained_images import removed_before
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.incremental_query import completed_compactions, data_writes
-from pyhudi.read.pruning.partition_pruning import by_partition, path_values, values_from_path
+from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, values_from_path
 from pyhudi.read.query import Query
 from pyhudi.read.schema.table_columns import path_columns, query_columns, table_schema
 from pyhudi.read.table_files import TableFiles
@@ -108,7 +108,9 @@ def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) 
     if tasks is None or not tasks.num_rows:
         return plan
     values = path_values(config, columns, pc.unique(tasks["partition"]).to_pylist())
-    from_path = by_partition(values, dict(values_from_path(config, columns, values, without_file_values)))
+    from_path = PathColumns(
+        values, without_file_values, values_from_path(config, columns, values, without_file_values)
+    ).by_partition()
     _check_keys(plan, tasks, populated=config.populate_meta_fields)
     return replace(plan, tasks=_with_slices(table, plan, tasks, writes, opts), values=from_path)
 

@@ -19,6 +19,7 @@ from pyhudi.merge.row_replacement import changed_rows
 from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.selection import InstantBounds
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory
@@ -59,21 +60,27 @@ def slice_context(
     schema: pa.Schema,
     *,
     path_columns: tuple[str, ...] = (),
-    commit_times: CommitTimes | None = None,
-    latest: str | None = None,
+    bounds: InstantBounds | None = None,
     names: ColumnNamesByInstant | None = None,
     opts: Options | None = None,
 ) -> SliceContext:
     """Return the settings for merging slices of a table; the columns of the result are all of ``schema``.
 
-    ``commit_times``: condition of an incremental query, in which only base rows and log blocks of those instants take
-    part; ``latest``: the requested time up to which log blocks are valid. ``names``: those of columns in older files
-    (`column_names`; None: the same in all files).
+    Args:
+        table: The table.
+        schema: Columns of the result.
+        path_columns: Columns that files do not hold.
+        bounds: Bounds of the query: only base rows and log blocks of the commit times of an incremental query take
+            part, and log blocks up to a requested time.
+        names: Names of columns in older files (`column_names`); None: the same in all files.
+        opts: Options of the read.
 
     Raises:
         UnsupportedTableError: The merger of the table is not registered.
     """
     opts = opts or Options.parse({})
+    bounds = bounds or InstantBounds()
+    commit_times = bounds.commit_times
     config = table.config
     merging = with_delete_marker(config.merging, opts)
     return SliceContext(
@@ -82,7 +89,7 @@ def slice_context(
         columns=tuple(schema.names),
         rules=MergeRules.of_table(merging),
         deletes=DeleteMarker.of_table(merging),
-        view=replace(block_view(table), latest=latest, within=commit_times),
+        view=replace(block_view(table), latest=bounds.log_blocks, within=commit_times),
         constant_columns=path_columns,
         base_rows=None if commit_times is None else Condition(commit_times.arrow(), (COMMIT_TIME,)),
         keys=None if config.populate_meta_fields else KeySpec.from_config(config, opts),

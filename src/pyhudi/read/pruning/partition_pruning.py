@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,47 @@ class PathValue:
 
     values: pa.Array
     is_exact: pa.BooleanArray
+
+
+@dataclass(frozen=True, slots=True)
+class PathColumns:
+    """Partition columns of a query, as far as their values come from the paths of partitions.
+
+    Attributes:
+        partitions: One row per partition, see `path_values`.
+        required: Columns whose values must come from the path, because files do not hold them, or the query wants it
+            so.
+        values: Columns with the values of partition paths, by the rows of ``partitions``; these count, whatever files
+            hold, wherever rows are read.
+    """
+
+    partitions: pa.Table
+    required: tuple[str, ...]
+    values: Mapping[str, PathValue]
+
+    @property
+    def paths(self) -> pa.StringArray:
+        """Paths of the partitions."""
+        return self.partitions["partition"].combine_chunks()
+
+    def of_partitions(self, paths: pa.Array) -> PathColumns:
+        """Return the columns of these partitions alone."""
+        rows = pc.is_in(self.paths, paths)
+        values = {
+            name: PathValue(value.values.filter(rows), value.is_exact.filter(rows))
+            for name, value in self.values.items()
+        }
+        return PathColumns(self.partitions.filter(rows), self.required, values)
+
+    def by_partition(self) -> dict[str, dict[str, Any]]:
+        """Return a mapping from partition path to the values that apply."""
+        values_by_path: dict[str, dict[str, Any]] = {path: {} for path in self.paths.to_pylist()}
+        for name, each in self.values.items():
+            rows = zip(values_by_path.values(), each.values.to_pylist(), each.is_exact.to_pylist(), strict=True)
+            for mine, value, is_exact in rows:
+                if is_exact:
+                    mine[name] = value
+        return values_by_path
 
 
 def path_values(config: TableConfig, schema: pa.Schema, paths: list[str]) -> pa.Table:
@@ -51,17 +93,6 @@ def values_from_path(
                 is_exact = pa.repeat(pa.scalar(True), values.num_rows)
             columns[field.name] = PathValue(values[f"value_{i}"].combine_chunks(), is_exact)
     return columns
-
-
-def by_partition(values: pa.Table, from_path: dict[str, PathValue]) -> dict[str, dict[str, Any]]:
-    """Return a mapping from partition path to the values that apply."""
-    values_by_path: dict[str, dict[str, Any]] = {path: {} for path in values["partition"].to_pylist()}
-    for name, each in from_path.items():
-        rows = zip(values_by_path.values(), each.values.to_pylist(), each.is_exact.to_pylist(), strict=True)
-        for mine, value, is_exact in rows:
-            if is_exact:
-                mine[name] = value
-    return values_by_path
 
 
 def prune_paths(config: TableConfig, schema: pa.Schema, values: pa.Table, rows: RowFilter) -> pa.Table:

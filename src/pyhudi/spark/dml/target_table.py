@@ -17,7 +17,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.scan_planner import FilterSession, plan_scan
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -135,10 +135,10 @@ class TargetSnapshot:
         """
         client, opts, table = self.client, self.opts, self.table
         rows = None if where is None else RowFilter.parse(where)
-        overridden = overridden_in_filter(spark, table.config, rows)
+        session = FilterSession(overridden_functions=overridden_in_filter(spark, table.config, rows))
 
         def plan(now: PinnedTable) -> ScanPlan:
-            return plan_scan(now, filter=rows, opts=opts, overridden_functions=overridden)
+            return plan_scan(now, filter=rows, opts=opts, session=session)
 
         def replan(active: ActiveTimeline) -> pa.Table:
             return _groups(plan(PinnedTable(table.storage, table.config, active)))

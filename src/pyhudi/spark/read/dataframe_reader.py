@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from pyhudi.read.filters.terms import Term
 from pyhudi.read.filters.time_comparison import is_date_or_time
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.scan_planner import plan_scan, prune_scan
 from pyhudi.read.schema.column_paths import resolve_column, type_of
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.execution.driver_frames import union
@@ -45,9 +45,9 @@ from pyhudi.spark.read.base_files.base_file_scan import (
 from pyhudi.spark.read.change_frame import change_frame
 from pyhudi.spark.read.merge_on_read.merged_slices import is_key_lookup, merged_rows
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
+from pyhudi.spark.read.pruning.filter_session import filter_session
 from pyhudi.spark.read.pruning.frame_pruning import FrameOrigin, remember_origin, remember_read
-from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
-from pyhudi.spark.session_settings import is_connect, session_zone
+from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.pinned_table import PinnedTable
 
@@ -87,19 +87,8 @@ def read(
         return change_frame(spark, plan_changes(table, query, settings))
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
 
-    def planned(by: RowFilter | None, earlier: ScanPlan | None = None) -> ScanPlan:
-        return plan_scan(
-            table,
-            query,
-            filter=by,
-            columns=columns,
-            opts=settings,
-            overridden_functions=overridden_in_filter(spark, table.config, by),
-            zone=session_zone(spark),
-            earlier=earlier,
-        )
-
-    plan = planned(rows)
+    session = filter_session(spark, table.config, rows)
+    plan = plan_scan(table, query, filter=rows, columns=columns, opts=settings, session=session)
     loaded = remember_read(dataframe(spark, table, plan, settings), plan)
     # Spark Connect reports missing columns only when rows are fetched.
     if rows is not None or is_connect(spark):
@@ -109,8 +98,11 @@ def read(
         # The slices were counted as read when the DataFrame was loaded.
         return dataframe(spark, table, replace(again, filter=None), settings, merges=False)
 
+    def narrowed(by: RowFilter | None) -> ScanPlan:
+        session = filter_session(spark, table.config, by)
+        return prune_scan(table, plan, filter=by, columns=columns, opts=settings, session=session)
+
     merged = None if plan.merging is None else loaded
-    narrowed = partial(planned, earlier=plan)
     return remember_origin(loaded, FrameOrigin(plan.schema, plan.tasks.num_rows, narrowed, made, merged))
 
 
@@ -134,10 +126,8 @@ def read_pruned(
     if query.changes:
         return change_frame(spark, plan_changes(table, query, settings))
     pruned_by = RowFilter(sql=predicate)
-    overridden = overridden_in_filter(spark, table.config, pruned_by)
-    plan = plan_scan(
-        *(table, query), filter=pruned_by, opts=settings, overridden_functions=overridden, zone=session_zone(spark)
-    )
+    session = filter_session(spark, table.config, pruned_by)
+    plan = plan_scan(table, query, filter=pruned_by, opts=settings, session=session)
     plan = replace(plan, filter=None)
     return remember_read(dataframe(spark, table, plan, settings), plan)
 

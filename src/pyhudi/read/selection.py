@@ -1,0 +1,39 @@
+"""What a query selects by the timeline: file slices, and bounds on the instants of what is read in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyhudi.read.execute.commit_time_filter import CommitTimes
+
+
+@dataclass(frozen=True, slots=True)
+class InstantBounds:
+    """Bounds on the instants of what a query reads in its file slices.
+
+    Attributes:
+        commit_times: Condition on the commit times of rows; None: all rows.
+        log_blocks: Requested time up to which blocks of log files are valid; None: all of the slices.
+        schema: Requested time as of which the schema of the table applies; None: the latest schema.
+    """
+
+    commit_times: CommitTimes | None = None
+    log_blocks: str | None = None
+    schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """File slices of a query.
+
+    Attributes:
+        slices: The slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
+        partitions: Paths of all partitions that were considered.
+        bounds: Bounds on what is read in the slices.
+    """
+
+    slices: pa.Table
+    partitions: list[str]
+    bounds: InstantBounds = InstantBounds()

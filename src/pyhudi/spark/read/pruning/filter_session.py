@@ -1,0 +1,20 @@
+"""What a Spark session decides about the meaning of a filter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.read.scan_planner import FilterSession
+from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
+from pyhudi.spark.session_settings import session_zone
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyhudi.read.filters.row_filter import RowFilter
+    from pyhudi.table.config.table_config import TableConfig
+
+
+def filter_session(spark: SparkSession, config: TableConfig, rows: RowFilter | None) -> FilterSession:
+    """Return the time zone of the session, and the functions in a filter that it overrides."""
+    return FilterSession(session_zone(spark), overridden_in_filter(spark, config, rows))
