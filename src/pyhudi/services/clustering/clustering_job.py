@@ -158,7 +158,7 @@ class ClusteringJob:
         context = write_context(target, Operation.BULK_INSERT, plan.instant, own)
         attempt = secrets.randbits(31) if attempt is None else attempt
         size = _UNLIMITED if single else opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES)
-        context = replace(context, max_file_size=size, attempt=f"{attempt:x}", logs=None, names_at=names)
+        context = replace(context, attempt=f"{attempt:x}", logs=None).with_file_size(size).with_column_names(names)
         reading = slice_context(table, as_nullable(stored), names=names, opts=opts)
         reading = replace(reading, columns=tuple(copied_columns(context)))
         latest = FileSystemView.load(table, partitions=plan.partitions).latest_slices()
@@ -187,7 +187,7 @@ class ClusteringJob:
 
     def metadata(self, stats: pa.Table) -> CommitMetadata:
         """Return the commit metadata."""
-        names = self.task_context.context.names_at
+        names = self.task_context.context.columns.names_at
         extra = {"schema": self.schema_text, **({} if names is None else names.recorded())}
         return CommitMetadata(CLUSTER, stats, extra, replaced=self.replaced)
 

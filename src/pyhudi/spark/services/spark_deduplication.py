@@ -200,7 +200,7 @@ def _replace(
     target = WriteTarget(table.storage, table.config, merging, opts)
     context = write_context(target, Operation.BULK_INSERT, tx.instant, own)
     column_version = column_names(table, as_nullable(stored))
-    context = replace(context, logs=None, names_at=column_version)
+    context = replace(context, logs=None).with_column_names(column_version)
     names = [*copied_columns(context), FILE_ID, _PLACE]
     rows = deduplicated_rows(spark, table, opts, found).select(*map(quoted_name, names))
     tasks = min(found.groups.num_rows, _MAX_TASKS)

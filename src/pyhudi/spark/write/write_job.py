@@ -181,11 +181,13 @@ class WriteJob:
     def context(self, instant: str) -> WriteContext:
         """Return the context of the tasks."""
         context = write_context(self.target, self.operation, instant, self.schema)
-        context = replace(context, names_at=self.names_at)
+        context = context.with_column_names(self.names_at)
         if self.changes is None:
             return context
         unassigned = self.changes.unassigned
-        return replace(context, unassigned=unassigned, updates_columns=bool(unassigned) and self.changes.only_updates)
+        updates_columns = bool(unassigned) and self.changes.only_updates
+        merging = replace(context.merging, unassigned=unassigned, updates_columns=updates_columns)
+        return replace(context, merging=merging)
 
     def metadata(self, stats: pa.Table, replaced: pa.Table | None = None) -> CommitMetadata:
         """Return the metadata of the commit."""

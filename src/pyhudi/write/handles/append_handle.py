@@ -56,7 +56,7 @@ class AppendHandle:
         started = time.monotonic()
         base_name = "" if key.base_path is None else file_name_of(key.base_path)
         slice_names: list[str] = self._known(key, "log_names") or []
-        indexed = self._context.indexed
+        indexed = self._context.columns.indexed
         recorder = None if indexed is None else BoundsRecorder(indexed, self._constants(key))
         with self._writer(key, base_name, slice_names) as writer:
             for batch in rows.rest(key):
@@ -116,7 +116,7 @@ class AppendHandle:
         return self._logs.slices[column][self._slice_of(key)].as_py()
 
     def _constants(self, key: GroupKey) -> dict[str, str | None]:
-        if not self._context.populate_meta_fields:
+        if not self._context.columns.populate_meta_fields:
             return dict.fromkeys((COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME))
         # Records in log files have the id of their file group instead of a file name.
         return {COMMIT_TIME: self._context.instant, PARTITION_PATH: key.partition, FILE_NAME: key.file_id}
@@ -125,11 +125,11 @@ class AppendHandle:
         """Return keys and ordering values of deletes. Deletes by key have none, nor have rows without the columns."""
         keys = {name: rows.column(name) for name in (RECORD_KEY, PARTITION_PATH)}
         ordering = self._logs.schema.ordering
-        if not len(ordering) or self._context.hard_deletes:
+        if not len(ordering) or self._context.merging.hard_deletes:
             return pa.table(keys)
         if any(type_of(rows.schema, name) is None for name in ordering.names):
             return pa.table(keys)
-        values = ordering_of(rows, ordering.names, self._context.schema)
+        values = ordering_of(rows, ordering.names, self._context.columns.schema)
         return pa.table({**keys, **dict(zip(ordering.names, values, strict=True))})
 
 

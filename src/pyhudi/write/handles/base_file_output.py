@@ -53,9 +53,9 @@ class RowLayout:
         numbers: SequenceNumbers | None = None,
     ) -> None:
         self._context = context
-        self._own = context.schema if schema is None else schema
+        self._own = context.columns.schema if schema is None else schema
         self.numbers = numbers or SequenceNumbers(context.instant, task)
-        names = (COMMIT_SEQNO, RECORD_KEY) if context.populate_meta_fields else ()
+        names = (COMMIT_SEQNO, RECORD_KEY) if context.columns.populate_meta_fields else ()
         self._meta = [pa.field(name, pa.string()) for name in names]
 
     def lay_out(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -68,7 +68,7 @@ class RowLayout:
                 [f.with_type(kinds[f.name]) if f.name in kinds and f.type == pa.string() else f for f in own]
             )
         data = conform(rows.select([n for n in rows.schema.names if n in own.names]), own)
-        if not self._context.populate_meta_fields:
+        if not self._context.columns.populate_meta_fields:
             return data
         meta = [self.numbers.take(rows.num_rows), rows.column(RECORD_KEY)]
         return pa.RecordBatch.from_arrays([*meta, *data.columns], schema=pa.schema([*self._meta, *own]))
@@ -121,7 +121,7 @@ class BaseFileOutput:
             raise
 
     def _constants(self, context: WriteContext, *, new: bool) -> dict[str, str | None]:
-        if not context.populate_meta_fields:
+        if not context.columns.populate_meta_fields:
             return dict.fromkeys((COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME))
         constants: dict[str, str | None] = {PARTITION_PATH: self.group.partition, FILE_NAME: self.name}
         if new:
@@ -149,7 +149,7 @@ class BaseFileOutput:
 
     def _with_all_bounds(self, summary: FileSummary) -> FileSummary:
         """Complete the bounds that the footer lacks, because it omits long texts, from the file itself."""
-        columns = self._context.indexed
+        columns = self._context.columns.indexed
         if columns is None or summary.bounds is None or not unknown_columns(summary.bounds):
             return summary
         return replace(summary, bounds=file_bounds(self._context.storage, self.path, columns))
@@ -170,9 +170,14 @@ def _open_writer(
     source: RowSource,
 ) -> BaseFileWriter:
     files = context.files
-    bloom = files.bloom if context.populate_meta_fields else None
+    columns = context.columns
+    bloom = files.bloom if columns.populate_meta_fields else None
     schema = BaseFileSchema(
-        context.file_schema, context.avro_schema, constants, source.dictionary_columns, context.indexed
+        context.columns.file_schema,
+        context.columns.avro_schema,
+        constants,
+        source.dictionary_columns,
+        context.columns.indexed,
     )
     if files.extension == "orc":
         codec, stripe_size = files.orc_codec, files.orc_stripe_size

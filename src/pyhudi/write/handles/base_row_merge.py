@@ -23,8 +23,8 @@ from pyhudi.write.settings.write_context import WriteContext
 def rules_for_rows(context: WriteContext, columns: pa.Schema) -> MergeRules:
     """Return the rules by which incoming rows merge with rows of these columns. In a write that deletes by key,
     ordering values are irrelevant."""
-    by_key = context.hard_deletes and context.rules.merger is None
-    return MergeRules() if by_key else context.rules.present(columns)
+    by_key = context.merging.hard_deletes and context.merging.rules.merger is None
+    return MergeRules() if by_key else context.merging.rules.present(columns)
 
 
 class BaseRowMerge:
@@ -53,7 +53,7 @@ class BaseRowMerge:
         self._key = key
         self._columns = columns
         self._rules = rules_for_rows(context, columns)
-        self._stamp = (COMMIT_TIME, COMMIT_SEQNO) if context.populate_meta_fields else ()
+        self._stamp = (COMMIT_TIME, COMMIT_SEQNO) if context.columns.populate_meta_fields else ()
         self._log = log
         self._next = 0
         self.updates = self.deletes = 0
@@ -92,7 +92,7 @@ class BaseRowMerge:
         """Return incoming rows with the columns of base rows; those that they lack are null."""
         laid = self._layout.lay_out(rows)
         columns = {name: laid.column(name) for name in laid.schema.names}
-        if self._context.populate_meta_fields:
+        if self._context.columns.populate_meta_fields:
             columns[COMMIT_TIME] = pa.repeat(pa.scalar(self._context.instant, pa.string()), laid.num_rows)
         filled = [_encoded(columns[f.name], f) if f.name in columns else _nulls(laid, f) for f in self._columns]
         return pa.RecordBatch.from_arrays(filled, schema=self._columns)
@@ -113,16 +113,16 @@ class BaseRowMerge:
     def _changes(self, updates: pa.RecordBatch) -> RecordVersions:
         """Return incoming rows as versions of base rows; of deletes only the key is kept."""
         deletes = deleted(updates)
-        hard = self._context.hard_deletes
+        hard = self._context.merging.hard_deletes
         changes = RecordVersions.of(updates, deletes, self._rules, self._columns, hard_deletes=hard)
         omitted = np.zeros(len(deletes), dtype=np.bool_)
-        given = {name: omitted for name in self._columns.names if name in self._context.unassigned}
+        given = {name: omitted for name in self._columns.names if name in self._context.merging.unassigned}
         if not deletes.any():
             return replace(changes, rows=self.with_commit_time(updates), given=given)
         kept = self.with_commit_time(updates.filter(pa.array(~deletes)))
         spread = pa.array(np.cumsum(~deletes) - 1, mask=deletes)
         columns = [column.take(spread) for column in kept.columns]
-        if self._context.populate_meta_fields:
+        if self._context.columns.populate_meta_fields:
             columns[self._columns.get_field_index(RECORD_KEY)] = updates.column(RECORD_KEY)
         return replace(changes, rows=pa.RecordBatch.from_arrays(columns, schema=self._columns), given=given)
 

@@ -79,7 +79,7 @@ class BulkWriter:
     def _encoded(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows with texts of few distinct values as dictionaries; the first rows determine the columns."""
         if self._repeating is None:
-            self._repeating = dictionary_columns(chunk, self._context.schema.names)
+            self._repeating = dictionary_columns(chunk, self._context.columns.schema.names)
         return as_dictionaries(chunk, self._repeating)
 
     def _choose_late(self, names: list[str]) -> set[int]:

@@ -36,7 +36,7 @@ class ChangeLog:
     def __init__(self, context: WriteContext, settings: ChangeLogSettings, task: TaskId, group: FileGroupId) -> None:
         self._context = context
         self._settings = settings
-        self._columns = pa.schema([f for f in context.schema if not is_meta_column(f.name)])
+        self._columns = pa.schema([f for f in context.columns.schema if not is_meta_column(f.name)])
         self._partition = group.partition
         where = LogSlice(group.file_id, context.instant, task.token, is_cdc=True)
         self._writer = LogWriter(

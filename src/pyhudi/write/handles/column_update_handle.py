@@ -48,9 +48,9 @@ class ColumnUpdateHandle:
         self._context = context
         self._task = task
         self._layout = layout
-        meta = (COMMIT_TIME, COMMIT_SEQNO) if context.populate_meta_fields else ()
-        own = [f for f in context.schema if f.name not in context.unassigned]
-        self._plain = pa.schema([*(context.file_schema.field(name) for name in meta), *own])
+        meta = (COMMIT_TIME, COMMIT_SEQNO) if context.columns.populate_meta_fields else ()
+        own = [f for f in context.columns.schema if f.name not in context.merging.unassigned]
+        self._plain = pa.schema([*(context.columns.file_schema.field(name) for name in meta), *own])
         self._rules = rules_for_rows(context, self._plain)
 
     def run(self, key: GroupKey, rows: GroupRows) -> Stat | None:
@@ -66,7 +66,7 @@ class ColumnUpdateHandle:
         """
         assert key.base_path is not None
         context = self._context
-        if is_skeleton(key.base_path) or context.file_names(key.base_path):
+        if is_skeleton(key.base_path) or context.columns.file_names(key.base_path):
             return None
         started = time.monotonic()
         with context.storage.open_input(key.base_path) as source:
@@ -88,7 +88,9 @@ class ColumnUpdateHandle:
             if copied is None:
                 return None
         path = join_path(key.partition, name)
-        bounds = None if context.indexed is None else file_bounds(context.storage, path, context.indexed)
+        bounds = (
+            None if context.columns.indexed is None else file_bounds(context.storage, path, context.columns.indexed)
+        )
         return file_stat(
             key.group,
             path,

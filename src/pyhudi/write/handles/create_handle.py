@@ -110,7 +110,7 @@ class CreateHandle:
 
     def _room(self, output: BaseFileOutput, rows: pa.RecordBatch) -> int:
         """Return the number of rows that still fit into the file; every file takes at least one row."""
-        writer, limit = output.writer, self._context.max_file_size
+        writer, limit = output.writer, self._context.files.max_size
         if not writer.num_rows:
             row_size: float = rows.nbytes * _FIRST_RATIO / rows.num_rows
             return max(1, min(int(rows.num_rows), int(limit / row_size) if row_size else int(rows.num_rows)))

@@ -15,13 +15,13 @@ from pyhudi.write.settings.write_context import WriteContext
 
 def has_file_columns(context: WriteContext, schema: pa.Schema) -> bool:
     """Return True if a file with this schema has the current columns of the table, with their types, in their order."""
-    return bool(_plain(schema) == _plain(context.file_schema))
+    return bool(_plain(schema) == _plain(context.columns.file_schema))
 
 
 def new_copier(context: WriteContext, sink: Any, name: str) -> RowGroupCopier:
     """Return a copier that writes a base file of this name to a sink."""
     bloom = context.files.bloom or BloomOptions()
-    constants = {FILE_NAME: name} if context.populate_meta_fields else {}
+    constants = {FILE_NAME: name} if context.columns.populate_meta_fields else {}
     return RowGroupCopier(sink, constants, max(bloom.num_entries, bloom.dynamic_max))
 
 

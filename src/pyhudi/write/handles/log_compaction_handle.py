@@ -52,9 +52,9 @@ def compact_logs(
                 compacted_times=list(dict.fromkeys(block.instant or "" for block in opened.blocks)),
             ),
             options=logs.options,
-            constants=None if context.populate_meta_fields else dict.fromkeys(META_COLUMNS),
+            constants=None if context.columns.populate_meta_fields else dict.fromkeys(META_COLUMNS),
         ) as writer:
-            recorder = None if context.indexed is None else BoundsRecorder(context.indexed)
+            recorder = None if context.columns.indexed is None else BoundsRecorder(context.columns.indexed)
             _write(writer, state, opened, file_slice.partition, recorder)
             files = writer.close()
     bounds = None if recorder is None else recorder.finish()

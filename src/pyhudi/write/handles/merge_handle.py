@@ -34,7 +34,7 @@ class MergeHandle:
         self._layout = layout
         # Columns that the writer fills in are not read.
         constant = {FILE_NAME, PARTITION_PATH}
-        self._plain = pa.schema([f for f in context.file_schema if f.name not in constant])
+        self._plain = pa.schema([f for f in context.columns.file_schema if f.name not in constant])
         self._rules = rules_for_rows(context, self._plain)
 
     def run(self, key: GroupKey, rows: GroupRows) -> Stat:
@@ -42,7 +42,7 @@ class MergeHandle:
         assert key.base_path is not None
         started = time.monotonic()
         inserts = 0
-        names = self._context.file_names(key.base_path)
+        names = self._context.columns.file_names(key.base_path)
         with open_base(self._context.storage, key.base_path, self._context.invalid_text, names) as base:
             repeating = kept_as_dictionaries(base, self._plain, self._rules)
             columns = with_dictionaries(self._plain, repeating)
@@ -55,7 +55,7 @@ class MergeHandle:
                     output.write(merge.merged(batch, rows), old_keys=True)
                 merge.check_end(rows)
                 for batch in rows.inserts(key):
-                    if self._context.new_apart and not inserts:
+                    if self._context.files.separates_inserts and not inserts:
                         output.writer.flush()
                     inserts += batch.num_rows
                     new = merge.with_commit_time(batch)
@@ -93,7 +93,7 @@ class MergeHandle:
         if log is None:
             return None
         all_new = not merge.updates and not merge.deletes and num_rows == inserts
-        all_deleted = self._context.hard_deletes and not num_rows and merge.deletes
+        all_deleted = self._context.merging.hard_deletes and not num_rows and merge.deletes
         if all_new or all_deleted:
             log.abort()
             return None

@@ -59,7 +59,8 @@ class SkeletonHandle:
         """
         started = time.monotonic()
         task = replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
-        context = replace(self.context, schema=pa.schema([]), avro_schema=_AVRO, indexed=None)
+        columns = replace(self.context.columns, schema=pa.schema([]), avro_schema=_AVRO, indexed=None)
+        context = replace(self.context, columns=columns)
         layout = RowLayout(context, task)
         group = FileGroupId(source.partition, source.file_id)
         with self.reader.open(source) as file:
@@ -71,14 +72,14 @@ class SkeletonHandle:
                 output.abort()
                 raise
             summary = output.close()
-        if self.context.indexed is not None:
+        if self.context.columns.indexed is not None:
             with open_skeleton(context.storage, output.path, source=source) as skeleton:
-                summary = replace(summary, bounds=skeleton_bounds(skeleton, self.context.indexed))
+                summary = replace(summary, bounds=skeleton_bounds(skeleton, self.context.columns.indexed))
         return file_stat(group, output.path, summary, RowCounts(inserts=summary.num_rows), started=started)
 
     def _keys(self, source: SourceFile, file: Any) -> Iterator[pa.RecordBatch]:
         """Yield the record keys of the rows, batch by batch."""
-        own = self.context.schema.names
+        own = self.context.columns.schema.names
         needed = [top_column(name, own) for name in self.keys.record_fields]
         for batch in self.reader.batches(source, file, list(dict.fromkeys(needed))):
             keys = record_keys(batch, self.keys)

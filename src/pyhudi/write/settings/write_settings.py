@@ -24,7 +24,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.planning.small_files import Sizing
 from pyhudi.write.settings.change_log_settings import ChangeLogSettings
 from pyhudi.write.settings.log_settings import LogSettings
-from pyhudi.write.settings.write_context import BaseFileOptions, WriteContext
+from pyhudi.write.settings.write_context import BaseFileOptions, FileColumns, RowMerging, WriteContext
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_operations import REPLACING, merges_records
 
@@ -89,19 +89,21 @@ def bloom_options(opts: Options) -> BloomOptions | None:
     )
 
 
-def base_file_options(file_format: FileFormat, opts: Options) -> BaseFileOptions:
-    """Return the format of base files.
+def base_file_options(config: TableConfig, opts: Options) -> BaseFileOptions:
+    """Return format and sizes of base files.
 
     Raises:
         ConfigError: Options of the files are invalid.
     """
     orc_codec = opts.get_typed(options.ORC_CODEC)
     return BaseFileOptions(
-        extension=file_format.value.lower(),
+        extension=config.base_file_format.value.lower(),
         parquet=parquet_options(opts),
         orc_codec="uncompressed" if orc_codec is OrcCodec.NONE else orc_codec.value.lower(),
         orc_stripe_size=opts.get_typed(options.ORC_STRIPE_SIZE),
         bloom=bloom_options(opts),
+        max_size=max_file_size(opts, config.base_file_format),
+        separates_inserts=RECORD_INDEX in config.metadata_partitions,
     )
 
 
@@ -204,18 +206,14 @@ def write_context(target: WriteTarget, operation: Operation, instant: str, schem
     return WriteContext(
         storage=target.storage,
         instant=instant,
-        schema=schema,
-        avro_schema=avro_schema,
-        rules=MergeRules.of_table(merging) if merges else MergeRules(),
-        hard_deletes=operation is Operation.DELETE,
-        populate_meta_fields=config.populate_meta_fields,
-        files=base_file_options(config.base_file_format, opts),
-        max_file_size=max_file_size(opts, config.base_file_format),
+        columns=FileColumns(schema, avro_schema, config.populate_meta_fields, _indexed(schema, config, opts)),
+        merging=RowMerging(
+            MergeRules.of_table(merging) if merges else MergeRules(), hard_deletes=operation is Operation.DELETE
+        ),
+        files=base_file_options(config, opts),
         partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,
         logs=logs,
         changes=_change_log(config, opts, avro_schema),
-        indexed=_indexed(schema, config, opts),
-        new_apart=RECORD_INDEX in config.metadata_partitions,
         invalid_text=opts.get_typed(options.READ_INVALID_TEXT),
     )
 

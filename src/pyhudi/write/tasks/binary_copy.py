@@ -44,7 +44,7 @@ def copy_base_files(
         TransactionError: The write has ended; the new file has been deleted.
     """
     started = time.monotonic()
-    renamed = any(context.file_names(path) for path in paths)
+    renamed = any(context.columns.file_names(path) for path in paths)
     reason = "columns have been renamed since" if renamed else _differs(context, paths[0])
     if reason is not None:
         _refused(paths[0], reason)
@@ -63,7 +63,7 @@ def copy_base_files(
     marked.check()
     if copied is None:
         return None
-    bounds = None if context.indexed is None else file_bounds(context.storage, path, context.indexed)
+    bounds = None if context.columns.indexed is None else file_bounds(context.storage, path, context.columns.indexed)
     summary = FileSummary(copied.num_rows, copied.size, None, None, bounds)
     return file_stat(
         FileGroupId(partition, file_id), path, summary, RowCounts(inserts=copied.num_rows), started=started

@@ -20,11 +20,11 @@ _COPIED = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
 
 def copied_columns(context: WriteContext) -> list[str]:
     """Return the required columns of rows to copy: some meta columns, if the table has such, and all of its own."""
-    return [*_copied(context), *context.schema.names]
+    return [*_copied(context), *context.columns.schema.names]
 
 
 def _copied(context: WriteContext) -> tuple[str, ...]:
-    return _COPIED if context.populate_meta_fields else ()
+    return _COPIED if context.columns.populate_meta_fields else ()
 
 
 def write_copies(
@@ -58,14 +58,14 @@ def _write(
 ) -> list[Stat]:
     """Write rows to one or several destinations. ``routed``: rows, and the row numbers (None: all) for each
     destination; ``ids``: the file groups that are created for a destination."""
-    schema = pa.schema([*(pa.field(name, pa.string()) for name in _copied(context)), *context.schema])
+    schema = pa.schema([*(pa.field(name, pa.string()) for name in _copied(context)), *context.columns.schema])
     handles: dict[str, CreateHandle] = {}
     repeating: frozenset[str] | None = None
     try:
         for batch, parts in routed:
             rows = conform(batch.select(schema.names), schema)
             if repeating is None:  # The columns of a file are determined by its first rows.
-                repeating = dictionary_columns(rows, context.schema.names)
+                repeating = dictionary_columns(rows, context.columns.schema.names)
             for place, chosen in parts.items():
                 if place not in handles:
                     source = RowSource(dictionary_columns=repeating, copied=True)

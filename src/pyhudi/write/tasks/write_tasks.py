@@ -32,7 +32,7 @@ def upsert_task(batches: Iterable[pa.RecordBatch], context: WriteContext, task: 
     groups."""
     rows = GroupedRows(batches)
     writer = GroupWriter(context, task)
-    how = context.keyed
+    how = context.merging.keyed
     for key in rows.groups():
         # Log files need no positions.
         merged = key.base_path is not None and not writer.appends(key)
@@ -86,4 +86,4 @@ class GroupWriter:
 
 def _updates_columns(context: WriteContext) -> bool:
     """Return True if columns that do not change may be copied from base files. Change logs need whole rows."""
-    return context.updates_columns and context.files.extension == "parquet" and context.changes is None
+    return context.merging.updates_columns and context.files.extension == "parquet" and context.changes is None

@@ -25,7 +25,7 @@ from pyhudi.timeline.instant import Action
 from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.write.handles.change_log import ChangeLog
 from pyhudi.write.settings import write_settings
-from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import FileColumns, TaskId, WriteContext
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST
 
@@ -51,7 +51,7 @@ def changed(root: Path, mode: str, schema: pa.Schema = SCHEMA, **more: str) -> N
     inflight = table.active.to_inflight(table.active.timeline.find(at(20), Action.COMMIT))
     WriteGate(client.storage, at(20)).open()
     settings = write_settings._change_log(client.config, Options.parse({}), to_avro(add_meta_columns(schema), "t"))
-    context = WriteContext(client.storage, at(20), schema)
+    context = WriteContext(client.storage, at(20), FileColumns(schema))
     log = ChangeLog(context, settings, TaskId(0, 20, 0), FileGroupId("a", "f1"))
     old, new = (pa.RecordBatch.from_pylist(rows(v), schema=SCHEMA).select(schema.names) for v in (1, 2))
     log._put("u", pa.array(["1"]), old, new if mode == "DATA_BEFORE_AFTER" else None)

@@ -44,6 +44,7 @@ from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings, a
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import upsert_task
 from pyhudi.write.write_status import decode_stats
+from tests.unit.write.handles.contexts import write_context
 from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
 
 BASE = f"p/f-0_0-1-2_{FIRST}.parquet"
@@ -60,7 +61,7 @@ def context(folder: Path, version: int = 9, log_names: tuple[str, ...] = (), **m
         positions=version >= 8,
         slices=pa.Table.from_pylist(rows, LOG_SLICES_SCHEMA),
     )
-    return WriteContext(storage, SECOND, SCHEMA, avro, rules=MergeRules(("ts",)), logs=logs, **more)
+    return write_context(storage, SECOND, SCHEMA, avro_schema=avro, rules=MergeRules(("ts",)), logs=logs, **more)
 
 
 def tagged(key: str, row: int | None, ts: int = 1, *, delete: bool = False) -> dict[str, Any]:

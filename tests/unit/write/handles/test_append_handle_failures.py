@@ -28,7 +28,7 @@ from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.settings.log_settings import LogSettings, log_slices
-from pyhudi.write.settings.write_context import TaskId, WriteContext
+from pyhudi.write.settings.write_context import FileColumns, TaskId, WriteContext
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
 from tests.tables import HandMadeTable
@@ -65,7 +65,7 @@ def update(storage: Storage, key: str, value: int, *, attempts: int = 1, late: b
         row: dict[str, Any] = {"id": key, "p": "x", "v": value, RECORD_KEY: key, PARTITION_PATH: "x", DELETE: False}
         row |= {FILE_ID: "f-0", BASE_PATH: slices["base_path"][0].as_py(), ROW: KEYS.index(key)}
         rows = pa.RecordBatch.from_pylist([row])
-        context = WriteContext(storage, tx.instant, schema, avro, logs=logs)
+        context = WriteContext(storage, tx.instant, FileColumns(schema, avro), logs=logs)
         statuses = [upsert_task([rows], context, TaskId(0, 1, attempt)) for attempt in range(attempts)]
         metadata = CommitMetadata("UPSERT", decode_stats(statuses[-1:]), {"schema": to_avro(schema, "t")})
         tx.commit(metadata)
@@ -142,7 +142,7 @@ def test_a_lost_task_may_leave_new_file_groups_behind(tmp_path: Path) -> None:
     rows = [row | {"id": key, RECORD_KEY: key, PARTITION_PATH: p} for key, p in (("a", "x"), ("b", "y"), ("c", "x"))]
     with Transaction.begin(table.client(), Action.COMMIT, "BULK_INSERT", {MAX_CLOCK_SKEW: "0"}) as tx:
         tx.to_inflight()
-        context = WriteContext(storage, tx.instant, schema)
+        context = WriteContext(storage, tx.instant, FileColumns(schema))
         lost = bulk_insert_task([pa.RecordBatch.from_pylist(rows[::-1])], context, TaskId(0, 1, 9))
         kept = bulk_insert_task([pa.RecordBatch.from_pylist(rows)], context, TaskId(0, 1, 1))
         left = {path: storage.read(path) for path in decode_stats([lost])["path"].to_pylist()}

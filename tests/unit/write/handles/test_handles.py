@@ -27,6 +27,7 @@ from pyhudi.write.settings.write_context import BaseFileOptions, TaskId, WriteCo
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
 from tests.properties import examples
+from tests.unit.write.handles.contexts import write_context
 
 FIRST, SECOND = "20260101000000000", "20260102000000000"
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("tags", pa.list_(pa.string()))])
@@ -38,7 +39,7 @@ TAGGED = pa.schema([*KEYED, (DELETE, pa.bool_()), (FILE_ID, pa.string()), (BASE_
 def context(folder: Path, instant: str = FIRST, **more: Any) -> WriteContext:
     storage = LocalStorage(folder)
     WriteGate(storage, instant).open()
-    return WriteContext(storage, instant, more.pop("schema", SCHEMA), **more)
+    return write_context(storage, instant, more.pop("schema", SCHEMA), **more)
 
 
 def keyed(key: str, partition: str, ts: int = 0) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def test_files_roll_over_at_their_size(tmp_path: Path) -> None:
         [
             bulk_insert_task(
                 batches(rows, size=3000),
-                context(tmp_path, max_file_size=limit, files=BaseFileOptions(bloom=None)),
+                context(tmp_path, files=BaseFileOptions(bloom=None, max_size=limit)),
                 TASK,
             )
         ]
@@ -395,7 +396,7 @@ def test_new_records_apart(tmp_path: Path) -> None:
     for apart, groups in ((False, [4]), (True, [2, 2])):
         group = Group(tmp_path / str(apart), ["a", "b"])
         rows = [group.row(1, "b", 1), group.row(None, "c", 2), group.row(None, "d", 2)]
-        merged = group.merge(rows, new_apart=apart, size=2)
+        merged = group.merge(rows, files=BaseFileOptions(separates_inserts=apart), size=2)
         metadata = pq.read_metadata(group.folder / merged["path"])
         assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == groups
 

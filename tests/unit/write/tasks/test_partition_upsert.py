@@ -23,7 +23,7 @@ from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings
-from pyhudi.write.settings.write_context import BaseFileOptions, TaskId, WriteContext
+from pyhudi.write.settings.write_context import BaseFileOptions, FileColumns, TaskId, WriteContext
 from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, TaskShare, partition_upsert_task
 from pyhudi.write.write_status import decode_stats
 from tests.properties import examples
@@ -66,8 +66,7 @@ def write(
     context = WriteContext(
         storage,
         instant,
-        SCHEMA,
-        avro,
+        FileColumns(SCHEMA, avro),
         files=BaseFileOptions(bloom=None),
         buffer_size=200,
         logs=settings_ if logs else None,

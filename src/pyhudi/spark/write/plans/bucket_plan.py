@@ -291,7 +291,7 @@ def _context(job: WriteJob, instant: str, logs: pa.Table | None) -> WriteContext
     if logs is not None:
         context = context.with_log_slices(logs)
     # a bucket is one file group, of any size
-    return replace(context, keyed=keyed, max_file_size=_UNLIMITED)
+    return replace(context, merging=replace(context.merging, keyed=keyed)).with_file_size(_UNLIMITED)
 
 
 def _deletes_for_certain(job: WriteJob) -> bool:

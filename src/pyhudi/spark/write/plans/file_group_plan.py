@@ -94,7 +94,8 @@ class FileGroupPlan:
         """Write the rows; returns the write stats. Runs a Spark job."""
         context = self.job.context(instant).with_log_slices(self.logs)
         if self.by_key:
-            context = replace(context, keyed=KeyedWrite())  # the index tells file groups, not rows in them
+            # the index tells file groups, not rows in them
+            context = replace(context, merging=replace(context.merging, keyed=KeyedWrite()))
         return run_upsert(route(self.rows, self.workload, most_tasks(self.job)), context)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
