@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyhudi.metrics.progress import Progress
-from pyhudi.services.indexing.async_indexer import run_index
-from pyhudi.services.indexing.index_builder import Builder, IndexResult, build_index, drop_index
+from pyhudi.services.indexing.async_indexer import planned_result, plans_to_run, run_plans
+from pyhudi.services.indexing.index_builder import Builder, IndexEngine, IndexResult, build_index, drop_index
 from pyhudi.services.indexing.index_preparation import Preparer
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.services.indexing.index_schedule import schedule_index
@@ -68,20 +69,11 @@ class IndexServices(ServiceBase):
             UnsupportedTableError: The table cannot have the index, or this kind of index is not built here.
             SetupError: The index needs Spark, and there is no session.
         """
-        named = (columns,) if isinstance(columns, str) else tuple(columns)
-        request = IndexRequest.of(name, named, using, index_options or {})
+        request = replace(_request(name, columns, using, index_options), if_not_exists=if_not_exists)
         client, opts = self._open(options)
         builder = _builder(spark) if request.needs_spark and not dry_run else None
-        return build_index(
-            client,
-            opts,
-            request,
-            builder,
-            if_not_exists=if_not_exists,
-            dry_run=dry_run,
-            stats_reader=file_stats_reader(spark),
-            progress=progress,
-        )
+        engine = IndexEngine(builder, file_stats_reader(spark))
+        return build_index(client, opts, request, engine, dry_run=dry_run, progress=progress)
 
     def drop_index(
         self, name: str, *, if_exists: bool = False, options: Given = None, dry_run: bool = False
@@ -135,12 +127,9 @@ class IndexServices(ServiceBase):
             ConfigError: The index exists or is planned, the column is unknown, or the record index is missing.
             UnsupportedTableError: The table cannot have the index, or this kind of index is not built here.
         """
-        named = (columns,) if isinstance(columns, str) else tuple(columns)
-        request = IndexRequest.of(name, named, using, index_options or {})
+        request = replace(_request(name, columns, using, index_options), if_not_exists=if_not_exists)
         client, opts = self._open(options)
-        return schedule_index(
-            client, opts, request, if_not_exists=if_not_exists, dry_run=dry_run, stats_reader=file_stats_reader(None)
-        )
+        return schedule_index(client, opts, request, dry_run=dry_run, stats_reader=file_stats_reader(None))
 
     def run_index(
         self,
@@ -173,20 +162,22 @@ class IndexServices(ServiceBase):
             SetupError: The index needs Spark, and there is no session.
         """
         client, opts = self._open(options)
-        return run_index(
-            client,
-            opts,
-            lambda: _preparer(spark),
-            instant=instant,
-            dry_run=dry_run,
-            stats_reader=file_stats_reader(spark),
-            progress=progress,
-        )
+        plans = plans_to_run(client, opts, instant)
+        if dry_run:
+            return planned_result(plans)
+        return run_plans(client, opts, plans, lambda: _preparer(spark), file_stats_reader(spark), progress)
 
     def pending_indexes(self) -> list[IndexPlan]:
         """Return the index plans on the timeline that are not completed, oldest first."""
         client, _ = self._open(None)
         return pending_index_plans(client.active_timeline())
+
+
+def _request(
+    name: str | None, columns: Sequence[str] | str, using: str | None, index_options: Mapping[str, str] | None
+) -> IndexRequest:
+    named = (columns,) if isinstance(columns, str) else tuple(columns)
+    return IndexRequest.of(name, named, using, index_options or {})
 
 
 def _builder(spark: SparkSession | None) -> Builder:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,8 @@ def test_batches_count_once(spark, feed, tmp_path, monkeypatch):
         attempts.append(args)
         if len(attempts) == 1:
             raise StorageError("the disk is full")
-        write(*args, extra=kwargs["extra"])  # by another driver that still runs the query
+        # by another driver that still runs the query
+        write(*args, idempotent=replace(kwargs["idempotent"], already_committed=None))
         return write(*args, **kwargs)
 
     write = sink_module.write

@@ -46,29 +46,17 @@ if TYPE_CHECKING:
 _TRIES = 3
 """Number of attempts to write base files concurrently with writers; the last one excludes other writers."""
 
+_NO_PLANS = "no index is planned"
+
 _log = logging.getLogger(__name__)
 
 
-def run_index(
-    client: TableMetaClient,
-    opts: Options,
-    preparer: Callable[[], Preparer],
-    *,
-    instant: str | None = None,
-    dry_run: bool = False,
-    stats_reader: FileStatsReader = LOCAL,
-    progress: Progress | None = None,
-) -> IndexResult:
-    """Execute the pending index plans, oldest first, or only the one of ``instant``. ``preparer`` prepares indexes that
-    require an engine, ``stats_reader`` reads files for the others. With ``dry_run`` nothing is done.
+def plans_to_run(client: TableMetaClient, opts: Options, instant: str | None = None) -> list[IndexPlan]:
+    """Return the pending index plans, oldest first, or only the one of ``instant``.
 
     Raises:
         InstantNotFoundError: No such plan is pending.
-        ConflictError: Another process considered this attempt dead, or a write could not maintain the index.
-        BusyError: Another process is executing a plan.
-        UnsupportedTableError: A plan contains an index that pyhudi or the table does not support.
-        ConfigError: A prerequisite of an index is missing.
-        TransactionError: A restore is pending.
+        ConfigError: The metadata table is disabled.
     """
     if not is_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
@@ -77,10 +65,35 @@ def run_index(
         plans = [plan for plan in plans if plan.instant == instant]
         if not plans:
             raise InstantNotFoundError(f"no indexing {instant!r} is pending in the table at {client.storage.root}")
+    return plans
+
+
+def planned_result(plans: Sequence[IndexPlan]) -> IndexResult:
+    """Return the result that the execution of plans would have."""
+    partitions = tuple(partition for plan in plans for partition in plan.partitions)
+    return IndexResult(partitions, "" if plans else _NO_PLANS)
+
+
+def run_plans(
+    client: TableMetaClient,
+    opts: Options,
+    plans: Sequence[IndexPlan],
+    preparer: Callable[[], Preparer],
+    stats_reader: FileStatsReader = LOCAL,
+    progress: Progress | None = None,
+) -> IndexResult:
+    """Execute pending index plans in their order. ``preparer`` prepares indexes that require an engine,
+    ``stats_reader`` reads files for the others.
+
+    Raises:
+        ConflictError: Another process considered this attempt dead, or a write could not maintain the index.
+        BusyError: Another process is executing a plan.
+        UnsupportedTableError: A plan contains an index that pyhudi or the table does not support.
+        ConfigError: A prerequisite of an index is missing.
+        TransactionError: A restore is pending.
+    """
     if not plans:
-        return IndexResult(reason="no index is planned")
-    if dry_run:
-        return IndexResult(tuple(partition for plan in plans for partition in plan.partitions))
+        return IndexResult(reason=_NO_PLANS)
     built: list[str] = []
     for plan in plans:
         built += _Attempt(client, opts, plan, preparer, stats_reader, progress).run()

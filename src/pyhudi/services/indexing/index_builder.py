@@ -92,18 +92,29 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
         yield LockedTable(storage, config, opts, data, lambda: slot.take(newest(data)), stats_reader)
 
 
+@dataclass(frozen=True, slots=True)
+class IndexEngine:
+    """What builds indexes.
+
+    Attributes:
+        builder: Builds indexes that require an engine; None: they are not built.
+        stats_reader: Reads files for the others.
+    """
+
+    builder: Builder | None = None
+    stats_reader: FileStatsReader = LOCAL
+
+
 def build_index(
     client: TableMetaClient,
     opts: Options,
     request: IndexRequest,
-    builder: Builder | None,
+    engine: IndexEngine,
     *,
-    if_not_exists: bool,
     dry_run: bool,
-    stats_reader: FileStatsReader = LOCAL,
     progress: Progress | None = None,
 ) -> IndexResult:
-    """Build an index; ``builder`` builds those that require an engine, ``stats_reader`` reads files for the others.
+    """Build an index.
 
     Raises:
         ConfigError: The index exists, or the request is invalid.
@@ -111,17 +122,17 @@ def build_index(
     """
     if not is_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false, but indexes require a metadata table")
-    with lock_table(client, opts.merged(build_options(request, opts)), stats_reader) as table:
+    with lock_table(client, opts.merged(build_options(request, opts)), engine.stats_reader) as table:
         taken = existing_index(table, request.partition)
         if taken is not None:
-            if if_not_exists:
+            if request.if_not_exists:
                 return IndexResult(reason=taken)
             raise ConfigError(f"{taken}; drop it first, or pass if_not_exists=True")
         request.check(table.storage, table.config, table.schema)
         if dry_run:
             return IndexResult((request.partition,))
         report_progress(progress, PROGRESS, 0, 1)
-        built = tuple(_build(table, request, builder))
+        built = tuple(_build(table, request, engine.builder))
     report_progress(progress, PROGRESS, 1, 1)
     return IndexResult(built)
 

@@ -45,13 +45,15 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
     """An index to build: its partition of the metadata table, its type, and its columns (none for indexes that exist
-    once per table); an ``expression`` index was ``given`` by options."""
+    once per table); an ``expression`` index was ``given`` by options. ``if_not_exists``: one that exists is no error.
+    """
 
     partition: str
     kind: str
     columns: tuple[str, ...] = ()
     expression: ExpressionIndex | None = None
     given: tuple[tuple[str, str], ...] = ()
+    if_not_exists: bool = False
 
     @classmethod
     def of(

@@ -25,7 +25,6 @@ def schedule_index(
     opts: Options,
     request: IndexRequest,
     *,
-    if_not_exists: bool,
     dry_run: bool,
     stats_reader: FileStatsReader = LOCAL,
 ) -> IndexPlan:
@@ -41,7 +40,7 @@ def schedule_index(
     with lock_table(client, opts, stats_reader) as table:
         taken = existing_index(table, request.partition)
         if taken is not None:
-            if if_not_exists:
+            if request.if_not_exists:
                 return IndexPlan(reason=taken)
             raise ConfigError(f"{taken}; drop it first, or pass if_not_exists=True")
         request.check(table.storage, table.config, table.schema)

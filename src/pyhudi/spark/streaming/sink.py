@@ -21,6 +21,7 @@ from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, NotAHudiTa
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.streaming.compactor import AsyncCompactor
 from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.spark.write.write_job import IdempotentCommit
 from pyhudi.storage import open_storage
 from pyhudi.streaming.checkpoint import SinkCheckpoint, SinkHistory, check_continuity, query_id
 from pyhudi.table.meta_client import TableMetaClient
@@ -86,8 +87,8 @@ class StreamingSink:
                 return
             try:
                 # Spark may still run the query in another process, which may commit the batch at any time.
-                committed = partial(history.later_commit, this)
-                write(rows, self.path, self._options(), extra=this.metadata(), already_committed=committed)
+                commit = IdempotentCommit(this.metadata(), partial(history.later_commit, this))
+                write(rows, self.path, self._options(), idempotent=commit)
             except Exception as error:
                 if attempt < attempts and not _is_final(error):
                     _log.warning("batch %d failed, next attempt in %g s: %s", this.batch, wait, error)

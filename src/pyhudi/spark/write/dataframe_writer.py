@@ -50,7 +50,7 @@ from pyhudi.spark.write.row_changes import CHANGE_COLUMNS
 from pyhudi.spark.write.stored_keys import identifies_records, keep_stored_keys
 from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_input import as_in_table, own_columns, write_schema
-from pyhudi.spark.write.write_job import RowChanges, WriteJob
+from pyhudi.spark.write.write_job import IdempotentCommit, RowChanges, WriteJob
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.table_config import TableConfig
@@ -59,8 +59,6 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Instant
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.conflict_retries import with_retries
@@ -97,9 +95,8 @@ def write(
     given: Mapping[str, object] | None = None,
     mode: str = APPEND,
     *,
-    extra: Mapping[str, str] | None = None,
     partitions: Sequence[str] = (),
-    already_committed: Callable[[ActiveTimeline], Instant | None] | None = None,
+    idempotent: IdempotentCommit | None = None,
 ) -> WriteResult:
     """Write a DataFrame. A table that does not exist is created.
 
@@ -111,11 +108,9 @@ def write(
         target: The table, or its path.
         given: Apache Hudi's options; they override the session's settings for the object store.
         mode: Save mode of Spark: append, overwrite (a new table in place of the old one), ignore, errorifexists.
-        extra: Entries kept in the commit's extra metadata.
         partitions: Paths of the partitions that the operation insert_overwrite replaces, or delete_partition drops.
             Empty: as the options say.
-        already_committed: Returns another writer's commit that contains the rows, called under the lock of the table
-            before the publication: the write is rolled back then, and raises ConflictError.
+        idempotent: How the commit is recognized, if its rows may be written more than once.
 
     Returns:
         The result, with the instant of the commit and the files written.
@@ -132,36 +127,26 @@ def write(
     location = target.storage.uri() if isinstance(target, TableMetaClient) else target
     opts = Options.parse({**session_settings(df.sparkSession, location), **(given or {})})
     check_unsupported_options(opts)
-    chosen = parse_mode(mode)
+    save_mode = parse_mode(mode)
     storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
-    given_to_job = _JobArguments(extra or {}, tuple(partitions), already_committed)
-    return with_retries(storage, opts, lambda: _write_once(df, storage, opts, chosen, given_to_job))
 
+    def complete(job: WriteJob) -> WriteJob:
+        return replace(job, partitions=tuple(partitions), idempotent=idempotent)
 
-@dataclass(frozen=True, slots=True)
-class _JobArguments:
-    """Arguments of `write` that are fields of the `WriteJob`."""
-
-    extra: Mapping[str, str]
-    partitions: tuple[str, ...]
-    already_committed: Callable[[ActiveTimeline], Instant | None] | None
-
-    def of(self, job: WriteJob) -> WriteJob:
-        """Return the job with them."""
-        return replace(job, extra=self.extra, partitions=self.partitions, already_committed=self.already_committed)
+    return with_retries(storage, opts, lambda: _write_once(df, storage, opts, save_mode, complete))
 
 
 def _write_once(
-    df: DataFrame, storage: Storage, opts: Options, chosen: str, given_to_job: _JobArguments
+    df: DataFrame, storage: Storage, opts: Options, save_mode: str, complete: Callable[[WriteJob], WriteJob]
 ) -> WriteResult:
-    """Write a DataFrame to the table as it is now; ``chosen`` is the save mode."""
+    """Write a DataFrame to the table as it is now; ``complete`` adds what only the caller of the write knows."""
     client = open_existing(storage, opts)
     keyed = bool(opts.get_typed(options.RECORDKEY_FIELD) if client is None else client.config.record_keys)
     keyed |= client is not None and identifies_records(df.columns)
     operation = _operation(opts, keyed=keyed)
-    if client is not None and chosen == IGNORE:
+    if client is not None and save_mode == IGNORE:
         return WriteResult(storage.uri(), type_name(operation))
-    if client is not None and chosen == ERROR:
+    if client is not None and save_mode == ERROR:
         raise TableExistsError(
             f"there is a Hudi table at {storage.uri()!r} already; write with mode 'append' to add to it, 'overwrite' "
             "to replace it, 'ignore' to leave it"
@@ -170,25 +155,25 @@ def _write_once(
         if client is None:
             refuse_nested_table(storage.root, opts)
         return write_bootstrap(df, storage, opts)
-    replaces = chosen == OVERWRITE and operation is not Operation.INSERT_OVERWRITE_TABLE
+    replaces = save_mode == OVERWRITE and operation is not Operation.INSERT_OVERWRITE_TABLE
     if replaces and operation in (Operation.DELETE, Operation.DELETE_PARTITION):
-        raise ConfigError(f"{operation.value} goes with the save mode 'append' only, not with {chosen!r}")
+        raise ConfigError(f"{operation.value} goes with the save mode 'append' only, not with {save_mode!r}")
     if client is None:
         check_table_exists(storage.uri(), operation)
         refuse_nested_table(storage.root, opts)
     if client is not None and not replaces:
         client = _upgraded(df, client, opts, operation)
     fresh = client is None or replaces
-    job = given_to_job.of(_prepare(df, storage, None if fresh else client, opts, operation))
+    job = complete(_prepare(df, storage, None if fresh else client, opts, operation))
     if client is not None and replaces:
         return _with_record_index(job, overwrite_table(client, job))
     try:
         return _run_with_services(job)
     except TableExistsError:
-        if client is not None or chosen == ERROR:
+        if client is not None or save_mode == ERROR:
             raise
         # Another process has created the table since it was looked for, and nothing was written.
-        return _write_once(df, storage, opts, chosen, given_to_job)
+        return _write_once(df, storage, opts, save_mode, complete)
 
 
 def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: Operation) -> TableMetaClient:
@@ -268,14 +253,25 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
         return TtlResult(tuple(found), result.instant)
 
 
+@dataclass(frozen=True, slots=True)
+class DmlCommit:
+    """Commit of an UPDATE, DELETE or MERGE.
+
+    Attributes:
+        operation: Operation of the commit.
+        reads: What the statement has read.
+        changes: How the rows differ from those of other writes; None: they are looked up as any others.
+        key_constraint: What the keys of the rows have to fulfil.
+    """
+
+    operation: Operation
+    reads: ReadSet
+    changes: RowChanges | None = None
+    key_constraint: KeyConstraint | None = None
+
+
 def write_changes(
-    df: DataFrame,
-    client: TableMetaClient,
-    given: Mapping[str, object],
-    operation: Operation,
-    reads: ReadSet,
-    changes: RowChanges | None,
-    key_constraint: KeyConstraint | None = None,
+    df: DataFrame, client: TableMetaClient, given: Mapping[str, object], commit: DmlCommit
 ) -> WriteResult:
     """Write the rows of an UPDATE, DELETE or MERGE as one commit.
 
@@ -283,10 +279,7 @@ def write_changes(
         df: The rows (`pyhudi.spark.write.row_changes`), or, without ``changes``, rows to be looked up as any others.
         client: The table as the statement has read it.
         given: Options of the statement.
-        operation: Operation of the commit.
-        reads: What the statement has read.
-        changes: How the rows differ from those of other writes.
-        key_constraint: What the rows have to fulfil.
+        commit: The commit.
 
     Raises:
         KeyConstraintError: They do not; nothing was written.
@@ -295,8 +288,9 @@ def write_changes(
     opts = Options.parse(given)
     check_unsupported_options(opts)
     own = [name for name in df.columns if name not in CHANGE_COLUMNS]
-    job = _prepare(df.select(*(quoted([name]) for name in own)), client.storage, client, opts, operation, changes)
-    job = replace(job, reads=reads, key_constraint=key_constraint)
+    rows, changes = df.select(*(quoted([name]) for name in own)), commit.changes
+    job = _prepare(rows, client.storage, client, opts, commit.operation, changes)
+    job = replace(job, reads=commit.reads, key_constraint=commit.key_constraint)
     job = job if changes is None else replace(job, df=df, changes=changes)
     return _run_with_services(job)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,6 +84,20 @@ class RowChanges:
 
 
 @dataclass(frozen=True, slots=True)
+class IdempotentCommit:
+    """How a commit is recognized whose rows may be written more than once, such as those of a micro-batch.
+
+    Attributes:
+        extra: Entries of the commit's extra metadata, which identify the rows.
+        already_committed: Returns another writer's commit that contains the rows, called under the lock of the table
+            before the publication: the write is rolled back then, and raises ConflictError.
+    """
+
+    extra: Mapping[str, str]
+    already_committed: Callable[[ActiveTimeline], Instant | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WriteJob:
     """A write that has passed all checks that do not require data.
 
@@ -98,13 +112,12 @@ class WriteJob:
         bucketing: Distribution of rows over buckets; None: with another index.
         changes: Differences from other writes, if the rows are changes of rows that were read.
         reads: What the statement has read.
-        extra: Additional entries of the commit's extra metadata.
         stored_keys: Rows have the keys with which they were read (`pyhudi.spark.write.stored_keys`).
         instant: Requested instant of a write that always has the same one; None: a new one.
         names_at: Names of columns in older files; None: the table has no schema history.
         key_constraint: Condition on the keys under which the write is executed.
         partitions: Paths of the partitions that the operation replaces or drops, verbatim; empty: as the options say.
-        already_committed: Returns another writer's commit that contains the rows (`CommitConditions`).
+        idempotent: How the commit is recognized, if its rows may be written more than once.
     """
 
     df: DataFrame
@@ -117,13 +130,12 @@ class WriteJob:
     bucketing: Bucketing | None = None
     changes: RowChanges | None = None
     reads: ReadSet | None = None
-    extra: Mapping[str, str] = field(default_factory=dict)
     stored_keys: bool = False
     instant: str | None = None
     names_at: ColumnNamesByInstant | None = None
     key_constraint: KeyConstraint | None = None
     partitions: tuple[str, ...] = ()
-    already_committed: Callable[[ActiveTimeline], Instant | None] | None = None
+    idempotent: IdempotentCommit | None = None
 
     @property
     def storage(self) -> Storage:
@@ -195,7 +207,8 @@ class WriteJob:
 
     def extra_metadata(self) -> Mapping[str, str]:
         """Return the entries of commit metadata besides file statistics."""
-        return {**self.target.extra_metadata(self.schema), **self.extra}
+        own = {} if self.idempotent is None else self.idempotent.extra
+        return {**self.target.extra_metadata(self.schema), **own}
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -254,7 +267,8 @@ class WriteJob:
             commit = IndexedCommit.of(self.df.sparkSession, self.client, self.opts, tx, metadata)
             index = with_other_indexes(commit, index)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
-        conditions = CommitConditions(self.planned_on, agree, self.reads, self.already_committed)
+        already_committed = None if self.idempotent is None else self.idempotent.already_committed
+        conditions = CommitConditions(self.planned_on, agree, self.reads, already_committed)
         outcome = tx.commit(metadata, index=index, conditions=conditions)
         if isinstance(outcome, Conflicted):
             raise outcome.error()

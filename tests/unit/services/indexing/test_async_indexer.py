@@ -14,7 +14,7 @@ from pyhudi.errors import BusyError, ConfigError, ConflictError, InstantNotFound
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.services.indexing import async_indexer
-from pyhudi.services.indexing.async_indexer import run_index
+from pyhudi.services.indexing.async_indexer import plans_to_run, run_plans
 from pyhudi.services.indexing.index_builder import drop_index
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.services.indexing.index_schedule import schedule_index
@@ -53,11 +53,12 @@ def wanted(table: MorTable) -> tuple[str, ...]:
 
 def plan(table: MorTable) -> IndexPlan:
     request = IndexRequest.of(wanted(table)[-1], (), None, {})
-    return schedule_index(table.client, LATER, request, if_not_exists=False, dry_run=False)
+    return schedule_index(table.client, LATER, request, dry_run=False)
 
 
 def run(table: MorTable, options: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    return run_index(table.client, LATER.merged(options or {}), no_engine).partitions
+    opts = LATER.merged(options or {})
+    return run_plans(table.client, opts, plans_to_run(table.client, opts), no_engine).partitions
 
 
 def records(table: MorTable, partition: str) -> list[dict[str, Any]]:
@@ -120,7 +121,8 @@ def test_plan_and_run(mor: MorTable) -> None:
     assert mor.table.services.run_index(dry_run=True).partitions == wanted(mor)
     assert not set(wanted(mor)) & set(mor.client.config.metadata_partitions)
     seen: list[tuple[str, int, int]] = []
-    ran = run_index(mor.client, LATER, no_engine, progress=lambda *done: seen.append(done))
+    plans = plans_to_run(mor.client, LATER)
+    ran = run_plans(mor.client, LATER, plans, no_engine, progress=lambda *done: seen.append(done))
     assert ran.partitions == wanted(mor)
     assert seen == [("build indexes", n, len(wanted(mor))) for n in range(len(wanted(mor)) + 1)]
     check(mor)
@@ -184,7 +186,8 @@ def test_dying_builders(mor: MorTable) -> None:
     outcomes = set()
 
     def act(storage: Storage) -> None:
-        run_index(type(mor.client).open(storage, FEW), LATER, no_engine)
+        client = type(mor.client).open(storage, FEW)
+        run_plans(client, LATER, plans_to_run(client, LATER), no_engine)
 
     for storage in deaths(mor.root, act):
         left = MorTable(mor.root.with_name("dead"), mor.version, options=FEW, storage=storage)

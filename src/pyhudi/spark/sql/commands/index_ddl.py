@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
@@ -10,7 +11,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.schema.name_resolution import resolve_path
-from pyhudi.services.indexing.index_builder import build_index
+from pyhudi.services.indexing.index_builder import IndexEngine, build_index
 from pyhudi.services.indexing.index_builder import drop_index as drop
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
@@ -38,14 +39,11 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
     given = {key: value for key, value in statement.options.items() if not key.startswith("hoodie.")}
     name = _RECORD_INDEX if is_record_index else statement.index
     using = None if is_record_index or statement.using == _SECONDARY_INDEX else statement.using
-    request = IndexRequest.of(name, columns, using, given)
+    request = replace(IndexRequest.of(name, columns, using, given), if_not_exists=statement.if_not_exists)
     client = handle.client()
     opts = client.config.validate_against(handle.opts.merged(_of_hudi(statement.options)))
-    builder = spark_builder(spark) if request.needs_spark else None
-    stats_reader = SparkFileStatsReader(spark)
-    build_index(
-        client, opts, request, builder, if_not_exists=statement.if_not_exists, dry_run=False, stats_reader=stats_reader
-    )
+    engine = IndexEngine(spark_builder(spark) if request.needs_spark else None, SparkFileStatsReader(spark))
+    build_index(client, opts, request, engine, dry_run=False)
 
 
 def _indexed(spark: SparkSession, handle: TableHandle, statement: CreateIndex) -> tuple[str, ...]:
