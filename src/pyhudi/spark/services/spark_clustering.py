@@ -92,7 +92,7 @@ class SparkClusteringRunner:
         files. Secondary indexes refer to record keys, which do not change. May run Spark jobs."""
         spark, opts = self.spark, tx.opts
         changes = KeyChanges(metadata.stats, looked_up=True)
-        delta = index_delta(spark, client.storage, tx.config, opts, tx.instant, changes, tx.gate)
+        delta = index_delta(spark, tx, opts, changes)
         if delta is not None:
             delta = replace(delta, count_conflicting_keys=None)  # the keys already exist
         return with_other_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), delta, rows_stay=True)

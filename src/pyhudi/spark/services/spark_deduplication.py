@@ -213,7 +213,7 @@ def _replace(
     extra = {"schema": to_avro(own, table.config.name), **version}
     metadata = CommitMetadata(OPERATION, stats, extra, replaced=replaced)
     changes = KeyChanges(stats, slices, replaced)
-    index = index_delta(spark, client.storage, tx.config, tx.opts, tx.instant, changes, tx.gate)
+    index = index_delta(spark, tx, tx.opts, changes)
     index = with_other_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), index)
     return tx.commit(metadata, index=index)
 

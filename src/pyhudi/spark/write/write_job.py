@@ -250,8 +250,7 @@ class WriteJob:
         Returns:
             The update; None if there is no record index.
         """
-        spark = self.df.sparkSession
-        return index_delta(spark, self.storage, tx.config, tx.opts, tx.instant, changes, tx.gate)
+        return index_delta(self.df.sparkSession, tx, tx.opts, changes)
 
     def commit(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None = None) -> WriteResult:
         """Publish the write.

@@ -43,7 +43,7 @@ from pyhudi.write.write_operations import replaced_files
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
-    from pyhudi.timeline.write_gate import WriteGate
+    from pyhudi.transaction.transaction import Transaction
 
 _log = logging.getLogger(__name__)
 
@@ -84,84 +84,126 @@ class KeyChanges:
     planned: NewKeys | None = None
 
 
-def index_delta(
-    spark: SparkSession,
-    storage: Storage,
-    config: TableConfig,
-    opts: Options,
-    instant: str,
-    changes: KeyChanges,
-    gate: WriteGate | None = None,
-) -> IndexDelta | None:
-    """Write what a write at ``instant`` has done to the keys; None when the table has no record index that is kept up
-    to date: the index is taken out of use then. Runs a Spark job.
-
-    ``gate``: tasks write only while it is open (`GroupFiles`).
+def index_delta(spark: SparkSession, tx: Transaction, opts: Options, changes: KeyChanges) -> IndexDelta | None:
+    """Write what a write has done to the keys. Runs a Spark job.
 
     An index has one location for each key. Where a write puts a key into a second file group (of a partition, if the
     index is partitioned), looking for it there would not find all of its rows, so that the index cannot stay.
+
+    Args:
+        spark: The session.
+        tx: Transaction of the write; tasks write only while its gate is open (`GroupFiles`).
+        opts: Options of the write.
+        changes: Changes of the keys.
+
+    Returns:
+        The update; None when the table has no record index that is kept up to date: the index is taken out of use then.
     """
-    if PARTITION not in config.metadata_partitions or not config.populate_meta_fields:
+    if PARTITION not in tx.config.metadata_partitions or not tx.config.populate_meta_fields:
         return None
-    if changes.inconsistencies:
-        _log.warning("the record index of %s is taken out of use: %s", storage.root, changes.inconsistencies[0])
-        return None
-    try:
-        current = MetadataTable.open_now(storage, config)
-        groups = RecordGroups.of(
-            current.groups(PARTITION)["file_id"].to_pylist(), partitioned=has_partitioned_record_index(storage, config)
+    update = _RecordIndexUpdate.of(spark, tx, opts, changes)
+    return None if update is None else update.run()
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordIndexUpdate:
+    """Update of a record index.
+
+    Attributes:
+        spark: The session.
+        tx: Transaction of the write.
+        opts: Options of the write.
+        changes: Changes of the keys.
+        current: The metadata table as it is.
+        groups: File groups of the index.
+    """
+
+    spark: SparkSession
+    tx: Transaction
+    opts: Options
+    changes: KeyChanges
+    current: MetadataTable
+    groups: RecordGroups
+
+    @classmethod
+    def of(cls, spark: SparkSession, tx: Transaction, opts: Options, changes: KeyChanges) -> _RecordIndexUpdate | None:
+        """Return the update; None if the index cannot be kept up to date."""
+        storage, config = tx.storage, tx.config
+        if changes.inconsistencies:
+            _log_disabled(storage, changes.inconsistencies[0])
+            return None
+        try:
+            current = MetadataTable.open_now(storage, config)
+            groups = RecordGroups.of(
+                current.groups(PARTITION)["file_id"].to_pylist(),
+                partitioned=has_partitioned_record_index(storage, config),
+            )
+        except MetadataTableError as reason:
+            _log_disabled(storage, reason)
+            return None
+        return cls(spark, tx, opts, changes, current, groups)
+
+    def run(self) -> IndexDelta | None:
+        """Write the update; None if the index cannot be kept up to date."""
+        tx, changes = self.tx, self.changes
+        deleted = changes.deleted()
+        files = _written(changes, every=deleted is not None, millis=millis_of_instant(tx.instant, tx.config.timezone))
+        replaced = replaced_files(changes.slices, changes.replaced)
+        if not files.num_rows and deleted is None and not replaced.num_rows:
+            return IndexDelta(frozenset({PARTITION}))
+        target = self._target(pc.unique(files["partition"]).to_pylist())
+        locations = KeyLocations(files, pc.unique(changes.slices["partition"]).cast(pa.string()))
+        tasks = task_count(len(target.groups), self.spark)
+        keys = None
+        if changes.planned is not None and deleted is None and not replaced.num_rows:
+            keys = changes.planned.of(files, target.groups)
+        planned = keys is not None
+        if keys is None:
+            keys = self._read_keys(locations, deleted, replaced, KeyRouting(target.groups, tasks))
+        written = write_keys(keys, locations, target, None if planned else tasks)
+        if written.duplicates:
+            where = "" if target.groups.partitioned else ", of the same or of several partitions"
+            _log_disabled(tx.storage, f"{written.duplicates} keys are in more than one file group now{where}")
+            return None
+        count_conflicting_keys = (
+            partial(_count_conflicting_keys, keys, locations, target, tasks) if files.num_rows else None
         )
-    except MetadataTableError as reason:
-        _log.warning("the record index of %s is taken out of use: %s", storage.root, reason)
-        return None
-    deleted = changes.deleted()
-    files = _written(changes, every=deleted is not None, millis=millis_of_instant(instant, config.timezone))
-    replaced = replaced_files(changes.slices, changes.replaced)
-    if not files.num_rows and deleted is None and not replaced.num_rows:
-        return IndexDelta(frozenset({PARTITION}))
-    groups = with_new_groups(storage, config, opts, instant, groups, pc.unique(files["partition"]).to_pylist())
-    target = RecordIndexWrite(
-        storage,
-        instant,
-        config.version,
-        groups,
-        file_groups_of(storage, config, groups),
-        current,
-        check=not changes.looked_up,
-        gate=gate,
-    )
-    partitions = pc.unique(changes.slices["partition"]).cast(pa.string())
-    tasks = task_count(len(groups), spark)
-    keys = None
-    if changes.planned is not None and deleted is None and not replaced.num_rows:
-        keys = changes.planned.of(files, groups)
-    gathered = keys is not None
-    if keys is None:
-        read = partial(file_keys, invalid_text=opts.get_typed(options.READ_INVALID_TEXT))
-        routing = KeyRouting(groups, tasks)
+        return IndexDelta(frozenset({PARTITION}), written.stats, count_conflicting_keys=count_conflicting_keys)
+
+    def _target(self, partitions: list[str]) -> RecordIndexWrite:
+        """Return what tasks write to: the file groups, with those of partitions that the table has not had before."""
+        storage, config, instant = self.tx.storage, self.tx.config, self.tx.instant
+        groups = with_new_groups(storage, config, self.opts, instant, self.groups, partitions)
+        return RecordIndexWrite(
+            storage,
+            instant,
+            config.version,
+            groups,
+            file_groups_of(storage, config, groups),
+            self.current,
+            check=not self.changes.looked_up,
+            gate=self.tx.gate,
+        )
+
+    def _read_keys(
+        self, locations: KeyLocations, deleted: DataFrame | None, replaced: pa.Table, routing: KeyRouting
+    ) -> DataFrame:
+        """Return the keys of written files, deleted ones, and those of replaced file groups."""
+        storage, files, partitions = self.tx.storage, locations.files, locations.partitions
+        read = partial(file_keys, invalid_text=self.opts.get_typed(options.READ_INVALID_TEXT))
         parts = []
         if files.num_rows:
-            parts.append(read(spark, storage, files, routing, since=instant))
+            parts.append(read(self.spark, storage, files, routing, since=self.tx.instant))
         if deleted is not None:
             parts.append(removed_keys(deleted, partitions, routing))
         if replaced.num_rows:
             numbers = removed_from(pc.index_in(replaced["partition"], value_set=partitions))
-            parts.append(read(spark, storage, replaced.append_column("number", numbers), routing))
-        keys = union(parts)
-    locations = KeyLocations(files, partitions)
-    written = write_keys(keys, locations, target, None if gathered else tasks)
-    if written.duplicates:
-        _log.warning(
-            "the record index of %s is taken out of use: %d keys are in more than one file group now%s",
-            storage.root,
-            written.duplicates,
-            "" if groups.partitioned else ", of the same or of several partitions",
-        )
-        return None
-    count_conflicting_keys = (
-        partial(_count_conflicting_keys, keys, locations, target, tasks) if files.num_rows else None
-    )
-    return IndexDelta(frozenset({PARTITION}), written.stats, count_conflicting_keys=count_conflicting_keys)
+            parts.append(read(self.spark, storage, replaced.append_column("number", numbers), routing))
+        return union(parts)
+
+
+def _log_disabled(storage: Storage, reason: object) -> None:
+    _log.warning("the record index of %s is taken out of use: %s", storage.root, reason)
 
 
 def _count_conflicting_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
