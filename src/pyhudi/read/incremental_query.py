@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyhudi.config.enums import HollowPolicy
 from pyhudi.config.options import HOLLOW_COMMIT_POLICY, INCREMENTAL_FALLBACK_FULL_SCAN
 from pyhudi.errors import QueryError
-from pyhudi.read.execute.commit_time_filter import CommitTimes
+from pyhudi.read.commit_time_filter import CommitTimes
 from pyhudi.read.incremental_files import Write, lost_files, written_files
 from pyhudi.read.query import FIRST_BY_COMPLETION, Query
 from pyhudi.read.selection import InstantBounds, Selection

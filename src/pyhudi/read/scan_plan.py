@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
-from pyhudi.read.execute.commit_time_filter import CommitTimes
+from pyhudi.read.commit_time_filter import CommitTimes
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning.partition_pruning import PathColumns
 from pyhudi.read.query import Query

@@ -21,7 +21,7 @@ from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.errors import QueryError
 from pyhudi.read.changes.change_plan import plan_changes
-from pyhudi.read.execute.commit_time_filter import CommitTimes
+from pyhudi.read.commit_time_filter import CommitTimes
 from pyhudi.read.execute.local_reader import TaskReader, tasks_of
 from pyhudi.read.filters.number_comparison import LISTS
 from pyhudi.read.filters.row_filter import Filter, RowFilter
