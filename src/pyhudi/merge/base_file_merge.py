@@ -46,7 +46,7 @@ def merge_base(
     changed = replaced | fills.filled
     columns = []
     for i, name in enumerate(base.schema.names):
-        taken = changed if name in stamp else fills.taken(name)
+        taken = changed if name in stamp else fills.replaced_mask(name)
         columns.append(_patched(base.column(i), updates.rows.column(name), positions, taken))
     return Merged(_without(columns, base.schema, positions[deleted]), changed, deleted)
 
@@ -103,7 +103,7 @@ class _Fills:
                     self.filled |= gaps
             self._taken[name] = taken
 
-    def taken(self, name: str) -> Mask:
+    def replaced_mask(self, name: str) -> Mask:
         return self._taken.get(name, self._replaced)
 
 

@@ -69,7 +69,7 @@ class OpenSlice:
 
     reader: SliceReader
     state: MergedLogRecords | None
-    found: list[LogBlock]
+    all_blocks: list[LogBlock]
     blocks: list[LogBlock]
     num_versions: int
 

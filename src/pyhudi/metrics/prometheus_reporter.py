@@ -75,13 +75,13 @@ def expose_gauges(values: Mapping[str, float], opts: Options) -> None:
 
     path = opts.get_typed(options.METRICS_TEXTFILE)
     if path is not None:
-        gauges = _of(("textfile", path))
+        gauges = _gauges_at(("textfile", path))
         with gauges.guard:
             gauges.set(values)
             write_to_textfile(path, gauges.registry)
         return
     port = opts.get_typed(options.PROMETHEUS_PORT)
-    gauges = _of(("server", str(port)))
+    gauges = _gauges_at(("server", str(port)))
     with gauges.guard:
         gauges.set(values)
         if not gauges.is_served:
@@ -98,7 +98,7 @@ def push(values: Mapping[str, float], opts: Options, table_name: str) -> None:
     if opts.get_typed(options.PUSHGATEWAY_RANDOM_SUFFIX):
         job = f"{job}-{_SUFFIX}"
     labels = parse_labels(opts.get_typed(options.PUSHGATEWAY_LABELS))
-    gauges = _of(("push", address, job, *(f"{name}:{value}" for name, value in sorted(labels.items()))))
+    gauges = _gauges_at(("push", address, job, *(f"{name}:{value}" for name, value in sorted(labels.items()))))
     with gauges.guard:
         gauges.set(values)
         pushadd_to_gateway(address, job, gauges.registry, grouping_key=labels, timeout=_TIMEOUT_SECONDS)
@@ -133,7 +133,7 @@ class _Gauges:
             self.by_name[fit].set(value)
 
 
-def _of(place: tuple[str, ...]) -> _Gauges:
+def _gauges_at(place: tuple[str, ...]) -> _Gauges:
     from prometheus_client import CollectorRegistry
 
     with _guard:

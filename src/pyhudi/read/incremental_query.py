@@ -62,7 +62,9 @@ def select_incremental(table: PinnedTable, query: Query) -> Selection:
     else:
         rows = CommitTimes(after=query.begin, up_to=max(w.requested for w in wanted))
     if from_start:
-        all_slices = _all_slices(table, active, query, max(w.requested for w in wanted), _late(query, archived or ()))
+        all_slices = _all_slices(
+            table, active, query, max(w.requested for w in wanted), _completed_after_end(query, archived or ())
+        )
     else:
         all_slices = _written_slices(table, active, query, [*wanted, *_rewriting(query, reached)])
     has_other_rows = not from_start or len(inside) < len(reached)
@@ -159,7 +161,7 @@ def completed_compactions(active: ActiveTimeline, commits: Iterable[Instant]) ->
     )
 
 
-def _late(query: Query, archived: Sequence[Write]) -> dict[str, str]:
+def _completed_after_end(query: Query, archived: Sequence[Write]) -> dict[str, str]:
     """Return completion times of archived writes that were requested before the end of a range of completion times, and
     completed after it, except compactions."""
     across = [w for w in archived if _is_across(query, w.requested, w.time)]

@@ -303,7 +303,7 @@ def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: 
     condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, pruner.conditions.non_file_columns))
     if condition is None:
         return None
-    keys = None if by_path.intersection(table.config.record_keys) else pruner.keys.named()
+    keys = None if by_path.intersection(table.config.record_keys) else pruner.keys.selected_keys()
     return KeyRows(condition, None if keys is None else tuple(keys.to_pylist()))
 
 

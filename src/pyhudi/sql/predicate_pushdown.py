@@ -44,15 +44,15 @@ def select_of(table: Any) -> Any:
         return None
     joins = select.args.get("joins") or []
     if isinstance(parent, exp.From):
-        return select if all(_keeps_left(join) for join in joins) else None
+        return select if all(_preserves_left_rows(join) for join in joins) else None
     if isinstance(parent, exp.Join) and parent.this is table and any(join is parent for join in joins):
         at = next(n for n, join in enumerate(joins) if join is parent)
         inner = not parent.side and (parent.kind or "INNER").upper() in ("INNER", "CROSS") and not parent.method
-        return select if inner and all(_keeps_left(join) for join in joins[at + 1 :]) else None
+        return select if inner and all(_preserves_left_rows(join) for join in joins[at + 1 :]) else None
     return None
 
 
-def _keeps_left(join: Any) -> bool:
+def _preserves_left_rows(join: Any) -> bool:
     """Return True if a join does not add null rows for its left side."""
     return (join.side or "").upper() in ("", "LEFT") and not join.method
 

@@ -130,7 +130,7 @@ def _defined(node: Any) -> set[str]:
         clause = outer.args.get("with_") or outer.args.get("with")
         if clause is not None:
             for definition in clause.expressions:
-                if clause is inner and _holds(definition, node):
+                if clause is inner and _contains_node(definition, node):
                     if clause.args.get("recursive"):
                         names.add(definition.alias.lower())
                     break
@@ -139,7 +139,7 @@ def _defined(node: Any) -> set[str]:
     return names
 
 
-def _holds(tree: Any, node: Any) -> bool:
+def _contains_node(tree: Any, node: Any) -> bool:
     while node is not None and node is not tree:
         node = node.parent
     return node is tree

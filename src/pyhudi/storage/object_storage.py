@@ -196,21 +196,21 @@ class ObjectStorage:
 
     def create(self, path: str, data: bytes) -> None:
         with self._errors(path):
-            self._put_if(path, data, "create")
+            self._conditional_put(path, data, "create")
 
     def replace(self, path: str, data: bytes, version: str | None) -> str:
         with self._errors(path):
             try:
                 if version is None:
-                    return self._version(self._put_if(path, data, "create"))
+                    return self._version(self._conditional_put(path, data, "create"))
                 by = "version" if self._location.kind == "gs" else "e_tag"
-                return self._version(self._put_if(path, data, {by: version}))
+                return self._version(self._conditional_put(path, data, {by: version}))
             except FileNotFoundError as error:  # Some stores respond so if the object to match no longer exists.
                 raise PreconditionFailedError(f"{self.uri(path)!r} no longer exists") from error
             except _exceptions().AlreadyExistsError as error:
                 raise PreconditionFailedError(f"{self.uri(path)!r} exists") from error
 
-    def _put_if(self, path: str, data: bytes, mode: str | Mapping[str, str]) -> Any:
+    def _conditional_put(self, path: str, data: bytes, mode: str | Mapping[str, str]) -> Any:
         """Put under a condition. Return the attributes of the object from the store."""
         word = uuid.uuid4().hex
         try:
@@ -218,12 +218,12 @@ class ObjectStorage:
                 self._store(), self._key(path), data, mode=mode, use_multipart=False, attributes={_PUT_WORD: word}
             )
         except (_exceptions().AlreadyExistsError, _exceptions().PreconditionError):
-            mine = self._put_by(path, word)
+            mine = self._object_of_put(path, word)
             if mine is None:
                 raise
             return mine
 
-    def _put_by(self, path: str, word: str) -> Any | None:
+    def _object_of_put(self, path: str, word: str) -> Any | None:
         """Return the attributes of the object from the store if the put with this token created it."""
         try:
             head = _obstore().get(self._store(), self._key(path), options={"head": True})

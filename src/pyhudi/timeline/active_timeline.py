@@ -217,7 +217,7 @@ class ActiveTimeline:
             raise UnansweredError(f"{failure}; reading the file failed, too ({again})") from failure
         if stored != content:
             raise failure
-        return self._known(name)
+        return self._add_file(name)
 
     def delete(self, instant: Instant) -> bool:
         """Delete the file of this state. Return False if it did not exist."""
@@ -240,9 +240,9 @@ class ActiveTimeline:
         if self.layout.parse(name) is None:
             raise TimelineError(f"{name!r} is not a valid name of a timeline file")
         self.storage.create(self.layout.path(name), content)
-        return self._known(name)
+        return self._add_file(name)
 
-    def _known(self, name: str) -> Instant:
+    def _add_file(self, name: str) -> Instant:
         """Return the instant of a file that exists now."""
         instant = self.layout.parse(name)
         assert instant is not None

@@ -85,7 +85,7 @@ class RecordLayout:
         ]
         return {"type": "record", "name": "row", "fields": fields}
 
-    def chosen(self, columns: Sequence[str] | None) -> list[tuple[str, pa.Field, Node | None]]:
+    def select_fields(self, columns: Sequence[str] | None) -> list[tuple[str, pa.Field, Node | None]]:
         """Return the existing ones of the named fields in this order, with their names in the layout; None selects
         all."""
         every = [(f"c{i}", field, node) for i, (field, node) in enumerate(self.fields)]

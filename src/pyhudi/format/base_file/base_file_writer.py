@@ -109,7 +109,7 @@ class BaseFileWriter(ABC):
         """Return the observer of all rows that computes bounds of columns; ``columns`` are those of the summary."""
 
     @abstractmethod
-    def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:
+    def _column_bounds(self, columns: pa.Schema) -> pa.StructArray:
         """Return the bounds of the columns after the footer is written."""
 
     @property
@@ -168,7 +168,7 @@ class BaseFileWriter(ABC):
         self._finish({} if keys is None else keys.footer())
         self._output.flush()
         size = self._output.tell() - self._start
-        bounds = None if self._bounds is None else self._found_bounds(self._bounds)
+        bounds = None if self._bounds is None else self._column_bounds(self._bounds)
         self._release()
         if keys is None:
             return FileSummary(self._num_rows, size, None, None, bounds)

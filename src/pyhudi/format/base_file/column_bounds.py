@@ -107,17 +107,17 @@ class NanDetector:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.columns = frozenset(float_leaves(schema))
-        self.found: set[str] = set()
+        self.nan_columns: set[str] = set()
         self.zeros: set[str] = set()
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Add the next rows."""
-        for name in self.columns - (self.found & self.zeros):
+        for name in self.columns - (self.nan_columns & self.zeros):
             column = leaf_column(rows, name)
             if column is None:
                 continue
-            if name not in self.found and pc.any(pc.is_nan(column)).as_py():
-                self.found.add(name)
+            if name not in self.nan_columns and pc.any(pc.is_nan(column)).as_py():
+                self.nan_columns.add(name)
             if name not in self.zeros and pc.any(_is_negative_zero(column)).as_py():
                 self.zeros.add(name)
 

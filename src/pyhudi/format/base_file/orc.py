@@ -76,7 +76,7 @@ class OrcFileWriter(base_file_writer.BaseFileWriter):
     def _new_watch(self, columns: pa.Schema | None) -> BoundsRecorder | None:
         return None if columns is None else BoundsRecorder(columns)
 
-    def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:  # noqa: ARG002 - the recorder knows them
+    def _column_bounds(self, columns: pa.Schema) -> pa.StructArray:  # noqa: ARG002 - the recorder knows them
         assert isinstance(self._watch, BoundsRecorder)
         return self._watch.finish()
 

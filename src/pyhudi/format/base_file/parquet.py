@@ -144,15 +144,16 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         if self._vectors is not None:
             entries |= {FOOTER_KEY: self._vectors}
         if self._watch.columns:
-            entries |= {NAN_KEY: json.dumps(sorted(self._watch.found))}
+            entries |= {NAN_KEY: json.dumps(sorted(self._watch.nan_columns))}
         if entries:
             writer.add_key_value_metadata(entries)
-        if not (self._watch.found or self._watch.zeros or self._enums):
+        if not (self._watch.nan_columns or self._watch.zeros or self._enums):
             writer.close()
             return
         self._to_file.keep_back()
         writer.close()
-        self._output.write(corrected_tail(self._to_file.end, self._watch.found, self._watch.zeros, self._enums))
+        tail = corrected_tail(self._to_file.end, self._watch.nan_columns, self._watch.zeros, self._enums)
+        self._output.write(tail)
 
     def _discard(self) -> None:
         if self._writer is not None:
@@ -162,8 +163,8 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         self._watch: NanDetector = NanDetector(self._schema)
         return self._watch
 
-    def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:
-        return parquet_bounds(self._footers[0], columns, self._watch.found)
+    def _column_bounds(self, columns: pa.Schema) -> pa.StructArray:
+        return parquet_bounds(self._footers[0], columns, self._watch.nan_columns)
 
     def _open_writer(self, sample: pa.Table | None = None) -> pq.ParquetWriter:
         """Open the file with the first rows, which determine the columns with dictionary encoding."""

@@ -143,7 +143,7 @@ class HFileReader:
         count = 0
         keep = self._keeps(len(self.index))
         for run in self._runs(range(len(self.index)), _RUN_BLOCKS if keep else _SCAN_BLOCKS):
-            for batch in self._kept(run) if keep else self._in_parts(run):
+            for batch in self._cached_blocks(run) if keep else self._in_parts(run):
                 count += batch.num_rows
                 yield batch
         if count != self.num_entries:
@@ -158,7 +158,7 @@ class HFileReader:
         keep = self._keeps(len(asked))
         for run in self._runs(list(asked), _RUN_BLOCKS if keep else _LOOKUP_BLOCKS):
             if keep:
-                for number, batch in zip(run, self._kept(run), strict=True):
+                for number, batch in zip(run, self._cached_blocks(run), strict=True):
                     tables.append(batch.filter(pc.is_in(batch["key"], value_set=asked[number])))
             else:
                 tables.append(self._parsed(run).having(pa.concat_arrays([asked[number] for number in run])))
@@ -186,7 +186,7 @@ class HFileReader:
         keep = self._keeps(len(asked))
         for run in self._runs(list(asked)):
             if keep:
-                parts = list(zip(self._kept(run), (asked[number] for number in run), strict=True))
+                parts = list(zip(self._cached_blocks(run), (asked[number] for number in run), strict=True))
             else:
                 parts = [(self._parsed(run).batch(), list(dict.fromkeys(p for number in run for p in asked[number])))]
             for batch, mine in parts:
@@ -255,7 +255,7 @@ class HFileReader:
         data = read_exactly(self._ranges, entry.offset, entry.size)
         return blocks.read_block(data, magics, self._trailer.codec)[0]
 
-    def _kept(self, run: list[int]) -> list[pa.RecordBatch]:
+    def _cached_blocks(self, run: list[int]) -> list[pa.RecordBatch]:
         """The entries of each of some blocks, from the cache or else for it."""
         assert self._cache is not None
         names = [(self._name, self.index[number].offset) for number in run]

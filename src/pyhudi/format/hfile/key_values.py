@@ -86,7 +86,9 @@ def _layout(data: bytes, begins: _Index, has_sequence: bool) -> _Layout:
     if same is not None:
         return same
     behind = int(has_sequence)
-    plain = _in_lockstep(data, begins, behind) if len(begins) > _LOCKSTEP_BLOCKS else _one_by_one(data, behind)
+    plain = (
+        _parse_blocks_in_parallel(data, begins, behind) if len(begins) > _LOCKSTEP_BLOCKS else _one_by_one(data, behind)
+    )
     if plain is not None:
         return plain
     starts, key_sizes, value_sizes = [], [], []
@@ -106,7 +108,7 @@ def _layout(data: bytes, begins: _Index, has_sequence: bool) -> _Layout:
     return np.array(starts, np.int64), np.array(key_sizes, np.int64), np.array(value_sizes, np.int64)
 
 
-def _in_lockstep(data: bytes, begins: _Index, behind: int) -> _Layout | None:
+def _parse_blocks_in_parallel(data: bytes, begins: _Index, behind: int) -> _Layout | None:
     """The layout of many blocks, of all of which one entry is found at a time; None where entries have other than
     ``behind`` zero bytes behind them, or reach beyond their block."""
     # the head of an entry at any offset, and zeros where there is none

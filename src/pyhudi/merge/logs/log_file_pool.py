@@ -33,7 +33,7 @@ class LogFiles:
 
     def __init__(self, storage: Storage, limit: int = LOG_BYTES) -> None:
         self._storage, self._limit = storage, max(limit, 1)
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _CachedFile] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +60,7 @@ class LogFiles:
         """Return the open file, which stays open until another one is requested."""
         cached = self._held.get(path)
         if cached is None:
-            cached = self._whole(path) if whole else self._open(path)
+            cached = self._read_whole(path) if whole else self._open(path)
             # The most recently used file is evicted first: files are read in order, once for headers and once for
             # contents, so the first ones are needed next.
             while self._held and cached.share + sum(other.share for other in self._held.values()) > 1:
@@ -79,17 +79,17 @@ class LogFiles:
         with self._held.pop(path).file:
             pass
 
-    def _whole(self, path: str) -> _Held:
+    def _read_whole(self, path: str) -> _CachedFile:
         data = self._storage.read(path)
-        return _Held(BytesRanges(data), nullcontext(), len(data) / self._limit)
+        return _CachedFile(BytesRanges(data), nullcontext(), len(data) / self._limit)
 
-    def _open(self, path: str) -> _Held:
+    def _open(self, path: str) -> _CachedFile:
         file = self._storage.open_input(path)
-        return _Held(open_ranges(file), file, 1 / _OPEN_FILES)
+        return _CachedFile(open_ranges(file), file, 1 / _OPEN_FILES)
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _CachedFile:
     """A cached file, and its share of the limit."""
 
     ranges: RangeReader

@@ -45,7 +45,7 @@ def expression_records(
         files, summaries = files.filter(base), summaries.filter(base)
         return bloom_records(files, summaries.field("text"), summaries.field("type"), instant, version)
     column = index.expression.column
-    bounds = _of_column(column, _as_kept(summaries, files["size"].combine_chunks()))
+    bounds = _of_column(column, _as_stored(summaries, files["size"].combine_chunks()))
     partitions = files["partition"].combine_chunks()
     exact = pc.unique(partitions).to_pylist() if first else ()
     of_partitions = partition_stats_records(
@@ -61,7 +61,7 @@ def _of_column(name: str, bounds: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays([bounds], fields=[pa.field(name, bounds.type)])
 
 
-def _as_kept(bounds: pa.StructArray, sizes: pa.Array) -> pa.StructArray:
+def _as_stored(bounds: pa.StructArray, sizes: pa.Array) -> pa.StructArray:
     """Return bounds in the form of Apache Hudi: nulls are not counted among values, and the sizes of the column, which
     no file has, are the size of the file and twice that."""
     values = pc.subtract(bounds.field("values"), bounds.field("nulls"))

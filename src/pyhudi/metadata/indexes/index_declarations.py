@@ -74,15 +74,15 @@ def define_indexes(storage: Storage, config: TableConfig, definitions: Definitio
     return config.updated(storage, set=changed) if changed else config
 
 
-def withdraw_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
+def drop_inflight_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
     """Withdraw announced partitions and delete their files; definitions are kept. Return the table's configuration."""
     if set(partitions) & set(config.metadata_partitions_inflight):
 
-        def withdraw(properties: dict[str, str]) -> None:
+        def remove(properties: dict[str, str]) -> None:
             left = [name for name in _named(properties, METADATA_PARTITIONS_INFLIGHT) if name not in partitions]
             properties[METADATA_PARTITIONS_INFLIGHT] = ",".join(left)
 
-        config = config.updated(storage, change=withdraw)
+        config = config.updated(storage, change=remove)
     for partition in partitions:
         storage.delete_tree(f"{METADATA_FOLDER}/{partition}")
     return config
@@ -99,7 +99,7 @@ def retire_partitions(storage: Storage, config: TableConfig, partitions: Sequenc
     dropped = [p for p in partitions if p not in building]
     if building:
         _log.info("withdrawing %s, which is being built, from %s", ", ".join(building), storage.root)
-        config = withdraw_partitions(storage, config, building)
+        config = drop_inflight_partitions(storage, config, building)
     return drop_partitions(storage, config, dropped) if dropped else config
 
 

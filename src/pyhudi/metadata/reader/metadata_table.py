@@ -112,7 +112,7 @@ class MetadataTable:
         payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
         if partition != FILES:
             return self.scan_groups(groups, payloads)
-        return self._kept(groups, ("scan",), payloads, lambda: self.scan_groups(groups, payloads))
+        return self._cached_records(groups, ("scan",), payloads, lambda: self.scan_groups(groups, payloads))
 
     def scan_groups(self, groups: list[dict[str, Any]], payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return all records of file groups (rows of `groups`)."""
@@ -159,9 +159,9 @@ class MetadataTable:
             return self._lookup(groups, wanted, self._numbers(partition, wanted, len(groups)), payloads)
 
         kept = partition in (FILES, PARTITION_STATS) and len(wanted) <= _KEPT_KEYS
-        return self._kept(groups, ("keys", *wanted.to_pylist()), payloads, look_up) if kept else look_up()
+        return self._cached_records(groups, ("keys", *wanted.to_pylist()), payloads, look_up) if kept else look_up()
 
-    def _kept(
+    def _cached_records(
         self, groups: list[dict[str, Any]], asked: tuple[str, ...], payloads: Payloads, look_up: Callable[[], pa.Table]
     ) -> pa.Table:
         """The records that are ``asked`` for, kept with the files that they were found in, which do not change: every
@@ -190,7 +190,7 @@ class MetadataTable:
 
         if partition != COLUMN_STATS or len(wanted) > _KEPT_KEYS:
             return look_up()
-        return self._kept(every, ("prefixes", *wanted), payloads, look_up)
+        return self._cached_records(every, ("prefixes", *wanted), payloads, look_up)
 
     def secondary_lookup(self, partition: str, prefixes: pa.Array, payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return the records of a secondary index whose keys start with these texts: whole values, each with its

@@ -57,7 +57,7 @@ def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) 
         )
     pending = {i.requested for i in data.pending()} | _begun_since(active.timeline, table)
     _refuse_folded(active.timeline, pending)
-    return MetadataTimeline(active, Timeline(_as_seen(i, pending) for i in active.timeline), data)
+    return MetadataTimeline(active, Timeline(_with_pending_state(i, pending) for i in active.timeline), data)
 
 
 def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> list[str]:
@@ -132,7 +132,7 @@ def _refuse_folded(metadata: Timeline, pending: set[str]) -> None:
         )
 
 
-def _as_seen(instant: Instant, pending: set[str]) -> Instant:
+def _with_pending_state(instant: Instant, pending: set[str]) -> Instant:
     if instant.is_completed and instant.requested in pending:
         return replace(instant, state=State.INFLIGHT, completion=None)
     return instant

@@ -73,7 +73,7 @@ def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
     Records may still have a deletion flag (`is_delete_mask`), and file lists may contain deleted files. Combined
     records have the schema of the table version.
     """
-    standing, older = _apart(versions)
+    standing, older = _split_by_delete(versions)
     older = [version.where(_is_folded(version)) for version in older]
     older = [version for version in older if len(version.keys)]
     if not older:
@@ -114,7 +114,7 @@ def is_delete_mask(table: pa.Table) -> Column:
     return deleted
 
 
-def _apart(versions: Sequence[Version]) -> tuple[list[Version], list[Version]]:
+def _split_by_delete(versions: Sequence[Version]) -> tuple[list[Version], list[Version]]:
     """Return the newest record of each key that was not deleted later, and its earlier records since its last delete;
     both in parts, oldest first."""
     standing: list[Version] = []

@@ -92,7 +92,7 @@ def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) 
     ``bounds`` are those of the files (FILE_COLUMNS), row by row. A file with an unknown column gets no records at all,
     because readers consider a missing column one without values.
     """
-    known = _all_known(bounds)
+    known = _is_complete(bounds)
     files, bounds = files.filter(known), bounds.filter(known)
     keys, payloads = [_NO_TEXT], []
     names, partitions = contiguous(files["name"]), contiguous(files["partition"])
@@ -192,7 +192,7 @@ def _stats_payload(
     return pa.table(payload)
 
 
-def _all_known(bounds: pa.StructArray) -> pa.Array:
+def _is_complete(bounds: pa.StructArray) -> pa.Array:
     known = bounds.is_valid()
     for i in range(bounds.type.num_fields):
         known = pc.and_(known, bounds.field(i).is_valid())

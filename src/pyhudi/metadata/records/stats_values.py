@@ -235,11 +235,11 @@ def _cast(stored: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
         return stored.cast(kind)
     except pa.ArrowInvalid:
-        cast_values = [_fitting(value, kind) for value in stored]
+        cast_values = [_cast_or_none(value, kind) for value in stored]
         return pa.array([None if value is None else value.as_py() for value in cast_values], kind)
 
 
-def _fitting(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+def _cast_or_none(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
     try:
         return value.cast(kind) if value.is_valid else None
     except pa.ArrowInvalid:

@@ -22,8 +22,8 @@ from pyhudi.metadata.file_groups.delta_files import GroupFiles
 from pyhudi.metadata.indexes.index_declarations import (
     declare_inflight_partitions,
     declare_partitions,
+    drop_inflight_partitions,
     drop_partitions,
-    withdraw_partitions,
 )
 from pyhudi.metadata.indexes.index_definitions import Definitions
 from pyhudi.metadata.metadata_layout import metadata_timeline
@@ -61,7 +61,7 @@ def begin_index_build(
 def rollback_index_build(storage: Storage, config: TableConfig, instant: str, partitions: Sequence[str]) -> TableConfig:
     """Remove all files of an attempt at building partitions, except their definitions and the plan. Return the table's
     configuration."""
-    config = withdraw_partitions(storage, config, [p for p in partitions if p not in config.metadata_partitions])
+    config = drop_inflight_partitions(storage, config, [p for p in partitions if p not in config.metadata_partitions])
     active = metadata_timeline(storage, config.version)
     known = active.timeline.find(instant, Action.DELTA_COMMIT)
     if known is not None and not is_in_use(storage, config, instant, partitions):

@@ -70,7 +70,7 @@ def _of_parquet(source: Any, columns: pa.Schema) -> pa.StructArray:
     if not unsure:
         return bounds
     rest = pa.schema([field for field in columns if field.name in unsure])
-    return _put_together(columns, [(rest, _of_rows(_parquet_rows(file, rest), rest)), (columns, bounds)])
+    return _merge_bounds(columns, [(rest, _of_rows(_parquet_rows(file, rest), rest)), (columns, bounds)])
 
 
 def skeleton_bounds(file: SkeletonFile, columns: pa.Schema) -> pa.StructArray:
@@ -90,10 +90,10 @@ def skeleton_bounds(file: SkeletonFile, columns: pa.Schema) -> pa.StructArray:
     rest = pa.schema([f for f in columns if f.name not in found_names])
     if rest.names:
         parts.append((rest, _of_rows(file.batches(_top_schema(rest), _BATCH_ROWS), rest)))
-    return _put_together(columns, parts)
+    return _merge_bounds(columns, parts)
 
 
-def _put_together(columns: pa.Schema, parts: Sequence[tuple[pa.Schema, pa.StructArray]]) -> pa.StructArray:
+def _merge_bounds(columns: pa.Schema, parts: Sequence[tuple[pa.Schema, pa.StructArray]]) -> pa.StructArray:
     """Return the bounds of columns, each from the first part that has it."""
     children = [next(of.field(s.get_field_index(f.name)) for s, of in parts if f.name in s.names) for f in columns]
     return pa.StructArray.from_arrays(children, fields=list(bounds_type(columns)))
@@ -193,7 +193,7 @@ def bounds_of_files(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa
     the error.
     """
 
-    def look(row: tuple[str, str]) -> pa.StructArray:
+    def read_file(row: tuple[str, str]) -> pa.StructArray:
         try:
             return (log_bounds if row[1] == LOG else file_bounds)(storage, row[0], columns)
         except (FormatError, NotFoundError) as failure:
@@ -201,20 +201,20 @@ def bounds_of_files(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa
             return pa.nulls(1, bounds_type(columns))
 
     return pa.concat_arrays(
-        [bounds_type_array(columns), *_on_threads(look, files["path"].to_pylist(), files["kind"].to_pylist())]
+        [bounds_type_array(columns), *_on_threads(read_file, files["path"].to_pylist(), files["kind"].to_pylist())]
     )
 
 
 def blooms_of_files(storage: Storage, paths: Sequence[str]) -> pa.Table:
     """Return the bloom filters of base files from their footers: columns ``type`` and ``text``, null without one."""
 
-    def look(row: tuple[str]) -> tuple[str | None, str | None]:
+    def read_file(row: tuple[str]) -> tuple[str | None, str | None]:
         with storage.open_input(row[0]) as source:
             footer = orc.read_footer(source) if row[0].endswith(".orc") else parquet.read_footer(source)
         text = None if footer.bloom_text is None else footer.bloom_text.decode("ascii", "replace")
         return footer.bloom_type, text
 
-    filters = _on_threads(look, paths)
+    filters = _on_threads(read_file, paths)
     return pa.table({"type": pa.array([f[0] for f in filters], pa.string()), "text": [f[1] for f in filters]})
 
 
@@ -223,9 +223,9 @@ def bounds_type_array(columns: pa.Schema) -> pa.StructArray:
     return pa.array([], bounds_type(columns))
 
 
-def _on_threads(look: Any, *columns: Sequence[str]) -> list[Any]:
+def _on_threads(read_file: Any, *columns: Sequence[str]) -> list[Any]:
     with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(look, zip(*columns, strict=True)))
+        return list(pool.map(read_file, zip(*columns, strict=True)))
 
 
 def _of_rows(batches: Any, columns: pa.Schema) -> pa.StructArray:

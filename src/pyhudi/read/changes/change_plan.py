@@ -153,7 +153,7 @@ def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: 
         times = {w.requested: w.time for w in writes if w.requested in changing} if plan.by_completion else None
         view = FileSystemView.load(table, partitions=partitions, lister=files.list, compactions=done, archived=times)
         present = view.files["path"]
-    _check_there(read_files, present)
+    _check_files_exist(read_files, present)
     parts = []
     for write in writes:
         mine = tasks.filter(pc.equal(tasks["instant"], write.requested))
@@ -165,7 +165,7 @@ def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: 
         before = _slices(view, mine, needs_before, {key: earlier})
         after = _slices(view, mine, needs_after, {key: now})
         if kept := removed_before(table, write, _read_before(mine, needs_before, before, after), plan.by_completion):
-            raise _gone(write.requested, f"the cleaner has removed files from before {kept}")
+            raise _missing_files_error(write.requested, f"the cleaner has removed files from before {kept}")
         after = pc.if_else(contiguous(pc.is_valid(mine["written"])), _written(mine), after)
         parts.append(
             mine.append_column("before", before)
@@ -223,7 +223,7 @@ def _files_read(plan: ChangePlan, tasks: pa.Table) -> pa.Table:
         written = pc.if_else(logged, pa.scalar(None, pa.string()), written)
     files = pa.table(
         {
-            "instant": pa.concat_arrays([_own(plain), _listed(plain)]),
+            "instant": pa.concat_arrays([_instants(plain), _listed(plain)]),
             "path": pa.concat_arrays([written, contiguous(pc.list_flatten(plain["paths"]))]),
         }
     )
@@ -237,23 +237,25 @@ def _present(storage: Storage, paths: list[str]) -> pa.Array:
     return pa.array(paths, pa.string()).filter(pa.array(there, pa.bool_()))
 
 
-def _check_there(read_files: pa.Table, present: pa.ChunkedArray | pa.Array) -> None:
+def _check_files_exist(read_files: pa.Table, present: pa.ChunkedArray | pa.Array) -> None:
     """Raise an error for a range whose files no longer exist."""
     lost = read_files.filter(pc.invert(pc.is_in(read_files["path"], value_set=present)))
     if lost.num_rows:
         one = lost.slice(0, 1).to_pylist()[0]
-        raise _gone(one["instant"], f"{lost.num_rows} files of the range have been removed, among them {one['path']!r}")
+        raise _missing_files_error(
+            one["instant"], f"{lost.num_rows} files of the range have been removed, among them {one['path']!r}"
+        )
 
 
-def _own(tasks: pa.Table) -> pa.Array:
+def _instants(tasks: pa.Table) -> pa.Array:
     return contiguous(tasks["instant"])
 
 
 def _listed(tasks: pa.Table) -> pa.Array:
-    return _own(tasks).take(contiguous(pc.list_parent_indices(tasks["paths"])))
+    return _instants(tasks).take(contiguous(pc.list_parent_indices(tasks["paths"])))
 
 
-def _gone(instant: str, why: str) -> QueryError:
+def _missing_files_error(instant: str, why: str) -> QueryError:
     return QueryError(
         f"the changes of the commit {instant} are no longer available: {why}. Begin later, or retain more commits "
         "with hoodie.clean.commits.retained"

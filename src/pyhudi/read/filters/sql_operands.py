@@ -160,7 +160,7 @@ def _expression(function: str, column: str, arguments: list[Literal | None]) -> 
         return None
 
 
-def fitting(value: Any, kind: pa.DataType) -> Any:
+def as_column_type(value: Any, kind: pa.DataType) -> Any:
     """Return the value in the column's type; None if Spark would cast the column, or the result depends on settings."""
     for is_kind, convert in _CONVERSIONS:
         if is_kind(kind):
@@ -176,7 +176,7 @@ def _is_comparable(value: Any, kind: pa.DataType) -> bool:
         return False
 
 
-def _whole(value: Any) -> int | None:
+def _whole_number(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return int(value) if -(1 << 63) < value < 1 << 63 and is_whole(value) else None
@@ -207,7 +207,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 _CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], Any]], ...] = (
-    (pa.types.is_integer, _whole),
+    (pa.types.is_integer, _whole_number),
     (pa.types.is_floating, _floating),
     (pa.types.is_decimal, _exact),
     (pa.types.is_boolean, _only(bool)),

@@ -17,7 +17,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.read.filters.sql_operands import Column, Known, Literal, Operand, fitting, is_text, is_whole, operand_of
+from pyhudi.read.filters.sql_operands import (
+    Column,
+    Known,
+    Literal,
+    Operand,
+    as_column_type,
+    is_text,
+    is_whole,
+    operand_of,
+)
 from pyhudi.read.filters.sql_tokenizer import END, Token, tokens
 from pyhudi.read.filters.terms import Term
 
@@ -217,7 +226,7 @@ class _Parser:
         if not isinstance(left, Column) or not all(isinstance(value, Literal) for value in values):
             return UNKNOWN
         given = [value.value for value in values if isinstance(value, Literal) and value.value is not None]
-        values_of_kind = [fitting(value, left.kind) for value in given]
+        values_of_kind = [as_column_type(value, left.kind) for value in given]
         if not given or any(value is None for value in values_of_kind):
             return UNKNOWN
         leaf = _leaf(Term(left.name, "in", tuple(values_of_kind)))
@@ -248,8 +257,8 @@ def _compared(left: Operand, op: str, right: Operand) -> _Condition:
     if right.value is None:
         return _leaf(Term(left.name, "=", None)) if op == "<=>" else UNKNOWN
     if isinstance(right.value, Decimal) and pa.types.is_integer(left.kind) and not is_whole(right.value):
-        return _beside(left, op, right.value)
-    value = fitting(right.value, left.kind)
+        return _compare_with_fraction(left, op, right.value)
+    value = as_column_type(right.value, left.kind)
     if value is None:
         return UNKNOWN
     if op == "<=>":
@@ -264,7 +273,7 @@ def _is_same(value: Any, kind: pa.DataType) -> bool:
     return not pa.types.is_float32(kind) or not isinstance(value, int) or float(np.float32(value)) == value
 
 
-def _beside(column: Column, op: str, value: Decimal) -> _Condition:
+def _compare_with_fraction(column: Column, op: str, value: Decimal) -> _Condition:
     """Compare an integer column with a fraction; nothing is implied for long columns, which Spark may round."""
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or exponent < -_MOST_SCALE or abs(value) >= 1 << 63:

@@ -49,7 +49,7 @@ def prune_buckets(
     if bucketing is None:
         return slices
     bucketing = bucketing.of_table(table.storage, table.active.timeline)
-    wanted = _wanted(bucketing, KeySpec.from_config(table.config, opts), schema, rows.anyof)
+    wanted = _hashes_of_filter(bucketing, KeySpec.from_config(table.config, opts), schema, rows.anyof)
     if wanted is None:
         return slices
     numbers = bucket_numbers(slices["file_id"]).combine_chunks()
@@ -65,7 +65,9 @@ def prune_buckets(
     return slices.filter(keep)
 
 
-def _wanted(bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, anyof: Sequence[Sequence[Term]]) -> set[int] | None:
+def _hashes_of_filter(
+    bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, anyof: Sequence[Sequence[Term]]
+) -> set[int] | None:
     """Return the hashes of a filter's rows; None: any."""
     found: set[int] = set()
     for terms in anyof:

@@ -95,7 +95,9 @@ class ColumnStatistics:
         # For duplicate names only the first position is found.
         if bool(hit.all()) or pc.count_distinct(self.names).as_py() == len(self.names):
             positions = pc.fill_null(at, 0).to_numpy()
-            same = _same(ids, rows, self.keys, positions) if len(self.keys) else np.zeros(len(names), np.bool_)
+            same = (
+                _is_of_partition(ids, rows, self.keys, positions) if len(self.keys) else np.zeros(len(names), np.bool_)
+            )
             return pc.if_else(pc.and_(pa.array(same), at.is_valid()), at, pa.scalar(None, at.type))
         # Files of the same name in several partitions.
         full = pc.binary_join_element_wise(ids.take(pa.array(rows)), names, "/")
@@ -105,8 +107,7 @@ class ColumnStatistics:
 
 def file_bounds(
     table: MetadataTable,
-    column: str,
-    kind: pa.DataType,
+    column: pa.Field,
     files: pa.Table,
     partitions: Sequence[str],
     known_partitions: int,
@@ -117,12 +118,12 @@ def file_bounds(
     ``files`` has the columns ``partition`` and ``name``; ``partitions`` are those it has, ``known_partitions`` is the
     number of the table's partitions; ``index`` is the partition of the metadata table with the statistics.
     """
-    statistics = ColumnStatistics.load(table, column, kind, partitions, known_partitions, index)
+    statistics = ColumnStatistics.load(table, column.name, column.type, partitions, known_partitions, index)
     paths = pa.array(partitions, pa.string())
     rows = pc.index_in(files["partition"].combine_chunks(), value_set=paths).to_numpy()
     at = statistics.places(files["name"].combine_chunks(), rows, paths)
     some = ColumnStatistics(statistics.keys, statistics.names, statistics.payload.take(at), statistics.counts_rows)
-    return some.bounds(kind), at.is_valid().to_numpy(zero_copy_only=False)
+    return some.bounds(column.type), at.is_valid().to_numpy(zero_copy_only=False)
 
 
 def partition_bounds(
@@ -150,7 +151,9 @@ def _without_names(payload: pa.StructArray) -> pa.StructArray:
     )
 
 
-def _same(ids: pa.StringArray, rows: npt.NDArray[np.int64], key: pa.StringArray, places: npt.NDArray[Any]) -> Mask:
+def _is_of_partition(
+    ids: pa.StringArray, rows: npt.NDArray[np.int64], key: pa.StringArray, places: npt.NDArray[Any]
+) -> Mask:
     """Return a mask of the rows whose ids are those of the partitions in the keys at the given positions."""
     theirs = _words(key, keys.SHORT_ID, 2 * keys.SHORT_ID + keys.FILE_ID)
     if theirs is None:

@@ -58,7 +58,7 @@ class Expressions:
     """The indexed expressions in a filter, by the text that represents each in its terms; the filter (``groups``); and
     the reasons why other indexes are not used."""
 
-    known: Mapping[str, KnownExpression]
+    by_text: Mapping[str, KnownExpression]
     groups: Groups
     unused: tuple[str, ...] = ()
 
@@ -75,7 +75,7 @@ class Expressions:
 
         ``non_file_columns`` are columns whose values are not those of the files. None: no expression is indexed.
         """
-        known, unused = _known(expression_indexes(table.storage, table.config), schema, non_file_columns)
+        known, unused = _usable_expressions(expression_indexes(table.storage, table.config), schema, non_file_columns)
         groups: Groups = () if plain is None else plain.anyof
         why: tuple[str, ...] = ()
         if text.sql is not None:
@@ -94,7 +94,7 @@ class Expressions:
     ) -> tuple[Mask, Mask, str]:
         """Return masks of the files (by statistics) and slices (by bloom filters) in which no row satisfies a term, and
         the indexes used."""
-        known = self.known[term.column]
+        known = self.by_text[term.column]
         by_file, by_slice = np.zeros(files.num_rows, np.bool_), np.zeros(slices.num_rows, np.bool_)
         for index in known.indexes:
             if index.kind != BLOOM_FILTERS:
@@ -107,7 +107,7 @@ class Expressions:
 
     def names(self, terms: Collection[Term]) -> str:
         """Return the indexes with statistics for the terms."""
-        known = [index for term in terms for index in self.known[term.column].indexes]
+        known = [index for term in terms for index in self.by_text[term.column].indexes]
         return ", ".join(sorted({index.partition for index in known if index.kind != BLOOM_FILTERS}))
 
     def of_partitions(
@@ -119,7 +119,7 @@ class Expressions:
         masks: dict[Term, Mask] = {}
         why: dict[str, str | None] = {}
         for term in terms:
-            known = self.known[term.column]
+            known = self.by_text[term.column]
             for index in known.indexes:
                 if index.kind == BLOOM_FILTERS:
                     continue
@@ -137,7 +137,7 @@ def _columns(groups: Groups | None) -> set[str]:
     return {term.column for group in groups or () for term in group}
 
 
-def _known(
+def _usable_expressions(
     indexes: Sequence[ExpressionIndex], schema: pa.Schema, non_file_columns: Collection[str]
 ) -> tuple[dict[str, KnownExpression], list[UnusedExpression]]:
     """Return the usable indexed expressions, and the others."""
@@ -181,8 +181,8 @@ def _outside(
 ) -> Mask:
     """Return the files in which no value satisfies a term."""
     partitions: list[str] = sorted(pc.unique(files["partition"]).to_pylist())
-    column = index.expression.column
-    bounds, _ = file_bounds(table, column, found.kind, files, partitions, known_partitions, index.partition)
+    column = pa.field(index.expression.column, found.kind)
+    bounds, _ = file_bounds(table, column, files, partitions, known_partitions, index.partition)
     return excluded(term, in_any_zone(bounds, index.expression) if found.moved else bounds)
 
 

@@ -166,7 +166,7 @@ class MetadataPruner:
             return slices
         try:
             left = self._by_keys(metadata, slices)
-            if self.keys.found is not None:
+            if self.keys.locations is not None:
                 return left  # The locations of the records are already known.
             return self._by_expressions(metadata, self._by_statistics(metadata, left))
         except HudiError as e:
@@ -180,7 +180,7 @@ class MetadataPruner:
             kept = slices.filter(pc.is_in(groups_of(slices), value_set=groups_of(locations)))
             self.report.append(f"{RECORD_INDEX}: {slices.num_rows - kept.num_rows} of {slices.num_rows} slices out")
             return kept
-        keys = self.keys.named()
+        keys = self.keys.selected_keys()
         if keys is None:
             return slices
         if BLOOM_FILTERS in metadata.partitions:
@@ -229,7 +229,9 @@ class MetadataPruner:
         without = np.zeros(files.num_rows, np.bool_)
 
         def bounds_of(name: str, kind: pa.DataType) -> Bounds:
-            bounds, has_statistics = file_bounds(metadata, name, kind, files, partitions, self.known_partitions)
+            bounds, has_statistics = file_bounds(
+                metadata, pa.field(name, kind), files, partitions, self.known_partitions
+            )
             without[:] |= ~has_statistics
             return bounds
 

@@ -66,7 +66,7 @@ def excluded(term: Term, bounds: Bounds) -> Mask:
 
 def _outside(op: str, given: list[list[pa.Scalar]], bounds: Bounds, kind: pa.DataType) -> Mask:
     if op in ("=", "=="):
-        return _every(given[0], lambda value: _not_within(bounds, value, value))
+        return _all_forms(given[0], lambda value: _not_within(bounds, value, value))
     if op == "in":
         if not given:
             return np.ones(len(bounds), np.bool_)
@@ -76,16 +76,16 @@ def _outside(op: str, given: list[list[pa.Scalar]], bounds: Bounds, kind: pa.Dat
             return _not_within(bounds, ends["min"], ends["max"])
         out = np.ones(len(bounds), np.bool_)
         for forms in given:
-            out &= _every(forms, lambda value: _not_within(bounds, value, value))
+            out &= _all_forms(forms, lambda value: _not_within(bounds, value, value))
         return out
     if op in ("<", "<="):
         compare = pc.greater_equal if op == "<" else pc.greater
-        return _every(given[0], lambda value: numpy_mask(compare(bounds.least, value)))
+        return _all_forms(given[0], lambda value: numpy_mask(compare(bounds.least, value)))
     if pa.types.is_floating(kind):
         return np.zeros(len(bounds), np.bool_)
     if op in (">", ">="):
         compare = pc.less_equal if op == ">" else pc.less
-        return _every(given[0], lambda value: numpy_mask(compare(bounds.greatest, value)))
+        return _all_forms(given[0], lambda value: numpy_mask(compare(bounds.greatest, value)))
     if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)):
         return np.zeros(len(bounds), np.bool_)
     # != and not in: with a single excluded value.
@@ -101,7 +101,7 @@ def _not_within(bounds: Bounds, low: pa.Scalar, high: pa.Scalar) -> Mask:
     return numpy_mask(pc.greater(bounds.least, high)) | numpy_mask(pc.less(bounds.greatest, low))
 
 
-def _every(forms: list[pa.Scalar], test: Any) -> Mask:
+def _all_forms(forms: list[pa.Scalar], test: Any) -> Mask:
     out: Mask = test(forms[0])
     for form in forms[1:]:
         out &= test(form)

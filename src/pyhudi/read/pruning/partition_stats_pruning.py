@@ -51,14 +51,14 @@ def partitions_without(
         MetadataTableError: The metadata table cannot be read.
     """
 
-    def look(paths: list[str]) -> tuple[FileLists, Mask]:
+    def prune(paths: list[str]) -> tuple[FileLists, Mask]:
         lists = file_lists(metadata, paths)
         return lists, matches_no_group(groups, _masks(metadata, conditions, terms, lists, known_partitions), len(paths))
 
     tried = partitions[:: max(1, len(partitions) // _TRIED)][:_TRIED]
-    if len(partitions) > 2 * _TRIED and look(tried)[1].mean() < _WORTH:
+    if len(partitions) > 2 * _TRIED and prune(tried)[1].mean() < _WORTH:
         return None
-    return look(partitions)
+    return prune(partitions)
 
 
 def _masks(
@@ -79,10 +79,10 @@ def _masks(
     masks = conditions.masks(sure, bounds_of)
     places = {name: statistics.places(lists.names, lists.rows, lists.partitions) for name, statistics in loaded.items()}
     changes = pc.ends_with(lists.names, _CHANGE_FILES).to_numpy(zero_copy_only=False)
-    return {term: _whole(mask, places[sure[term]], changes, lists) for term, mask in masks.items()}
+    return {term: _fully_masked_partitions(mask, places[sure[term]], changes, lists) for term, mask in masks.items()}
 
 
-def _whole(mask: Mask, places: pa.Array, changes: Mask, lists: FileLists) -> Mask:
+def _fully_masked_partitions(mask: Mask, places: pa.Array, changes: Mask, lists: FileLists) -> Mask:
     """Return the partitions all of whose relevant files are in a mask of statistics."""
     out = places.is_valid().to_numpy(zero_copy_only=False)
     if len(mask):

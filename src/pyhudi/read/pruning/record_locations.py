@@ -34,10 +34,10 @@ class RecordLocations:
     conditions: Conditions
     rows: RowFilter | None
     opts: Options
-    found: pa.Table | None = None
-    useless: bool = False
+    locations: pa.Table | None = None
+    is_unusable: bool = False
 
-    def named(self) -> pa.StringArray | None:
+    def selected_keys(self) -> pa.StringArray | None:
         """Record keys that the filter selects; None: it does not restrict them."""
         assert self.rows is not None
         if any(self.conditions.is_changed(name) for name in self.table.config.record_keys):
@@ -49,24 +49,24 @@ class RecordLocations:
     ) -> tuple[pa.Table | None, list[str]]:
         """Return the locations of the records that the filter selects, in these partitions, and the lines of the
         report; None if the filter does not restrict keys, or no index has them."""
-        if RECORD_INDEX not in metadata.partitions or self.query.as_of is not None or self.useless:
+        if RECORD_INDEX not in metadata.partitions or self.query.as_of is not None or self.is_unusable:
             return None, []
         report: list[str] = []
-        if self.found is None:
+        if self.locations is None:
             try:
-                keys = self.named()
+                keys = self.selected_keys()
                 if keys is None:
                     keys, report = self._by_secondary(metadata)
                 why = None if keys is None else self._why_keys_are_missing()
                 if why is not None:
                     report.append(f"{RECORD_INDEX}: not used: {why}")
                 elif keys is not None:
-                    self.found = record_index_locations(metadata, keys, partitions)
+                    self.locations = record_index_locations(metadata, keys, partitions)
             except HudiError as e:
                 self.files.disable_indexes(e)
                 report.append(f"{RECORD_INDEX}: not used: {e}")
-            self.useless = self.found is None
-        return self.found, report
+            self.is_unusable = self.locations is None
+        return self.locations, report
 
     def _why_keys_are_missing(self) -> str | None:
         """Return the reason why the record index may lack keys; None if it has all. With a bucket index, keys are also

@@ -131,34 +131,34 @@ def stored_schema(table: pa.Schema, written: pa.Schema, names: FileNames) -> pa.
     nested = nested_columns(names)
     return pa.schema(
         [
-            field if there is None else _held_field(field, there, field.name, names if field.name in nested else {})
+            field if there is None else _stored_field(field, there, field.name, names if field.name in nested else {})
             for field, there in pairs
         ]
     )
 
 
-def _held_field(field: pa.Field, written: pa.Field, path: str, names: FileNames) -> pa.Field:
-    return field.with_type(_held(field.type, written.type, path, names))
+def _stored_field(field: pa.Field, written: pa.Field, path: str, names: FileNames) -> pa.Field:
+    return field.with_type(_stored_type(field.type, written.type, path, names))
 
 
-def _held(wanted: pa.DataType, written: pa.DataType, path: str, names: FileNames) -> pa.DataType:
+def _stored_type(wanted: pa.DataType, written: pa.DataType, path: str, names: FileNames) -> pa.DataType:
     """Return the type of a column in files; renamed nested fields have the files' names."""
     if not names and (wanted == written or _same_in_files(wanted, written)):
         return wanted
     if pa.types.is_struct(wanted) and pa.types.is_struct(written):
-        return pa.struct(_held_members(wanted, written, path, names))
+        return pa.struct(_stored_members(wanted, written, path, names))
     if pa.types.is_list(wanted) and pa.types.is_list(written):
-        inside = _held(wanted.value_type, written.value_type, f"{path}.{ELEMENT}", names)
+        inside = _stored_type(wanted.value_type, written.value_type, f"{path}.{ELEMENT}", names)
         return pa.list_(wanted.value_field.with_type(inside))
     if pa.types.is_map(wanted) and pa.types.is_map(written):
         return pa.map_(
-            wanted.key_field.with_type(_held(wanted.key_type, written.key_type, f"{path}.{KEY}", {})),
-            wanted.item_field.with_type(_held(wanted.item_type, written.item_type, f"{path}.{VALUE}", names)),
+            wanted.key_field.with_type(_stored_type(wanted.key_type, written.key_type, f"{path}.{KEY}", {})),
+            wanted.item_field.with_type(_stored_type(wanted.item_type, written.item_type, f"{path}.{VALUE}", names)),
         )
     return wanted if _same_in_files(wanted, written) else written
 
 
-def _held_members(wanted: pa.StructType, written: pa.StructType, path: str, names: FileNames) -> list[pa.Field]:
+def _stored_members(wanted: pa.StructType, written: pa.StructType, path: str, names: FileNames) -> list[pa.Field]:
     have = {written.field(i).name: written.field(i) for i in range(written.num_fields)}
     members = []
     for i in range(wanted.num_fields):
@@ -166,7 +166,7 @@ def _held_members(wanted: pa.StructType, written: pa.StructType, path: str, name
         inside = f"{path}.{field.name}"
         name = names.get(inside, field.name)
         if name in have:
-            members.append(_held_field(field, have[name], inside, names).with_name(name))
+            members.append(_stored_field(field, have[name], inside, names).with_name(name))
         elif not names:  # Spark returns null for missing columns.
             members.append(field)
     if not any(

@@ -95,13 +95,13 @@ def make_archival_plan(table: PinnedTable, opts: Options, *, only_if_due: bool =
     if end is None:
         return ArchivalPlan(reason="there are not enough commits")
     commits = [i for i in timeline.completed().writes() if i.requested < end and i.requested not in saved]
-    commits = _without_late(table.active, without_uncleaned(table, commits), 2 * most)
+    commits = _without_late_completions(table.active, without_uncleaned(table, commits), 2 * most)
     if not commits:
         return ArchivalPlan(reason=f"everything from {end} on is needed")
-    return ArchivalPlan(tuple(sorted([*commits, *_others(timeline, commits[-1].requested)])))
+    return ArchivalPlan(tuple(sorted([*commits, *_cleans_and_rollbacks(timeline, commits[-1].requested)])))
 
 
-def _without_late(active: ActiveTimeline, commits: list[Instant], limit: int) -> list[Instant]:
+def _without_late_completions(active: ActiveTimeline, commits: list[Instant], limit: int) -> list[Instant]:
     """Return the first commits, none of which completed after one that then stays; all of the given ones if otherwise
     more than ``limit`` commits would stay, as writes that run long may overlap without end.
 
@@ -125,7 +125,7 @@ def _without_late(active: ActiveTimeline, commits: list[Instant], limit: int) ->
     return commits if len(writes) - count > limit else commits[:count]
 
 
-def _others(timeline: Timeline, last: str) -> list[Instant]:
+def _cleans_and_rollbacks(timeline: Timeline, last: str) -> list[Instant]:
     """Return the cleans and rollbacks before the last archived commit. The last clean is kept, because queries need it
     to determine the retained history."""
     cleans = timeline.completed().of_actions(Action.CLEAN)

@@ -64,7 +64,7 @@ def archive_table(
         with phases("archive"):
             if to_archive:
                 report_progress(progress, "archive instants", 0, len(to_archive))
-                start = _first_left(active, to_archive)
+                start = _remaining_start(active, to_archive)
                 late_files.delete_before(active, start)
                 late_files.delete_slices_of_resizes(active, start)
                 archive(storage, active, to_archive, _archive_options(opts, config))
@@ -96,7 +96,7 @@ def _small_files(opts: Options) -> SmallFiles | None:
     return SmallFiles(count, limit)
 
 
-def _first_left(active: ActiveTimeline, archived: list[Instant]) -> str:
+def _remaining_start(active: ActiveTimeline, archived: list[Instant]) -> str:
     """Return the start of the remaining timeline: older instants are considered archived, whether they were committed
     or not."""
     gone = {i.requested for i in archived} | {i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)}

@@ -81,7 +81,7 @@ def select_mode(listed: pa.Table, opts: Options) -> tuple[pa.Table, pa.Table]:
         InvalidOptionError: The pattern is not a regular expression.
         UnsupportedTableError: The selector is a custom class.
     """
-    kind = _known(options.BOOTSTRAP_MODE_SELECTOR, opts, _SELECTORS)
+    kind = _supported_class(options.BOOTSTRAP_MODE_SELECTOR, opts, _SELECTORS)
     if kind is not None:
         none = listed.slice(0, 0)
         return (listed, none) if kind is BootstrapMode.METADATA_ONLY else (none, listed)
@@ -104,7 +104,7 @@ def translator(opts: Options) -> Callable[[str], str] | None:
     Raises:
         UnsupportedTableError: The translator is a custom class.
     """
-    return _known(options.BOOTSTRAP_TRANSLATOR, opts, _TRANSLATORS)
+    return _supported_class(options.BOOTSTRAP_TRANSLATOR, opts, _TRANSLATORS)
 
 
 def check_input_provider(opts: Options) -> None:
@@ -113,7 +113,7 @@ def check_input_provider(opts: Options) -> None:
     Raises:
         UnsupportedTableError: The reader is a custom class.
     """
-    _known(options.BOOTSTRAP_INPUT_PROVIDER, opts, _PROVIDERS)
+    _supported_class(options.BOOTSTRAP_INPUT_PROVIDER, opts, _PROVIDERS)
 
 
 _SELECTORS: dict[str, BootstrapMode | None] = {
@@ -131,7 +131,7 @@ _PROVIDERS: dict[str, None] = {"SparkParquetBootstrapDataProvider": None, "Spark
 T = TypeVar("T")
 
 
-def _known(option: Option[str], opts: Options, known: dict[str, T]) -> T:
+def _supported_class(option: Option[str], opts: Options, known: dict[str, T]) -> T:
     given = opts.get_typed(option)
     name = given.rpartition(".")[2]
     if name not in known:

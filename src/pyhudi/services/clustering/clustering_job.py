@@ -239,10 +239,10 @@ def _clustering_groups(
     ``split``: rows have no order, so a group with several output files is split into as many groups."""
     wanted = plan.inputs
     slices = latest.filter(in_groups(latest, wanted))
-    _check_there(table, wanted, slices)
+    _check_files_exist(table, wanted, slices)
     by_group = {(row["partition"], row["file_id"]): row for row in slices.to_pylist()}
     for row in wanted.to_pylist():
-        _check_whole(row, by_group.get((row["partition"], row["file_id"])))
+        _check_slice_unchanged(row, by_group.get((row["partition"], row["file_id"])))
     groups: list[ClusteringGroup] = []
     for number, outputs in enumerate(plan.outputs):
         names = wanted.filter(pc.equal(wanted["group"], number)).select(["partition", "file_id"]).to_pylist()
@@ -298,7 +298,7 @@ def _parts(sizes: Sequence[int], target: int) -> list[list[int]]:
     return parts
 
 
-def _check_whole(planned: Mapping[str, Any], found: Mapping[str, Any] | None) -> None:
+def _check_slice_unchanged(planned: Mapping[str, Any], found: Mapping[str, Any] | None) -> None:
     """Check that a slice still has all files of its plan, unless it is a newer one."""
     if found is None:
         return
@@ -314,7 +314,7 @@ def _check_whole(planned: Mapping[str, Any], found: Mapping[str, Any] | None) ->
         )
 
 
-def _check_there(table: PinnedTable, wanted: pa.Table, slices: pa.Table) -> None:
+def _check_files_exist(table: PinnedTable, wanted: pa.Table, slices: pa.Table) -> None:
     """Check that no file groups are missing, except those that were replaced since."""
     missing = wanted.filter(pc.invert(in_groups(wanted, slices)))
     if missing.num_rows:

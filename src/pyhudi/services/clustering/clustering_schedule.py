@@ -149,7 +149,7 @@ def _planner(
         spelled = check_clusterable(table, opts, strategy.execution, columns)
         extra: tuple[Mapping[str, str], ...] = ()
         if strategy.resizing is None:
-            inputs, outputs = strategy.groups(_free(active, slices))
+            inputs, outputs = strategy.groups(_unplanned_slices(active, slices))
         else:
             busy = [i for i in active.timeline.pending().writes() if i.action not in _PLANNED_AS]
             if busy:  # It may have created buckets that are not visible yet.
@@ -158,7 +158,7 @@ def _planner(
             pending = [instant.requested for instant in active.timeline.pending()]
             groups = VisibleGroups(pending, lambda: slices["file_id"])
             known = load_metadata(client.storage, known_partitions(client.storage), completed, groups=groups)
-            inputs, outputs, extra = strategy.resized(_free_partitions(active, slices), known)
+            inputs, outputs, extra = strategy.resized(_slices_without_pending_clustering(active, slices), known)
         reason = f"{'due' if due else 'requested; not due yet'}: {due.reason}"
         if not outputs:
             reason = f"there are no file groups to cluster; {reason}"
@@ -167,14 +167,14 @@ def _planner(
     return plan
 
 
-def _free_partitions(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
+def _slices_without_pending_clustering(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
     """Return the slices that are in no other plan, in partitions without pending clustering, because buckets are split
     and merged one plan at a time."""
     partitions = pc.unique(pending_clustering_groups(active)["partition"])
-    return _free(active, slices.filter(pc.invert(pc.is_in(slices["partition"], partitions))))
+    return _unplanned_slices(active, slices.filter(pc.invert(pc.is_in(slices["partition"], partitions))))
 
 
-def _free(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
+def _unplanned_slices(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
     """Return the slices that are in no other plan."""
     taken = planned_groups(active, Action.COMPACTION, Action.LOG_COMPACTION)
     return slices.filter(pc.invert(in_groups(slices, taken)))

@@ -14,7 +14,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.services.compaction.compaction_job import check_runnable
 from pyhudi.services.compaction.compaction_operations import operations_of
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
-from pyhudi.services.compaction.compaction_strategies import Limits, choose, named_strategies
+from pyhudi.services.compaction.compaction_strategies import Limits, apply_strategies, named_strategies
 from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, evaluate_log_compaction_trigger
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
 from pyhudi.services.pending_plans import lock_timeline, read_plans
@@ -117,7 +117,7 @@ def _planner(
             if is_log
             else evaluate_compaction_trigger(active.timeline, now, opts)
         )
-        reason = _why(due, active, action)
+        reason = _plan_reason(due, active, action)
         blocked = _blocked_by(client.config, active, opts)
         if blocked is not None:
             return CompactionPlan(action=action, reason=blocked)
@@ -128,14 +128,14 @@ def _planner(
             reason = f"there are no log files to merge; {reason}"
         if is_log:
             return CompactionPlan(candidates, action=Action.LOG_COMPACTION, reason=reason)
-        chosen = choose(strategies, candidates, limits)
+        chosen = apply_strategies(strategies, candidates, limits)
         missing = chosen.left_out if limits.names_left_out else ()
         return CompactionPlan(chosen.operations, reason=reason, missing=missing)
 
     return plan
 
 
-def _why(due: TriggerResult, active: ActiveTimeline, action: str) -> str:
+def _plan_reason(due: TriggerResult, active: ActiveTimeline, action: str) -> str:
     """Return the reason for a plan at this time, and the existing plans, which are executed before it."""
     why = f"due: {due.reason}" if due else f"requested; not due yet: {due.reason}"
     planned = [instant.requested for instant in active.timeline.pending().of_actions(action)]

@@ -92,7 +92,7 @@ def named_strategies(opts: Options) -> tuple[Strategy, ...]:
     return tuple(strategies)
 
 
-def choose(strategies: Sequence[Strategy], operations: pa.Table, limits: Limits) -> StrategyResult:
+def apply_strategies(strategies: Sequence[Strategy], operations: pa.Table, limits: Limits) -> StrategyResult:
     """Apply the strategies one after the other: first to the partitions, which determine the order of the operations,
     then to the operations.
 

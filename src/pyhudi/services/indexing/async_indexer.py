@@ -151,7 +151,7 @@ class _Attempt:
             return self._build()
         except BaseException:
             with contextlib.suppress(Exception):  # The first error is the one to report.
-                self._give_up()
+                self._roll_back()
             raise
         finally:
             if self._heartbeat is not None:
@@ -170,7 +170,7 @@ class _Attempt:
                 begun.verify(stats, data)
             with lock_table(self._client, self._opts, self._stats_reader) as table:
                 self._refuse_if_superseded(table)
-                self._refuse_if_gone(table, begun)
+                self._check_not_dropped(table, begun)
                 own = metadata_timeline(table.storage, table.config.version)
                 if (
                     stats is not None
@@ -260,7 +260,7 @@ class _Attempt:
             if request.partition in built:
                 request.check(table.storage, table.config, table.schema)
 
-    def _refuse_if_gone(self, table: LockedTable, begun: _Begun) -> None:
+    def _check_not_dropped(self, table: LockedTable, begun: _Begun) -> None:
         partitions = {one.partition for one in begun.prepared}
         gone = sorted(partitions - set(table.config.metadata_partitions_inflight))
         if gone:
@@ -269,7 +269,7 @@ class _Attempt:
                 "not maintain it, or that rebuilt the metadata table; run the plan again"
             )
 
-    def _give_up(self) -> None:
+    def _roll_back(self) -> None:
         """Revert to the state before the attempt."""
         with lock_table(self._client, self._opts, self._stats_reader) as table:
             entry = table.data.timeline.find(self._instant, Action.INDEXING)

@@ -44,15 +44,22 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """An index to build: its partition of the metadata table, its type, and its columns (none for indexes that exist
-    once per table); an ``expression`` index was ``given`` by options. ``if_not_exists``: one that exists is no error.
+    """An index to build.
+
+    Attributes:
+        partition: Its partition of the metadata table.
+        kind: Its type.
+        columns: Its columns; none for indexes that exist once per table.
+        expression: The indexed expression.
+        index_options: Options of the expression index.
+        if_not_exists: An index that exists already is no error.
     """
 
     partition: str
     kind: str
     columns: tuple[str, ...] = ()
     expression: ExpressionIndex | None = None
-    given: tuple[tuple[str, str], ...] = ()
+    index_options: tuple[tuple[str, str], ...] = ()
     if_not_exists: bool = False
 
     @classmethod
@@ -161,7 +168,7 @@ class IndexRequest:
     def definition(self, version: int) -> dict[str, Any] | None:
         """Return its definition in a table of that version, if its builder does not declare it."""
         if self.expression is not None:
-            return expression_definition(self.expression, dict(self.given), version)
+            return expression_definition(self.expression, dict(self.index_options), version)
         return secondary_definition(self.partition, self.columns[0], version) if self.kind == SECONDARY else None
 
 

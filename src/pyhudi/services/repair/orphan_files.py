@@ -121,13 +121,13 @@ def delete_orphan_files(
     """
     table = PinnedTable.of(client)
     if dry_run:
-        return _chosen(find_orphan_files(table, partitions), paths)
+        return _requested_orphans(find_orphan_files(table, partitions), paths)
     table.config.check_writable()
     orphans = ORPHAN_SCHEMA.empty_table()
 
     def plan(now: PinnedTable) -> CleanPlan:
         nonlocal orphans
-        orphans = _chosen(find_orphan_files(now, partitions), paths)
+        orphans = _requested_orphans(find_orphan_files(now, partitions), paths)
         if orphans.num_rows:
             _refuse_pending(now.active, orphans, opts)
         columns = [orphans["partition"], file_names_of(orphans["path"]), orphans["size"]]
@@ -138,7 +138,7 @@ def delete_orphan_files(
     return orphans.set_column(orphans.schema.get_field_index("is_deleted"), "is_deleted", deleted)
 
 
-def _chosen(found: pa.Table, paths: Sequence[str] | None) -> pa.Table:
+def _requested_orphans(found: pa.Table, paths: Sequence[str] | None) -> pa.Table:
     if paths is None:
         return found
     others = sorted(set(paths) - set(found["path"].to_pylist()))

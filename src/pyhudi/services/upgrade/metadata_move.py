@@ -18,7 +18,7 @@ from pyhudi.config.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS
 from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
 from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
 from pyhudi.metadata.file_groups.delta_files import MetadataCommit, begin, publish
-from pyhudi.metadata.indexes.index_declarations import drop_partitions, withdraw_partitions
+from pyhudi.metadata.indexes.index_declarations import drop_inflight_partitions, drop_partitions
 from pyhudi.metadata.maintenance.metadata_compaction import compact_now
 from pyhudi.metadata.metadata_layout import FILES, PROPERTIES, metadata_timeline
 from pyhudi.metadata.reader.metadata_slices import current_slices
@@ -50,7 +50,7 @@ def prepare_metadata_table(context: MetadataWriteContext, config: TableConfig, d
     if FILES not in config.metadata_partitions:
         return detach_metadata_table(storage, config) if is_attached(config) else config
     if config.metadata_partitions_inflight:
-        config = withdraw_partitions(storage, config, config.metadata_partitions_inflight)
+        config = drop_inflight_partitions(storage, config, config.metadata_partitions_inflight)
     if dropped:
         config = drop_partitions(storage, config, dropped)
     try:

@@ -261,7 +261,7 @@ class UpgradeDowngrade:
                 metadata_move.set_version(storage, to)
                 if moves and to < 8:
                     self._add_empty_commits(active)
-            config = self._switch(config, to, partitions)
+            config = self._set_version(config, to, partitions)
         with self._phases("clean up"):
             storage.delete(metadata_move.JOURNAL)
             if to == 6:
@@ -278,7 +278,7 @@ class UpgradeDowngrade:
             context = metadata_write_context(self._storage, self._opts, active, slot, self._stats_reader)
             return metadata_move.prepare_metadata_table(context, config, self._dropped)
 
-    def _switch(self, config: TableConfig, to: int, partitions: str) -> TableConfig:
+    def _set_version(self, config: TableConfig, to: int, partitions: str) -> TableConfig:
         """Set the version of the table, which activates the other version."""
         spec = self._opts.text(options.PARTITIONPATH_FIELD)
 

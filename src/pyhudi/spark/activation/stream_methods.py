@@ -62,7 +62,7 @@ def partition_stream(_: Method, target: Any, args: tuple[Any, ...], kwargs: dict
 
 def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = _StreamArguments.of_start(*args, **kwargs)
-    with _told_checkpoints(target, given.options):
+    with _with_checkpoint_location(target, given.options):
         return _start_stream(original, target, args, kwargs, given)
 
 
@@ -71,7 +71,7 @@ def _start_stream(
 ) -> Any:
     state = call_state(target)
     if not given.is_hudi(state):
-        _tell_partitions(target)
+        _apply_partition_by(target)
         return original(target, *args, **kwargs)
     given.apply(target)
     path = given.target if given.target is not None else state.options.get("path")
@@ -81,7 +81,7 @@ def _start_stream(
 
 
 @contextmanager
-def _told_checkpoints(target: Any, options: Mapping[str, Any]) -> Iterator[None]:
+def _with_checkpoint_location(target: Any, options: Mapping[str, Any]) -> Iterator[None]:
     """Tell tasks of a query that is started, of any format, its checkpoint location: there, streams of Hudi tables find
     what they have read."""
     state = call_state(target)
@@ -206,7 +206,7 @@ def _session_of_writer(state: CallState) -> SparkSession:
 def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``toTable``: the stream is written to the location of a Hudi table, which is created if it does not exist."""
     given = _StreamArguments.of_table(*args, **kwargs)
-    with _told_checkpoints(target, given.options):
+    with _with_checkpoint_location(target, given.options):
         return _to_table(original, target, args, kwargs, given)
 
 
@@ -218,7 +218,7 @@ def _to_table(
     if given.is_hudi(state) is not False and can_parse() and (state.maker is not None or given.is_hudi(state)):
         table = _stream_target(target, given)
     if table is None:
-        _tell_partitions(target)
+        _apply_partition_by(target)
         return original(target, *args, **kwargs)
     return _start_sink(_replaced_method(target, "start"), target, table.location, table.options)
 
@@ -250,7 +250,7 @@ def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str,
     return table_of_name(spark, args[0] if args else kwargs["tableName"])
 
 
-def _tell_partitions(target: Any) -> None:
+def _apply_partition_by(target: Any) -> None:
     columns = call_state(target).partition_by
     if columns:
         _replaced_method(target, "partitionBy")(target, *columns)

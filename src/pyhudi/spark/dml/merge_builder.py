@@ -164,7 +164,7 @@ class MergeBuilder:
         merge = MergePlan(self.clauses, self.alias, self.source, self.on, target, self.source_alias)
         merge.check_columns()
         with CachedFrames() as cached:
-            taken = merge.taken(cached)
+            taken = merge.matched_clauses(cached)
             # The write counts rows, too.
             counts = None if merge.is_certain(taken) else count_changes(taken, self.clauses)
             repeated = counts is not None and counts.repeated_deletes

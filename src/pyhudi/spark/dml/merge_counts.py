@@ -35,7 +35,9 @@ def count_changes(taken: MatchedClauses, clauses: Sequence[Clause]) -> MergeCoun
     """
     if taken.unique:
         with task_errors():
-            row = taken.rows.agg(*(F.count(F.when(_is(kind), 1)).alias(kind.name) for kind in MergeAction)).first()
+            row = taken.rows.agg(
+                *(F.count(F.when(_action_is(kind), 1)).alias(kind.name) for kind in MergeAction)
+            ).first()
         assert row is not None
         return MergeCounts(row[MergeAction.UPDATE.name], row[MergeAction.DELETE.name], row[MergeAction.INSERT.name])
     row = _counted_by_row(taken, clauses)
@@ -50,7 +52,7 @@ def count_changes(taken: MatchedClauses, clauses: Sequence[Clause]) -> MergeCoun
     )
 
 
-def _is(kind: MergeAction) -> Column:
+def _action_is(kind: MergeAction) -> Column:
     return F.col(KIND) == kind.value
 
 
@@ -59,9 +61,9 @@ def _counted_by_row(taken: MatchedClauses, clauses: Sequence[Clause]) -> Row:
     counted per row of the table."""
     updates, deletes, stored = F.col("updates"), F.col("deletes"), F.col(ROW_ID).isNotNull()
     by_row = taken.rows.groupBy(ROW_ID).agg(
-        F.count(F.when(_is(MergeAction.UPDATE), 1)).alias("updates"),
-        F.count(F.when(_is(MergeAction.DELETE), 1)).alias("deletes"),
-        F.count(F.when(_is(MergeAction.INSERT), 1)).alias("inserts"),
+        F.count(F.when(_action_is(MergeAction.UPDATE), 1)).alias("updates"),
+        F.count(F.when(_action_is(MergeAction.DELETE), 1)).alias("deletes"),
+        F.count(F.when(_action_is(MergeAction.INSERT), 1)).alias("inserts"),
         F.first(STORED_KEY).alias("key"),
     )
     several = stored & (updates + F.when(updates > 0, deletes).otherwise(0) > 1)

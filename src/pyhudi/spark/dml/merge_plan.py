@@ -78,7 +78,7 @@ class MergePlan:
     target: TargetTable
     source_alias: str | None = None
 
-    def _has(self, kind: ClauseKind) -> bool:
+    def _has_clause(self, kind: ClauseKind) -> bool:
         return any(clause.kind is kind for clause in self.clauses)
 
     @property
@@ -160,25 +160,25 @@ class MergePlan:
 
     # --- pairs -------------------------------------------------------------------------------------------------------
 
-    def taken(self, cached: CachedFrames) -> MatchedClauses:
+    def matched_clauses(self, cached: CachedFrames) -> MatchedClauses:
         """Return the pairs to which a clause applies. Runs Spark jobs."""
         rows = self.target.rows.select(
             "*", F.monotonically_increasing_id().alias(ROW_ID), F.lit(True).alias(_IN_TARGET)
         ).alias(self.alias)
-        if self._has(ClauseKind.NOT_MATCHED_BY_SOURCE) or not self._equated():
+        if self._has_clause(ClauseKind.NOT_MATCHED_BY_SOURCE) or not self._equated():
             joined = rows.join(self._marked(), as_column(self.on), self._join_type())
             return MatchedClauses(
                 cached.add(self._evaluated(joined, tuple(ClauseKind)).where(F.col(_CLAUSE).isNotNull()))
             )
         source = cached.add(self._marked())
         pairs = rows.join(source, as_column(self.on))
-        matched = self._evaluated(pairs, (ClauseKind.MATCHED,)) if self._has(ClauseKind.MATCHED) else None
+        matched = self._evaluated(pairs, (ClauseKind.MATCHED,)) if self._has_clause(ClauseKind.MATCHED) else None
         found = self._counted(source)  # Before Spark plans a join of the source with cached rows.
         parts = []
         if matched is not None:
             pairs = cached.add(matched)
             parts.append(pairs)
-        if self._has(ClauseKind.NOT_MATCHED):
+        if self._has_clause(ClauseKind.NOT_MATCHED):
             others = self._unmatched(source, pairs, found.count)
             # With the columns of the table, which are null.
             others = rows.limit(0).join(others, F.lit(False), "right")
@@ -188,9 +188,9 @@ class MergePlan:
 
     def _join_type(self) -> str:
         """Return the type of the join of table and source that keeps all rows to which clauses apply."""
-        if self._has(ClauseKind.NOT_MATCHED_BY_SOURCE):
-            return "full" if self._has(ClauseKind.NOT_MATCHED) else "left"
-        return "right" if self._has(ClauseKind.NOT_MATCHED) else "inner"
+        if self._has_clause(ClauseKind.NOT_MATCHED_BY_SOURCE):
+            return "full" if self._has_clause(ClauseKind.NOT_MATCHED) else "left"
+        return "right" if self._has_clause(ClauseKind.NOT_MATCHED) else "inner"
 
     def _unmatched(self, source: DataFrame, pairs: DataFrame, count: int) -> DataFrame:
         """Return the source rows that are in no pair; ``count`` is the number of all source rows.
@@ -322,7 +322,7 @@ class MergePlan:
     def _unassigned(self) -> frozenset[str]:
         """Columns that updates may omit; empty if there are new records, because one whose key already exists is an
         update of all columns."""
-        if self.moves or self._has(ClauseKind.NOT_MATCHED):
+        if self.moves or self._has_clause(ClauseKind.NOT_MATCHED):
             return frozenset()
         return self.target.unassigned(self._assigned())
 
@@ -349,7 +349,7 @@ class MergePlan:
     def is_certain(self, taken: MatchedClauses) -> bool:
         """Return True if the write changes each row of the pairs: no two belong to the same record, none moves, and no
         stored version wins by its ordering value or by a merger."""
-        new = self._inserts_new_keys(taken) or not self._has(ClauseKind.NOT_MATCHED)
+        new = self._inserts_new_keys(taken) or not self._has_clause(ClauseKind.NOT_MATCHED)
         by_time = self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
         return self.target.located and taken.unique and new and by_time and not (self.moves or self._marks_deletes)
 
@@ -357,7 +357,7 @@ class MergePlan:
     def _marks_deletes(self) -> bool:
         """True if new values may mark a row as a delete."""
         return bool(self.target.delete_markers) and (
-            self._has(ClauseKind.NOT_MATCHED) or bool(self.target.delete_markers & self._assigned())
+            self._has_clause(ClauseKind.NOT_MATCHED) or bool(self.target.delete_markers & self._assigned())
         )
 
     def changes(self, taken: MatchedClauses, cached: CachedFrames, *, repeated: bool) -> tuple[DataFrame, RowChanges]:
@@ -373,7 +373,7 @@ class MergePlan:
             partition_assigned=self.moves,
             new_keys=new_keys,
             distinct_keys=new_keys and taken.unique,
-            adds=self.moves or self._has(ClauseKind.NOT_MATCHED),
+            adds=self.moves or self._has_clause(ClauseKind.NOT_MATCHED),
             bases=target.bases,
             cached=not self.moves and not repeated,
             deletes=self._marks_deletes or any(clause.action is MergeAction.DELETE for clause in self.clauses),

@@ -159,7 +159,7 @@ def summaries(
     with task_errors():
         done = values.mapInArrow(fold, f"{_DATA} binary").collect()
     empty = pa.schema(
-        [(_NUMBER, pa.int32()), *((i.partition, _kept(i, k)) for i, k in zip(indexes, kinds, strict=True))]
+        [(_NUMBER, pa.int32()), *((i.partition, _entry_type(i, k)) for i, k in zip(indexes, kinds, strict=True))]
     )
     return pa.concat_tables([empty.empty_table(), *(table_from_bytes(bytes(row[0])).cast(empty) for row in done)])
 
@@ -169,7 +169,7 @@ def _packed_row(parts: Sequence[pa.Table]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=[_DATA])
 
 
-def _kept(index: ExpressionIndex, kind: pa.DataType) -> pa.DataType:
+def _entry_type(index: ExpressionIndex, kind: pa.DataType) -> pa.DataType:
     """Return the type of an index entry for a file."""
     if index.kind == BLOOM_FILTERS:
         return FILTER_TYPE

@@ -104,10 +104,10 @@ class SparkFileStatsReader:
             for number, parts in groupby(runs(batches, _GROUP), itemgetter(0)):
                 entries = ((part.column(_KEY), part.column(_VALUE)) for _, part in parts)
                 if number == locations.bounds:
-                    yield _done(None, _joined(entries))
+                    yield _result_batch(None, _joined(entries))
                 else:
                     assert groups is not None
-                    yield _done(groups.write_sorted(number, entries), None)
+                    yield _result_batch(groups.write_sorted(number, entries), None)
 
         readers = max(1, min(files.num_rows // _FILES_A_TASK, 4 * shuffle_partitions(spark)))
         rows = spread_frame(spark, files.select(FILE_FIELDS), readers).mapInArrow(read_files, _ROWS)
@@ -167,7 +167,7 @@ def _joined(entries: Iterable[tuple[pa.Array, pa.Array]]) -> bytes:
     return table_to_bytes(joined_bounds(pa.concat_tables(bounds)))
 
 
-def _done(stat: Stat | None, bounds: bytes | None) -> pa.RecordBatch:
+def _result_batch(stat: Stat | None, bounds: bytes | None) -> pa.RecordBatch:
     text = None if stat is None else json.dumps(stat)
     columns = [pa.array([text], pa.string()), pa.array([bounds], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=["stat", "bounds"])

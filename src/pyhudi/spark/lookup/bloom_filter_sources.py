@@ -146,7 +146,8 @@ def stored_ranges(table: MetadataTable, files: BaseFiles) -> tuple[pa.Array, pa.
     named = pa.table([found["partition"], file_names_of(found["base_path"])], names=["partition", "name"])
     partitions: list[str] = pc.unique(found["partition"]).to_pylist()
     try:
-        bounds, there = file_bounds(table, RECORD_KEY, pa.string(), named.combine_chunks(), partitions, len(partitions))
+        column = pa.field(RECORD_KEY, pa.string())
+        bounds, there = file_bounds(table, column, named.combine_chunks(), partitions, len(partitions))
     except HudiError as reason:
         _log.warning("statistics of the metadata table are not used, footers are read: %s", reason)
         return None

@@ -34,16 +34,16 @@ class PartitionChanges:
     Attributes:
         moves: Records move to the partition of their incoming version; False: they stay in theirs.
         ordering: Ordering columns by which a stored record can win and stay; only if records move.
-        kept: Partition columns that keep their stored values; only if records stay.
+        stored_columns: Partition columns that keep their stored values; only if records stay.
         sequences: As in `MergeSettings`.
-        refused: Reason why records cannot move; empty: they can.
+        refusal: Reason why records cannot move; empty: they can.
     """
 
     moves: bool
     ordering: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
+    stored_columns: tuple[str, ...] = ()
     sequences: bool = False
-    refused: str = ""
+    refusal: str = ""
 
 
 def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionChanges) -> DataFrame:
@@ -62,7 +62,7 @@ def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionC
         F.col(FILE_NO).alias("file_no"),
         F.col(ROW).alias("row"),
         strength.alias("strength"),
-        _values(base, changes.kept).alias("kept"),
+        _values(base, changes.stored_columns).alias("kept"),
     )
     return locations.groupBy(*keys.in_locations).agg(F.collect_list(location).alias(_LOCATIONS))
 
@@ -82,7 +82,7 @@ def apply_partition_changes(joined: DataFrame, schema: StructType, changes: Part
         number and row position, which are null for new records.
     """
     own = {name: F.col(quoted([name])) for name in schema.names}
-    kept = changes.kept
+    kept = changes.stored_columns
     locations = F.coalesce(F.col(_LOCATIONS), F.array())
     delete = F.coalesce(own[DELETE], F.lit(False))
     new = own[PARTITION_PATH]
@@ -119,11 +119,11 @@ def apply_partition_changes(joined: DataFrame, schema: StructType, changes: Part
         needed = ~here & ~beaten
     nothing = F.filter(F.array(fresh), lambda _: F.lit(False))
     inserted = F.when(needed & ~delete, F.array(fresh)).otherwise(nothing)
-    if changes.refused:
+    if changes.refusal:
         elsewhere = F.filter(locations, lambda p: p["partition"] != new)
         message = F.concat(
             *(F.lit("the record '"), own[RECORD_KEY], F.lit("' is in the partition '"), elsewhere[0]["partition"]),
-            *(F.lit("', but the incoming row belongs to '"), new, F.lit(f"', and {changes.refused}")),
+            *(F.lit("', but the incoming row belongs to '"), new, F.lit(f"', and {changes.refusal}")),
         )
         fails = F.when(~delete & (F.size(elsewhere) > 0), failure(UnsupportedTableError, message).isNull())
         inserted = F.when(F.coalesce(fails, F.lit(False)), nothing).otherwise(inserted)

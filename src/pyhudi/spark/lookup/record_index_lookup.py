@@ -82,14 +82,14 @@ class BatchLocations:
         return Batch(pc.sum(self.counts["rows"]).as_py() or 0, tuple(sorted(paths)), self.most > 1)
 
     @property
-    def found(self) -> pa.Table:
+    def located_rows(self) -> pa.Table:
         """Those of ``counts`` whose keys are in the index."""
         return self.counts.filter(pc.is_valid(self.counts[FOUND_ID]))
 
     @property
     def deletes(self) -> bool:
         """True if rows of the batch whose keys are in the index are deletes."""
-        return bool(pc.any(self.found[DELETE]).as_py())
+        return bool(pc.any(self.located_rows[DELETE]).as_py())
 
     def match(self, rows: DataFrame, *, broadcast: bool) -> DataFrame:
         """Return rows with the locations of their keys, null for new keys."""
@@ -156,7 +156,7 @@ def _located(index: RecordIndex, number: int, rows: pa.Table) -> pa.RecordBatch:
     _, first, counts = np.unique(codes, return_index=True, return_counts=True)
     distinct = rows.take(pa.array(first)).combine_chunks()
     keys = distinct[RECORD_KEY].combine_chunks()
-    partitions, ids = _found(index, number, keys)
+    partitions, ids = _look_up_keys(index, number, keys)
     if index.partitioned:
         there = pc.equal(partitions, distinct[PARTITION_PATH].combine_chunks())
         ids = pc.if_else(there, ids, pa.scalar(None, pa.string()))
@@ -165,7 +165,7 @@ def _located(index: RecordIndex, number: int, rows: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=_LOCATIONS.names)
 
 
-def _found(index: RecordIndex, number: int, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _look_up_keys(index: RecordIndex, number: int, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return partition and file id of keys of one file group, null for keys that are not in the index."""
     if number == NO_FILE_GROUP:
         nothing = pa.nulls(len(keys), pa.string())

@@ -68,7 +68,7 @@ def unknown_groups(located: BatchLocations, slices: pa.Table, client: TableMetaC
         None if all exist. Otherwise the errors of the index; none if another writer has created the file groups since,
         which is checked again before the commit.
     """
-    named = located.found
+    named = located.located_rows
     locations = zip(named[OLD_PARTITION].to_pylist(), named[FOUND_ID].to_pylist(), strict=True)
     unknown = set(locations) - _groups_of(slices)
     if not unknown:
@@ -103,7 +103,7 @@ def _moved(located: BatchLocations, found: DataFrame) -> pa.Table:
         rows = [] if located.groups.partitioned else found.where(_elsewhere()).select(*_LOCATION).distinct().collect()
         columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(2)]
         return pa.Table.from_arrays(columns, names=["partition", "file_id"])
-    named = located.found
+    named = located.located_rows
     there = named.filter(pc.not_equal(named[OLD_PARTITION], named[PARTITION_PATH]))
     return there.group_by(_LOCATION).aggregate([]).rename_columns(["partition", "file_id"])
 

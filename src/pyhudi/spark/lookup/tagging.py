@@ -257,12 +257,12 @@ class _FileTagging:
         changes = PartitionChanges(
             moves,
             ordering=() if hard_deletes or not moves else lookup.ordering_fields,
-            kept=() if hard_deletes or moves else lookup.stored_partition_fields,
+            stored_columns=() if hard_deletes or moves else lookup.stored_partition_fields,
             sequences=merging.sequences,
-            refused=refused,
+            refusal=refused,
         )
         # Fields inside structs are read with their top-level column.
-        extra = dict.fromkeys(top_column(name, rows.columns) for name in (*changes.ordering, *changes.kept))
+        extra = dict.fromkeys(top_column(name, rows.columns) for name in (*changes.ordering, *changes.stored_columns))
         locations, keys = self._locations(tuple(extra))
         gathered = self.persist(global_locations(locations, keys, changes))
         joined = rows.join(F.broadcast(gathered) if self.search.broadcast else gathered, keys.matches(rows), "left")

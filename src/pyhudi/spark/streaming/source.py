@@ -187,7 +187,7 @@ class _Planner(ABC):
         names = batch_names(paths, self.layout, table.active.layout)
         if not names:
             return
-        query = self._asked(table, names, _batch_number())
+        query = self._batch_query(table, names, _batch_number())
         for piece in () if query is None else self.plan(table, query):
             yield pa.record_batch({"piece": pa.array([pickle.dumps(piece)], pa.binary())})
 
@@ -205,7 +205,7 @@ class _Planner(ABC):
         cuts = [tasks.num_rows * n // max(1, count) for n in range(count + 1)]
         return (tasks.slice(a, b - a).combine_chunks() for a, b in pairwise(cuts))
 
-    def _asked(self, table: PinnedTable, names: list[str], number: int | None) -> Query | None:
+    def _batch_query(self, table: PinnedTable, names: list[str], number: int | None) -> Query | None:
         """Return the query for the commits of these timeline files; None if the stream skips all of them.
 
         Raises:

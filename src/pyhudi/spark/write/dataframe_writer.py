@@ -43,7 +43,7 @@ from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.session import check_workers
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.bootstrap_write import write_bootstrap
-from pyhudi.spark.write.delete_partition import delete_chosen_partitions
+from pyhudi.spark.write.delete_partition import delete_selected_partitions
 from pyhudi.spark.write.overwrite_table import overwrite_table
 from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
 from pyhudi.spark.write.row_changes import CHANGE_COLUMNS
@@ -249,7 +249,7 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
             found[:] = ttl.expired_in(table, view)
             return found
 
-        result = delete_chosen_partitions(job, choose)
+        result = delete_selected_partitions(job, choose)
         return TtlResult(tuple(found), result.instant)
 
 

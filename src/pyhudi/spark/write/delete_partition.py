@@ -37,13 +37,13 @@ def delete_partitions(job: WriteJob) -> WriteResult:
         known = view.partitions
         missing = unmatched_partitions(wanted, known) if wanted else sorted(set(exact) - set(known))
         if missing:
-            warn(_not_there(job, missing, known))
+            warn(_unknown_partitions_message(job, missing, known))
         return match_partitions(wanted, known) if wanted else exact
 
-    return delete_chosen_partitions(job, choose)
+    return delete_selected_partitions(job, choose)
 
 
-def _not_there(job: WriteJob, missing: Sequence[str], known: Sequence[str]) -> str:
+def _unknown_partitions_message(job: WriteJob, missing: Sequence[str], known: Sequence[str]) -> str:
     some = ", ".join(repr(path) for path in sorted(known)[:_SHOWN])
     more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
     return (
@@ -52,7 +52,7 @@ def _not_there(job: WriteJob, missing: Sequence[str], known: Sequence[str]) -> s
     )
 
 
-def delete_chosen_partitions(
+def delete_selected_partitions(
     job: WriteJob, choose: Callable[[PinnedTable, FileSystemView], Sequence[str]]
 ) -> WriteResult:
     """Drop the partitions that ``choose`` selects from the table as of the start of the write: later writes

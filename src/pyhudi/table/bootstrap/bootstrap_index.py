@@ -127,7 +127,10 @@ class BootstrapIndex:
         by_partition = sorted(
             ((p, list(files)) for p, files in groupby(ordered, attrgetter("partition"))), key=lambda e: e[0].encode()
         )
-        partitions = {f"part={p}": _container("HoodieBootstrapPartitionMetadata", _of(p, f)) for p, f in by_partition}
+        partitions = {
+            f"part={p}": _container("HoodieBootstrapPartitionMetadata", _partition_record(p, f))
+            for p, f in by_partition
+        }
         files = {
             _file_key(s.partition, s.file_id): _container("HoodieBootstrapFilePartitionInfo", _of_file(s))
             for s in ordered
@@ -174,7 +177,7 @@ def _container(schema: str, record: Mapping[str, Any]) -> bytes:
     return write_container(with_java_strings(load_schema(schema)), [record])
 
 
-def _of(partition: str, files: list[SourceFile]) -> dict[str, Any]:
+def _partition_record(partition: str, files: list[SourceFile]) -> dict[str, Any]:
     return {
         "bootstrapPartitionPath": files[0].source_partition,
         "partitionPath": partition,

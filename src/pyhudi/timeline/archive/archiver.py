@@ -73,7 +73,7 @@ def archive(
         lsm_timeline.add(storage, active, new)
     elif new:
         archive_log.add(storage, active, new, options.timezone, options.block_records)
-    _take_off(active, instants)
+    _delete_archived(active, instants)
     if layout.version >= 2:
         lsm_timeline.compact_and_clean(storage, layout, options.merged_files)
     elif options.small_files is not None:
@@ -94,7 +94,7 @@ def finish(storage: Storage, active: ActiveTimeline) -> list[Instant]:
         CorruptInstantError: The manifest of the archived timeline, or (in layout 1) its newest file, cannot be parsed.
     """
     left = _archived(storage, active.layout, active.timeline.completed().instants)
-    _take_off(active, left)
+    _delete_archived(active, left)
     return left
 
 
@@ -104,7 +104,7 @@ def _archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> 
     return archive_log.archived(storage, layout, instants)
 
 
-def _take_off(active: ActiveTimeline, instants: Sequence[Instant]) -> None:
+def _delete_archived(active: ActiveTimeline, instants: Sequence[Instant]) -> None:
     for instant in sorted(instants):
         # The completed file is deleted last: without it, the others would look like a failed write.
         for state in sorted(active.states(instant), key=lambda i: i.state.rank):

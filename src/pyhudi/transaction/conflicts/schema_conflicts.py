@@ -57,14 +57,14 @@ def _columns(text: str) -> pa.Schema:
 
 def _reads(table: pa.Schema, written: pa.Schema) -> bool:
     """Return True if files with the ``written`` columns are valid for the table: their common columns are the same."""
-    return all(_same(table.field(f.name).type, f.type) for f in written if f.name in table.names)
+    return all(_is_same_type(table.field(f.name).type, f.type) for f in written if f.name in table.names)
 
 
-def _same(wanted: pa.DataType, written: pa.DataType) -> bool:
+def _is_same_type(wanted: pa.DataType, written: pa.DataType) -> bool:
     if pa.types.is_struct(wanted) and pa.types.is_struct(written):
         have = {written.field(i).name: written.field(i).type for i in range(written.num_fields)}
         fields = [wanted.field(i) for i in range(wanted.num_fields)]
-        return all(f.name not in have or _same(f.type, have[f.name]) for f in fields)
+        return all(f.name not in have or _is_same_type(f.type, have[f.name]) for f in fields)
     return bool(wanted == written)
 
 

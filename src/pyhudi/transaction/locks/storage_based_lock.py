@@ -139,7 +139,7 @@ class StorageBasedLockProvider(LockProvider):
             current = self._read()
             if current and not self._is_free(current[0]):
                 return False
-            if not self._put(current[1] if current else None, expired=False):
+            if not self._put_lease(current[1] if current else None, expired=False):
                 return False
             self._ended.clear()
             self._start_renewal()
@@ -148,7 +148,7 @@ class StorageBasedLockProvider(LockProvider):
         return self.held
 
     def _start_renewal(self) -> None:
-        self._thread = threading.Thread(target=self._keep, name="pyhudi-lock-renewal", daemon=True)
+        self._thread = threading.Thread(target=self._renew_until_released, name="pyhudi-lock-renewal", daemon=True)
         self._thread.start()
 
     def _is_free(self, lease: Lease) -> bool:
@@ -161,7 +161,7 @@ class StorageBasedLockProvider(LockProvider):
             _log.warning("taking over the lease of a dead writer: %s", self.describe())
         return dead
 
-    def _put(self, version: str | None, *, expired: bool) -> bool:
+    def _put_lease(self, version: str | None, *, expired: bool) -> bool:
         """Put the lease over a version. Return True if it is stored.
 
         A put may report either error although it took effect (a repeated request, or a lost response), so the object is
@@ -197,7 +197,7 @@ class StorageBasedLockProvider(LockProvider):
                 raise
             return current[1]
 
-    def _keep(self) -> None:
+    def _renew_until_released(self) -> None:
         while not self._ended.wait(self._renew_s):
             try:
                 if not self.renew():
@@ -212,7 +212,7 @@ class StorageBasedLockProvider(LockProvider):
         with self._guard:
             if self._lease is None:
                 return False
-            if not self._put(self._version, expired=False):
+            if not self._put_lease(self._version, expired=False):
                 self._lease = None
                 _log.warning("lost: %s", self.describe())
                 return False
@@ -223,7 +223,7 @@ class StorageBasedLockProvider(LockProvider):
         with self._guard:
             if self._lease is not None:
                 try:
-                    if not self._put(self._version, expired=True):
+                    if not self._put_lease(self._version, expired=True):
                         _log.warning("lost before it was released: %s", self.describe())
                 except StorageError as error:  # The protected work is done; the lease expires.
                     _log.warning("could not release the lease of %s: %s", self._storage.uri(LOCK_PATH), error)

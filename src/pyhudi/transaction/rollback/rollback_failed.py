@@ -92,7 +92,7 @@ class RollbackExecutor:
 
     def clean_up(self, active: ActiveTimeline, failed: list[Instant]) -> list[Instant]:
         """Complete unfinished rollbacks, then roll back ``failed``. Return the completed rollbacks."""
-        self._withdraw_late(active)
+        self._delete_late_completed_files(active)
         done: list[Instant | None] = []
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
             plan = read_rollback_plan(active, pending)
@@ -166,7 +166,7 @@ class RollbackExecutor:
                 _log.warning("%s was begun already", rollback)
         if target is not None and target.is_completed:
             self._detach_if_merged(target)
-        _withdraw(active, target)  # First make it invisible.
+        _delete_completed_files(active, target)  # First make it invisible.
         close_gates(self.storage, plan.instant)  # Its writer may have created one since the plan was made.
         self.storage.delete_many(unplanned_paths(self.storage, self.version, plan))
         paths = planned_paths(plan)
@@ -183,7 +183,7 @@ class RollbackExecutor:
         keeps_plan = plan.action not in _FORGOTTEN or (target is not None and is_clustering(active, target))
         with self.generator.reserve(locked=True) as slot:
             active.refresh()
-            _withdraw(active, active.timeline.find(plan.instant))
+            _delete_completed_files(active, active.timeline.find(plan.instant))
             if keeps_plan:
                 _revert_to_requested(active, plan)
             else:
@@ -200,7 +200,7 @@ class RollbackExecutor:
             completion = slot.take(newest(active)) if active.layout.version >= 2 else None
             return _complete(active, rollback, metadata.encode(), completion)
 
-    def _withdraw_late(self, active: ActiveTimeline) -> None:
+    def _delete_late_completed_files(self, active: ActiveTimeline) -> None:
         """Delete completed files that appeared after their writes had been rolled back, by delayed requests.
 
         Such a file has no inflight file, because the rollback has deleted it, or it is older than a rollback of the
@@ -320,7 +320,7 @@ def _was_faster(target: Instant | None, rollback: Instant, announced_for: Instan
     return target.completion is None or target.completion > rollback.requested
 
 
-def _withdraw(active: ActiveTimeline, target: Instant | None) -> None:
+def _delete_completed_files(active: ActiveTimeline, target: Instant | None) -> None:
     """Delete the completed files of an instant that is rolled back."""
     if target is not None and target.is_completed:
         for instant in active.states(target):

@@ -51,7 +51,7 @@ def retained_parts(old: TableConfig, old_columns: pa.Schema, new: TableConfig, n
     Returns:
         The parts that both Apache Hudi and pyhudi read correctly with the properties of the new table.
     """
-    if not _same(old, new, _PARTITIONING) or _timestamps(old) != _timestamps(new):
+    if not _have_equal_properties(old, new, _PARTITIONING) or _timestamps(old) != _timestamps(new):
         return RetainedParts.NOTHING
     before, after = _types(old_columns), _types(new_columns)
     if any(f.name in after and before.get(f.name, after[f.name]) != after[f.name] for f in new.partition_fields):
@@ -59,7 +59,11 @@ def retained_parts(old: TableConfig, old_columns: pa.Schema, new: TableConfig, n
     dropped = {f.name for f in new.partition_fields} if new.drop_partition_columns else set()
     evolved = all(after.get(name) == kind for name, kind in before.items() if name not in dropped)
     same_timeline = (old.version, old.layout, old.timezone) == (new.version, new.layout, new.timezone)
-    return RetainedParts.HISTORY if evolved and same_timeline and _same(old, new, _ROWS) else RetainedParts.FILES
+    return (
+        RetainedParts.HISTORY
+        if evolved and same_timeline and _have_equal_properties(old, new, _ROWS)
+        else RetainedParts.FILES
+    )
 
 
 def _types(columns: pa.Schema) -> dict[str, pa.DataType]:
@@ -68,7 +72,7 @@ def _types(columns: pa.Schema) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in as_nullable(recorded)}
 
 
-def _same(old: TableConfig, new: TableConfig, names: tuple[str, ...]) -> bool:
+def _have_equal_properties(old: TableConfig, new: TableConfig, names: tuple[str, ...]) -> bool:
     return all(getattr(old, name) == getattr(new, name) for name in names)
 
 

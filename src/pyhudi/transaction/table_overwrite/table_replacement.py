@@ -84,7 +84,7 @@ def replace_table(
             f"the timeline of the table at {tx.storage.root} is in {old.folder!r}, which cannot also hold one of "
             f"layout {new.version}; delete the table and write the new one with the save mode append"
         )
-    metadata = replace(metadata, replaced=_all_others(tx.storage, metadata.stats))
+    metadata = replace(metadata, replaced=_groups_of_other_writes(tx.storage, metadata.stats))
 
     entered: list[Instant] = []
 
@@ -108,7 +108,7 @@ def _replace(properties: dict[str, str], wanted: Mapping[str, str]) -> None:
     properties.update(wanted)
 
 
-def _all_others(storage: Storage, stats: pa.Table) -> pa.Table:
+def _groups_of_other_writes(storage: Storage, stats: pa.Table) -> pa.Table:
     """Return all existing file groups (REPLACED_SCHEMA), visible or not, except those of the write."""
     files, _ = list_files(storage)
     others = files.filter(pc.invert(pc.is_in(files["path"], value_set=stats["path"].combine_chunks())))

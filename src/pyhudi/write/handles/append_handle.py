@@ -55,11 +55,11 @@ class AppendHandle:
         file."""
         started = time.monotonic()
         base_name = "" if key.base_path is None else file_name_of(key.base_path)
-        slice_names: list[str] = self._known(key, "log_names") or []
+        slice_names: list[str] = self._slice_value(key, "log_names") or []
         indexed = self._context.columns.indexed
         recorder = None if indexed is None else BoundsRecorder(indexed, self._constants(key))
         with self._writer(key, base_name, slice_names) as writer:
-            for batch in rows.rest(key):
+            for batch in rows.remaining(key):
                 gone = deleted(batch)
                 if gone.any():
                     deletes = batch.filter(pa.array(gone))
@@ -78,7 +78,7 @@ class AppendHandle:
                 key.group,
                 file,
                 DeltaSlice(
-                    (self._known(key, "base_instant") if by_slice else None) or self._instant(key),
+                    (self._slice_value(key, "base_instant") if by_slice else None) or self._instant(key),
                     base_name if by_slice else "",
                     [*slice_names, *(f.name for f in files[: i + 1])] if by_slice else [file.name],
                 ),
@@ -109,10 +109,10 @@ class AppendHandle:
         """Return the instant in the names of the file group's log files."""
         if not self._logs.named_by_slice:
             return self._context.instant
-        instant: str = self._known(key, "base_instant")
+        instant: str = self._slice_value(key, "base_instant")
         return instant
 
-    def _known(self, key: GroupKey, column: str) -> Any:
+    def _slice_value(self, key: GroupKey, column: str) -> Any:
         return self._logs.slices[column][self._slice_of(key)].as_py()
 
     def _constants(self, key: GroupKey) -> dict[str, str | None]:

@@ -65,7 +65,7 @@ class BulkWriter:
             self._write_partition(names[0], self._encoded(chunk))
         else:
             codes: Codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            late = self._choose_late(names)
+            late = self._partitions_to_spill(names)
             if not late:  # Columns of the spill file have one dictionary each.
                 chunk = self._encoded(chunk)
             for code, name in enumerate(names):
@@ -82,7 +82,7 @@ class BulkWriter:
             self._repeating = dictionary_columns(chunk, self._context.columns.schema.names)
         return as_dictionaries(chunk, self._repeating)
 
-    def _choose_late(self, names: list[str]) -> set[int]:
+    def _partitions_to_spill(self, names: list[str]) -> set[int]:
         """Select the partitions of a chunk that get no open file."""
         if self._spill is None:
             return set()

@@ -52,17 +52,17 @@ class ChangeLog:
         keys = base.column(RECORD_KEY).take(pa.array(positions)) if keyed else updates.column(RECORD_KEY)
         gone = positions[merged.deleted]
         if len(gone):
-            self._put(DELETE, keys.filter(pa.array(merged.deleted)), base.take(pa.array(gone)), None)
+            self._write_changes(DELETE, keys.filter(pa.array(merged.deleted)), base.take(pa.array(gone)), None)
         old = positions[merged.changed]
         if len(old):
             new = old - np.searchsorted(gone, old)
             after = merged.rows.take(pa.array(new)) if self._has_after else None
-            self._put(UPDATE, keys.filter(pa.array(merged.changed)), base.take(pa.array(old)), after)
+            self._write_changes(UPDATE, keys.filter(pa.array(merged.changed)), base.take(pa.array(old)), after)
 
     def add_inserts(self, rows: pa.RecordBatch, keys: pa.Array) -> None:
         """Add new records of the file group."""
         if rows.num_rows:
-            self._put(INSERT, keys, None, rows)
+            self._write_changes(INSERT, keys, None, rows)
 
     def close(self) -> dict[str, int]:
         """Finish the log. Return its files with their sizes. Without changes there is one empty file.
@@ -84,7 +84,9 @@ class ChangeLog:
     def _has_after(self) -> bool:
         return self._settings.mode is CdcMode.DATA_BEFORE_AFTER
 
-    def _put(self, op: str, keys: pa.Array, before: pa.RecordBatch | None, after: pa.RecordBatch | None) -> None:
+    def _write_changes(
+        self, op: str, keys: pa.Array, before: pa.RecordBatch | None, after: pa.RecordBatch | None
+    ) -> None:
         count = len(keys)
         columns: dict[str, pa.Array] = {"op": pa.repeat(op, count)}
         if self._has_after:

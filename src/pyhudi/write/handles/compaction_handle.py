@@ -65,9 +65,9 @@ def with_log_statistics(stat: Stat, file_slice: FileSlice, found: OpenSlice, mil
         "totalLogFilesCompacted": len(file_slice.log_paths),
         "totalLogSizeCompacted": sum(file_slice.log_sizes),
         "totalUpdatedRecordsCompacted": 0 if found.state is None else len(found.state),
-        "totalLogBlocks": len(found.found),
-        "totalCorruptLogBlock": sum(block.type is BlockType.CORRUPT for block in found.found),
-        "totalRollbackBlocks": sum(block.is_rollback for block in found.found),
+        "totalLogBlocks": len(found.all_blocks),
+        "totalCorruptLogBlock": sum(block.type is BlockType.CORRUPT for block in found.all_blocks),
+        "totalRollbackBlocks": sum(block.is_rollback for block in found.all_blocks),
         "totalLogReadTimeMs": millis,
         "runtimeStats": times | {"totalScanTime": millis},
     }

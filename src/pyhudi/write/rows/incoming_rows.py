@@ -47,7 +47,7 @@ class GroupRows(Protocol):
 
     def updates_below(self, key: GroupKey, limit: int, /) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None: ...
     def inserts(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
-    def rest(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
+    def remaining(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
 
 
 class GroupedRows:
@@ -97,7 +97,7 @@ class GroupedRows:
             gone = deleted(rows)
             yield rows.filter(pa.array(~gone)) if gone.any() else rows
 
-    def rest(self, key: GroupKey) -> Iterator[pa.RecordBatch]:
+    def remaining(self, key: GroupKey) -> Iterator[pa.RecordBatch]:
         """Yield the remaining rows of the group, updates, deletes and new records, batch by batch."""
         while self._head is not None and self._head.key == key:
             rows = self._head.rows

@@ -67,7 +67,7 @@ class LocatedRows:
             gone = deleted(batch)
             yield batch.filter(pa.array(~gone)) if gone.any() else batch
 
-    def rest(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+    def remaining(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
         """Yield the rows that change others, with the positions of those, batch by batch."""
         for start in range(0, len(self._numbers), _BATCH_ROWS):
             batch = self._rows.take(self._numbers[start : start + _BATCH_ROWS])
@@ -87,7 +87,7 @@ class KeyedRows(LocatedRows):
             new[numbers] = False
         super().__init__(rows, positions, numbers, np.flatnonzero(new).astype(np.int64))
 
-    def rest(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+    def remaining(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
         """Yield all rows, batch by batch."""
         yield from self._rows.filter(np.ones(self._rows.num_rows, dtype=np.bool_))
 
@@ -128,12 +128,12 @@ class KeyIndex:
 def buffer_rows(rows: GroupedRows, key: GroupKey, how: SortedDeduplicator | None, buffered: SpillableRows) -> None:
     """Read all rows of a group into ``buffered``, merged by key if requested."""
     if how is None:
-        for batch in rows.rest(key):
+        for batch in rows.remaining(key):
             buffered.add(batch)
         buffered.finish()
         return
     with SpillableRows(buffered.memory_size) as all_rows:
-        for batch in rows.rest(key):
+        for batch in rows.remaining(key):
             all_rows.add(batch)
         all_rows.finish()
         repeated = _repeated(all_rows.column(RECORD_KEY))

@@ -85,12 +85,12 @@ def check_unsupported_options(opts: Options) -> None:
     """
     allows_updates(opts)
     check_metrics_options(opts)
-    for key, why in _found(opts, _REFUSED):
+    for key, why in _options_with_effect(opts, _REFUSED):
         raise ConfigError(f"{key}={opts[key]}: {why}")
-    for key, why in _found(opts, _WITHOUT_EFFECT):
+    for key, why in _options_with_effect(opts, _WITHOUT_EFFECT):
         warn(f"{key}={opts[key]} has no effect: {why}", OptionWithoutEffectWarning)
 
 
-def _found(opts: Options, table: Mapping[str, tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:
+def _options_with_effect(opts: Options, table: Mapping[str, tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:
     given = [(key, harmless, why) for key, (harmless, why) in table.items() if key in opts]
     return [(key, why) for key, harmless, why in given if opts[key].strip().lower() not in harmless]

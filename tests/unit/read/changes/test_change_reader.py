@@ -54,7 +54,7 @@ def changed(root: Path, mode: str, schema: pa.Schema = SCHEMA, **more: str) -> N
     context = WriteContext(client.storage, at(20), FileColumns(schema))
     log = ChangeLog(context, settings, TaskId(0, 20, 0), FileGroupId("a", "f1"))
     old, new = (pa.RecordBatch.from_pylist(rows(v), schema=SCHEMA).select(schema.names) for v in (1, 2))
-    log._put("u", pa.array(["1"]), old, new if mode == "DATA_BEFORE_AFTER" else None)
+    log._write_changes("u", pa.array(["1"]), old, new if mode == "DATA_BEFORE_AFTER" else None)
     stat = table._write_file(20, "a", "f1", rows(2), schema)
     stat.update(numUpdateWrites=1, numInserts=0, cdcStats=list(log.close().items()))
     metadata = CommitMetadata("UPSERT", write_stats([stat]), {"schema": to_avro(schema, "t")})

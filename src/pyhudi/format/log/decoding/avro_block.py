@@ -153,7 +153,7 @@ def _decode(
 ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
     """The records, and where in the body they start; the last of the places is where they end."""
     layout = record_layout(schema)
-    fields = layout.chosen(columns)
+    fields = layout.select_fields(columns)
     fast = fast and layout.is_simple and has_fast_decoder()
     # In polars, float is the cheapest type of four bytes and preserves them.
     prefix: Any = "float" if fast else {"type": "fixed", "name": "prefix", "size": PREFIX}

@@ -34,7 +34,7 @@ def avro_table(decode: Decode, schema: str, invalid: InvalidText) -> pa.Table:
             raise invalid_text("an Avro record", e) from e
     if not raw.num_columns:
         return raw
-    fields = [field for _, field, _ in record_layout(schema).chosen(raw.column_names)]
+    fields = [field for _, field, _ in record_layout(schema).select_fields(raw.column_names)]
     columns = [
         as_text(column.combine_chunks(), field.type, field.name)
         for column, field in zip(raw.columns, fields, strict=True)

@@ -142,11 +142,11 @@ class LocationMerge:
             return RecordChanges(there, self.values.take(at), pc.unique(deletes)), duplicates
         # an index of one partition knows keys of that partition only
         unsure = deletes if not target.groups.partitioned else _NO_KEYS
-        known = self._known(number, pa.concat_arrays([unsure, there]) if target.check else unsure)
+        known = self._indexed_locations(number, pa.concat_arrays([unsure, there]) if target.check else unsure)
         if target.check:
-            duplicates += self._elsewhere(known, there, at, lost)
+            duplicates += self._count_in_other_groups(known, there, at, lost)
         if not target.groups.partitioned:
-            deletes = self._really_gone(known, left)
+            deletes = self._deleted_keys(known, left)
         return RecordChanges(there, self.values.take(at), pc.unique(deletes)), duplicates
 
     def _last(self, there: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array, int]:
@@ -162,7 +162,7 @@ class LocationMerge:
         last[codes] = np.arange(len(codes))
         return there.take(pa.array(last)), at.take(pa.array(last)), pairs - len(encoded.dictionary)
 
-    def _known(self, number: int, keys: pa.Array) -> pa.Table:
+    def _indexed_locations(self, number: int, keys: pa.Array) -> pa.Table:
         """Locations in the index of the keys of a file group: k, partition, file_id."""
         assert self.target.current is not None
         if not len(keys):
@@ -172,18 +172,18 @@ class LocationMerge:
         where = locations_of(found[RECORD_INDEX])
         return pa.table([found[KEY], where["partition"], where["file_id"]], names=_KNOWN)
 
-    def _elsewhere(self, known: pa.Table, there: pa.Array, at: pa.Array, lost: pa.Table) -> int:
+    def _count_in_other_groups(self, known: pa.Table, there: pa.Array, at: pa.Array, lost: pa.Table) -> int:
         """Number of keys that the index has in another file group than their current one, and not gone from there."""
         rows = pc.index_in(known["k"], value_set=there).combine_chunks()
         mine = self.files.take(at.take(rows))
         same = pc.equal(_joined(mine["partition"], mine["file_id"]), _joined(known["partition"], known["file_id"]))
         others = known.filter(pc.invert(pc.fill_null(same, True)))
-        return int(others.filter(pc.invert(self._left(others, lost))).num_rows)
+        return int(others.filter(pc.invert(self._has_left_partition(others, lost))).num_rows)
 
-    def _really_gone(self, known: pa.Table, lost: pa.Table) -> pa.Array:
-        return known["k"].filter(self._left(known, lost)).combine_chunks()
+    def _deleted_keys(self, known: pa.Table, lost: pa.Table) -> pa.Array:
+        return known["k"].filter(self._has_left_partition(known, lost)).combine_chunks()
 
-    def _left(self, known: pa.Table, lost: pa.Table) -> pa.Array:
+    def _has_left_partition(self, known: pa.Table, lost: pa.Table) -> pa.Array:
         """Mask of the keys that are gone from the partition where they are known."""
         partitions = self.partitions.take(lost["p"].combine_chunks())
         return pc.is_in(

@@ -92,9 +92,11 @@ def partition_columns(
                 return None
     rest = _without(every, sources)
     if numbered:
-        sources += _some(PartitionColumns(rest.filter(_free(rest)), mounted(root), numbered=True))
+        sources += _non_empty(
+            PartitionColumns(rest.filter(_without_special_characters(rest)), mounted(root), numbered=True)
+        )
         rest = _without(rest, sources)
-    return [*sources, *_some(PartitionColumns(rest))]
+    return [*sources, *_non_empty(PartitionColumns(rest))]
 
 
 def _by_columns(plan: ScanPlan) -> list[tuple[tuple[str, ...], pa.BooleanArray]]:
@@ -131,7 +133,7 @@ def _constant(partitions: pa.Table, values: dict[str, pa.Array]) -> list[Partiti
 
 def _mounted(source: PartitionColumns, root: str) -> PartitionColumns:
     """Add file numbers to the folders, where folders can provide them."""
-    if not pc.all(_free(source.partitions)).as_py():
+    if not pc.all(_without_special_characters(source.partitions)).as_py():
         return source
     return replace(source, folders=mounted(root), numbered=True)
 
@@ -140,7 +142,7 @@ def _partitions_of(sources: list[PartitionColumns]) -> pa.Array:
     return pa.concat_arrays([pa.array([], pa.string()), *(source.partitions for source in sources)])
 
 
-def _some(*sources: PartitionColumns) -> list[PartitionColumns]:
+def _non_empty(*sources: PartitionColumns) -> list[PartitionColumns]:
     return [source for source in sources if len(source.partitions)]
 
 
@@ -162,17 +164,17 @@ def _in_folders(
             _has_scales(partitions, {n: v.filter(usable) for n, v in values.items()}, fields)
         )
         if not numbered:
-            return _some(PartitionColumns(partitions, Folders(root), from_path))
+            return _non_empty(PartitionColumns(partitions, Folders(root), from_path))
         schemes = pc.match_substring_regex(partitions, f"[:{_LINE_ENDS}]")
-        return _some(
+        return _non_empty(
             PartitionColumns(partitions.filter(pc.invert(schemes)), mounted(root), from_path, numbered=True),
             PartitionColumns(partitions.filter(schemes), Folders(root), from_path),
         )
     if not can_be_mounted(root, list(values)):
         return []
-    usable = pc.and_(_free(partitions), _can_be_folder_names(values))
+    usable = pc.and_(_without_special_characters(partitions), _can_be_folder_names(values))
     levels = tuple(level(name, each.filter(usable)) for name, each in values.items())
-    return _some(PartitionColumns(partitions.filter(usable), mounted(root), from_path, levels, numbered))
+    return _non_empty(PartitionColumns(partitions.filter(usable), mounted(root), from_path, levels, numbered))
 
 
 def _without(partitions: pa.Array, sources: list[PartitionColumns]) -> pa.Array:
@@ -204,7 +206,7 @@ def _has_scales(partitions: pa.Array, values: dict[str, pa.Array], fields: list[
     return fits
 
 
-def _free(partitions: pa.Array) -> pa.BooleanArray:
+def _without_special_characters(partitions: pa.Array) -> pa.BooleanArray:
     """Return a mask of the folders without special characters of Spark or Hadoop, whose patterns match no line ends."""
     return pc.invert(pc.match_substring_regex(partitions, f"[=:{_LINE_ENDS}]"))
 

@@ -51,7 +51,7 @@ def overlaid_rows(
     """
     engine = read_engine(settings)
     with_base = replace(plan, tasks=plan.tasks.filter(pc.is_valid(plan.tasks["base_path"])))
-    form = excluded_rows_form(with_base.tasks) if engine is not ReadEngine.ARROW and _fits(with_base) else None
+    form = excluded_rows_form(with_base.tasks) if engine is not ReadEngine.ARROW and _can_overlay(with_base) else None
     if form is None:
         return None
     required = engine is ReadEngine.SPARK
@@ -66,7 +66,7 @@ def overlaid_rows(
     return stay, changed
 
 
-def _fits(plan: ScanPlan) -> bool:
+def _can_overlay(plan: ScanPlan) -> bool:
     """Return True if Spark can number the rows of the base files, and the logs are not too large.
 
     Incremental queries are excluded: their conditions on commit times skip most base rows in any case, and partial

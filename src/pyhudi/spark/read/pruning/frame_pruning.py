@@ -50,7 +50,7 @@ class FrameOrigin:
         read: Creates a DataFrame of such a plan, without its filter.
         merged: The loaded DataFrame, if it has rows of log files.
         conditions: Conditions that have been applied to it.
-        known: SQL text that these conditions imply.
+        implied_sql: SQL text that these conditions imply.
     """
 
     schema: pa.Schema
@@ -59,7 +59,7 @@ class FrameOrigin:
     read: Callable[[ScanPlan], DataFrame]
     merged: DataFrame | None = None
     conditions: tuple[Any, ...] = ()
-    known: tuple[str, ...] = ()
+    implied_sql: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, conditio
         text = condition_text(condition, origin.schema, lambda word: _is_name(frame, word))
     if text is None or implied_predicate(text, origin.schema) is None:
         return remember_origin(found, origin)
-    origin = replace(origin, known=(*origin.known, text))
+    origin = replace(origin, implied_sql=(*origin.implied_sql, text))
     return remember_origin(_of_files(original, found, origin), origin)
 
 
@@ -138,7 +138,7 @@ def _is_name(frame: DataFrame, word: str) -> bool:
 
 def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: FrameOrigin) -> DataFrame:
     """Restrict the DataFrame to files that may contain rows that meet the known conditions."""
-    plan = origin.plan(RowFilter(sql=" AND ".join(f"({one})" for one in origin.known)))
+    plan = origin.plan(RowFilter(sql=" AND ".join(f"({one})" for one in origin.implied_sql)))
     tasks = plan.tasks
     if origin.merged is not None:
         if origin.merged.is_cached or (plan.key_rows is None and tasks.num_rows == origin.files):

@@ -39,7 +39,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged
 from pyhudi.spark.write.plans.bucket_column import with_bucket
 from pyhudi.spark.write.plans.consistent_bucket_routing import (
-    Locations,
+    ConsistentBucketLocations,
     check_in_view,
     located,
     opened,
@@ -84,7 +84,7 @@ class BucketPlan:
     written: pa.Table
     snapshot: TimelineSnapshot
     cached: CachedFrames
-    locations: Locations | None = None
+    locations: ConsistentBucketLocations | None = None
     out_of_view: pa.Table | None = None
     logs: pa.Table | None = None
     indexed: bool = False
@@ -188,13 +188,17 @@ def _known_buckets(job: WriteJob, slices: pa.Table, timeline: Timeline) -> dict[
     return load_metadata(job.storage, known_partitions(job.storage), completed, marks=True, groups=groups)
 
 
-def _locations(job: WriteJob, bucketing: Bucketing, slices: pa.Table, timeline: Timeline | None) -> Locations | None:
+def _locations(
+    job: WriteJob, bucketing: Bucketing, slices: pa.Table, timeline: Timeline | None
+) -> ConsistentBucketLocations | None:
     """Check whether the table can be written with these settings of the index; return the locations of keys by
     consistent hashing (None if they follow from the key alone)."""
     if bucketing.engine is BucketEngine.CONSISTENT_HASHING:
         if job.operation in REPLACING:
             refuse_replacing(job.operation.value)
-        return Locations.of(bucketing, {} if timeline is None else _known_buckets(job, slices, timeline), slices)
+        return ConsistentBucketLocations.of(
+            bucketing, {} if timeline is None else _known_buckets(job, slices, timeline), slices
+        )
     if job.operation in REPLACING:
         return None
     if job.config.table_type is not TableType.MERGE_ON_READ:

@@ -24,24 +24,26 @@ Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class Locations:
+class ConsistentBucketLocations:
     """Locations of keys, sent to tasks: the buckets of partitions that have some, and the base files of file groups by
     partition and id. Partitions without buckets start with the default ones."""
 
     bucketing: Bucketing
-    known: Mapping[str, HashingMetadata]
+    stored_buckets: Mapping[str, HashingMetadata]
     base_paths: Mapping[tuple[str, str], str | None]
     _made: dict[str, HashingMetadata] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, bucketing: Bucketing, known: Mapping[str, HashingMetadata], slices: pa.Table) -> Locations:
+    def of(
+        cls, bucketing: Bucketing, stored_buckets: Mapping[str, HashingMetadata], slices: pa.Table
+    ) -> ConsistentBucketLocations:
         """Return the locations of a table with these file slices (SLICE_SCHEMA).
 
         Raises:
             UnsupportedTableError: A file group belongs to no bucket.
         """
         groups = list(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
-        ids = {partition: set(metadata.file_ids()) for partition, metadata in known.items()}
+        ids = {partition: set(metadata.file_ids()) for partition, metadata in stored_buckets.items()}
         unknown_groups = [group for group in groups if group[1] not in ids.get(group[0], ())]
         if unknown_groups:
             partition, file_id = unknown_groups[0]
@@ -49,11 +51,11 @@ class Locations:
                 f"file group {file_id!r} of partition {partition!r} belongs to no bucket of consistent hashing: "
                 "the table was written with another index, or its buckets are being resized"
             )
-        return cls(bucketing, known, dict(zip(groups, slices["base_path"].to_pylist(), strict=True)))
+        return cls(bucketing, stored_buckets, dict(zip(groups, slices["base_path"].to_pylist(), strict=True)))
 
     def buckets(self, partition: str) -> HashingMetadata:
         """Return the buckets of a partition."""
-        metadata = self.known.get(partition) or self._made.get(partition)
+        metadata = self.stored_buckets.get(partition) or self._made.get(partition)
         if metadata is None:
             metadata = self._made[partition] = HashingMetadata.first(partition, self.bucketing.buckets)
         return metadata
@@ -119,7 +121,7 @@ def check_in_view(stats: pa.Table, replaced: pa.Table) -> None:
         )
 
 
-def located(rows: DataFrame, locations: Locations) -> DataFrame:
+def located(rows: DataFrame, locations: ConsistentBucketLocations) -> DataFrame:
     """Return rows with keys with the file group of each and its base file. Lazy."""
     added = [StructField(name, StringType()) for name in (FILE_ID, BASE_PATH)]
     out = StructType([*rows.schema.fields, *added])
@@ -133,7 +135,9 @@ def located(rows: DataFrame, locations: Locations) -> DataFrame:
     return packed.mapInArrow(run, out)
 
 
-def opened(locations: Locations, stats: pa.Table) -> dict[str, HashingMetadata]:
+def opened(locations: ConsistentBucketLocations, stats: pa.Table) -> dict[str, HashingMetadata]:
     """Return the first buckets of the partitions that a write with these stats has created."""
     partitions = pc.unique(stats["partitionPath"]).to_pylist()
-    return {partition: locations.buckets(partition) for partition in partitions if partition not in locations.known}
+    return {
+        partition: locations.buckets(partition) for partition in partitions if partition not in locations.stored_buckets
+    }
