@@ -133,31 +133,32 @@ class HudiTable(TableWrites):
         """
         return HudiTable(self._path, self._options, name)
 
-    def _now(self) -> PinnedTable:
+    def _pin(self) -> PinnedTable:
         return PinnedTable.of(TableMetaClient.open(self._path, self._options))
 
     # --- what it is ------------------------------------------------------------------------------------------------
 
     @property
     def path(self) -> str:
-        """The table's URI, as Spark takes it."""
-        return self._now().storage.uri()
+        """The table's URI, as Spark takes it. Each access opens the table."""
+        return self._pin().storage.uri()
 
     @property
     def config(self) -> TableConfig:
-        """The table's configuration, from ``hoodie.properties``."""
-        return self._now().config
+        """The table's configuration. Each access reads ``hoodie.properties``."""
+        return self._pin().config
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's current Arrow schema, meta columns first; empty when it has no columns yet."""
-        current = table_schema(self._now())
+        """The table's current Arrow schema, meta columns first; empty when it has no columns yet. Each access reads the
+        timeline, so that it is that of the last commit."""
+        current = table_schema(self._pin())
         return current.schema if current is not None else pa.schema([])
 
     @property
     def latest_instant(self) -> str | None:
-        """Requested time of the last completed write; None when there was none."""
-        last = self._now().active.timeline.writes().completed().last
+        """Requested time of the last completed write; None when there was none. Each access reads the timeline."""
+        last = self._pin().active.timeline.writes().completed().last
         return None if last is None else last.requested
 
     def completion_of(self, instant: str) -> str:
@@ -172,7 +173,7 @@ class HudiTable(TableWrites):
         Raises:
             InstantNotFoundError: There is no such completed instant on the active timeline.
         """
-        timeline = self._now().active.timeline
+        timeline = self._pin().active.timeline
         if not timeline.is_completed(instant):
             raise InstantNotFoundError(f"{self._path} has no completed instant {instant!r} on its active timeline")
         return timeline.completion_of(instant) or instant
@@ -187,11 +188,11 @@ class HudiTable(TableWrites):
             One row per instant (:data:`pyhudi.read.inspect.HISTORY_SCHEMA`): requested and completion time, action,
             state, operation, and what was written.
         """
-        return ResultTable(history(self._now(), archived=archived))
+        return ResultTable(history(self._pin(), archived=archived))
 
     def detail(self) -> dict[str, Any]:
         """Return the name, type, version, keys, partitioning, size (bytes), state and properties of the table."""
-        now = self._now()
+        now = self._pin()
         config, timeline = now.config, now.active.timeline
         slices = FileSystemView.load(now).latest_slices()
         files = Inspect(lambda: now).files()
@@ -324,7 +325,7 @@ class HudiTable(TableWrites):
             return self.scan(_by_fields(keys, by, self.config.record_keys), columns).to_arrow()
         if by != RECORD_KEY:
             return self.scan([(by, "in", list(keys))], columns).to_arrow()
-        now = self._now()
+        now = self._pin()
         if not now.config.populate_meta_fields:
             raise QueryError(
                 "the table does not store record keys (hoodie.populate.meta.fields=false); scan with a filter on "
@@ -373,7 +374,7 @@ class HudiTable(TableWrites):
             (:data:`pyhudi.metadata.reader.validate_metadata.DIFFERENCE_SCHEMA`); no rows if the metadata table is
             correct.
         """
-        now = self._now()
+        now = self._pin()
         return ResultTable(differences(now.storage, now.config, now.active))
 
     # --- showing ---------------------------------------------------------------------------------------------------

@@ -62,5 +62,5 @@ def listed_columns(spark: SparkSession, name: Name, columns: list[Column]) -> li
     found = find_table(spark, name)
     if found is None:
         return columns
-    partitions = {field.name for field in TableHandle.of(spark, found).config.partition_fields}
+    partitions = {field.name for field in TableHandle.of(spark, found).load_config().partition_fields}
     return [column._replace(isPartition=column.isPartition or column.name in partitions) for column in columns]

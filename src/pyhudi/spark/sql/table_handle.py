@@ -74,23 +74,20 @@ class TableHandle:
         """Return the way into the table."""
         return TableMetaClient.open(self.location, self.opts)
 
-    @property
-    def config(self) -> TableConfig:
-        """Content of ``hoodie.properties``."""
+    def load_config(self) -> TableConfig:
+        """Read ``hoodie.properties``."""
         return self.client().config
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The table's columns, meta columns first; none if it has none yet."""
+    def load_schema(self) -> pa.Schema:
+        """Read the table's columns, meta columns first; none if it has none yet."""
         found = table_schema(PinnedTable.of(self.client()))
         return found.schema if found is not None else pa.schema([])
 
-    @property
-    def sql_schema(self) -> StructType:
-        """The table's columns in the order in which SQL lists them: meta columns first, partition columns last
+    def load_sql_schema(self) -> StructType:
+        """Read the table's columns in the order in which SQL lists them: meta columns first, partition columns last
         (`partitions_last`)."""
-        schema = spark_schema(self.schema)
-        return StructType([schema[name] for name in partitions_last(schema.names, self.config)])
+        schema = spark_schema(self.load_schema())
+        return StructType([schema[name] for name in partitions_last(schema.names, self.load_config())])
 
     @property
     def inspect(self) -> Inspect:
@@ -112,10 +109,10 @@ class TableHandle:
             options.PARTITIONS_TO_DELETE.key: patterns,
             options.OPERATION.key: "delete_partition",
         }
-        nothing = spark.createDataFrame([], spark_schema(self.schema))
+        nothing = spark.createDataFrame([], spark_schema(self.load_schema()))
         write(nothing, self.location, given, "append", partitions=paths)
 
     def delete_all(self, spark: SparkSession) -> None:
         """Take all file groups out of view, in one commit."""
         given = {**self.opts, options.OPERATION.key: "insert_overwrite_table"}
-        write(spark.createDataFrame([], spark_schema(self.schema)), self.location, given, "append")
+        write(spark.createDataFrame([], spark_schema(self.load_schema())), self.location, given, "append")

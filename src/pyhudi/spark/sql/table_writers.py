@@ -222,7 +222,7 @@ def _statement(
     if old is not None:
         properties = {**old.properties, **properties}
         if not partition_by:
-            partition_by = tuple(f.name for f in TableHandle.of(spark, old).config.partition_fields)
+            partition_by = tuple(f.name for f in TableHandle.of(spark, old).load_config().partition_fields)
     fields = properties.get(options.PARTITIONPATH_FIELD.key, "")
     partitions = partition_by or tuple(part.split(":")[0].strip() for part in fields.split(",") if part.strip())
     place = None if old is None or old.managed else old.location

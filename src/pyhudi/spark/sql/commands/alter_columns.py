@@ -51,7 +51,7 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
         return schema
 
     alter_schema(client, opts, apply)
-    update_columns(spark, table, TableHandle.of(spark, table).sql_schema)
+    update_columns(spark, table, TableHandle.of(spark, table).load_sql_schema())
 
 
 def _step(spark: SparkSession, change: ColumnChange) -> _Change:

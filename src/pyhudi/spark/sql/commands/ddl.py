@@ -225,7 +225,7 @@ def create_new(
             remove_after_failure(storage, opts)
             raise
     _drop_replaced(spark, replaced)
-    register(spark, table, TableHandle.of(spark, table).sql_schema, statement.comment)
+    register(spark, table, TableHandle.of(spark, table).load_sql_schema(), statement.comment)
 
 
 def _drop_replaced(spark: SparkSession, replaced: CatalogTable | None) -> None:
@@ -276,7 +276,7 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
     table, schema = definition.table, definition.schema
     given = {**definition.given, options.OPERATION.key: "bulk_insert"}
     write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
-    register(spark, table, TableHandle.of(spark, table).sql_schema, statement.comment, replace=True)
+    register(spark, table, TableHandle.of(spark, table).load_sql_schema(), statement.comment, replace=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +368,7 @@ def _like(spark: SparkSession, statement: CreateTable) -> CreateTable:
     if source is None:
         shape = spark_sql(spark, f"SELECT * FROM {quoted(statement.like)} LIMIT 0").schema
         return replace(statement, columns=_columns_text(_own(shape)), like=None)
-    partitions = tuple(field.name for field in TableHandle.of(spark, source).config.partition_fields)
+    partitions = tuple(field.name for field in TableHandle.of(spark, source).load_config().partition_fields)
     return replace(
         statement,
         columns=_columns_text(own_schema(spark, source)),
@@ -393,9 +393,9 @@ def _register_existing(
         SchemaMismatchError: a column is not there, or another type.
     """
     handle = TableHandle.of(spark, table)
-    config = handle.config
+    config = handle.load_config()
     refuse_misspelt_properties(statement.properties)
-    schema = handle.sql_schema
+    schema = handle.load_sql_schema()
     if schema.fields:
         table, statement = _with_own_columns(spark, table, statement, schema)
     config.validate_against(Options.parse(table_options(statement.properties)))
@@ -432,7 +432,7 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
     """
     refuse_misspelt_properties(statement.put)
     given = Options.parse(table_options(statement.put))
-    TableHandle.of(spark, table).config.validate_against(given)
+    TableHandle.of(spark, table).load_config().validate_against(given)
     set_properties(spark, table, statement.put, statement.remove)
 
 
@@ -451,11 +451,11 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
         )
     if spark.catalog.tableExists(quoted(to)):
         raise TableExistsError(f"there is a table or view {quoted(to)} already")
-    before = TableHandle.of(spark, table).config.name
+    before = TableHandle.of(spark, table).load_config().name
     renamed = rename(spark, table, to)  # Spark may refuse the name
     try:
         _set_table_name(spark, renamed, to[1])
-        update_columns(spark, renamed, TableHandle.of(spark, renamed).sql_schema)
+        update_columns(spark, renamed, TableHandle.of(spark, renamed).load_sql_schema())
     except BaseException:
         _set_table_name(spark, rename(spark, renamed, table.name), before)
         raise
@@ -485,13 +485,13 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
             raise SchemaMismatchError(f"there is a column {field.name!r} already in {table.sql}")
         if not field.nullable:
             raise UnsupportedTableError(f"the new column {field.name!r} cannot be NOT NULL: stored rows have no value")
-    partitions = {field.name for field in TableHandle.of(spark, table).config.partition_fields}
+    partitions = {field.name for field in TableHandle.of(spark, table).load_config().partition_fields}
     own = [field for field in schema.fields if field.name not in partitions]
     last = [field for field in schema.fields if field.name in partitions]
     wider = StructType([*own, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *last])
     given = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
     write(spark.createDataFrame([], wider), table.location, given, "append")
-    update_columns(spark, table, TableHandle.of(spark, table).sql_schema)
+    update_columns(spark, table, TableHandle.of(spark, table).load_sql_schema())
 
 
 def drop_partitions(spark: SparkSession, table: CatalogTable, statement: DropPartitions) -> None:

@@ -52,7 +52,7 @@ def write_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
 
 def own_schema(spark: SparkSession, table: CatalogTable) -> StructType:
     """Return a table's own columns in the order in which SQL lists them."""
-    schema = TableHandle.of(spark, table).sql_schema
+    schema = TableHandle.of(spark, table).load_sql_schema()
     return StructType([field for field in schema.fields if not is_meta_column(field.name)])
 
 
@@ -84,7 +84,7 @@ def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Inser
     schema = own_schema(spark, table)
     spec = _named(statement.partition, schema, is_case_sensitive(spark))
     handle = TableHandle.at(spark, table.location, write_options(spark, table))
-    fields = [field.name for field in handle.config.partition_fields]
+    fields = [field.name for field in handle.load_config().partition_fields]
     if set(spec) != set(fields):
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
     path = partition_values(spark, spec, schema, _path(spark, handle.client(), handle.opts)).path

@@ -31,9 +31,9 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
     is_record_index = _RECORD_INDEX in (statement.index, statement.using)
     indexed = _indexed(spark, handle, statement)
     columns = () if is_record_index else indexed
-    if is_record_index and indexed and indexed != handle.config.record_keys:
+    if is_record_index and indexed and indexed != handle.load_config().record_keys:
         raise ConfigError(
-            f"the record index is of the record key ({', '.join(handle.config.record_keys)}), not of "
+            f"the record index is of the record key ({', '.join(handle.load_config().record_keys)}), not of "
             f"({', '.join(statement.columns)})"
         )
     given = {key: value for key, value in statement.options.items() if not key.startswith("hoodie.")}
@@ -48,7 +48,7 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
 
 def _indexed(spark: SparkSession, handle: TableHandle, statement: CreateIndex) -> tuple[str, ...]:
     """Return the columns of an index as the table spells them; one that is not there as the statement does."""
-    sensitive, schema = is_case_sensitive(spark), handle.schema
+    sensitive, schema = is_case_sensitive(spark), handle.load_schema()
     paths = (resolve_path(name, schema, case_sensitive=sensitive) or [name] for name in statement.columns)
     return tuple(".".join(path) for path in paths)
 

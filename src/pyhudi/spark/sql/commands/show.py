@@ -33,7 +33,7 @@ def show(spark: SparkSession, table: CatalogTable, statement: Show) -> DataFrame
 
 
 def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> DataFrame:
-    known = shown_properties(table.properties, TableHandle.of(spark, table).config.table_type, table.location)
+    known = shown_properties(table.properties, TableHandle.of(spark, table).load_config().table_type, table.location)
     if key is not None:
         missing = f"Table {table.sql} does not have property: {key}"
         known = {key: known.get(key, missing)}
@@ -54,7 +54,7 @@ def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, s
 def create_statement(spark: SparkSession, table: CatalogTable) -> str:
     """Return the statement that makes such a table."""
     handle = TableHandle.of(spark, table)
-    config = handle.config
+    config = handle.load_config()
     columns = [
         f"  {_bare_name(f.name)} {column_type_text(f)}"
         + (f" COMMENT {text_literal(comment)}" if (comment := comment_of(f)) else "")
@@ -81,7 +81,7 @@ def _bare_name(name: str) -> str:
 
 def _all_columns(spark: SparkSession, table: CatalogTable) -> StructType:
     """Meta columns, the table's own, partition columns last."""
-    return TableHandle.of(spark, table).sql_schema
+    return TableHandle.of(spark, table).load_sql_schema()
 
 
 def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> DataFrame:
@@ -106,7 +106,7 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
     rows: list[tuple[str, str, str | None]] = [
         (field.name, field.dataType.simpleString(), comment_of(field)) for field in schema.fields
     ]
-    config = TableHandle.of(spark, table).config
+    config = TableHandle.of(spark, table).load_config()
     last = [field.name for field in config.partition_fields]
     if last:
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]

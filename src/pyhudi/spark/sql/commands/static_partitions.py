@@ -96,7 +96,7 @@ def matching_partitions(
         SchemaMismatchError: A value is not of the type of its column.
     """
     handle = TableHandle.of(spark, table)
-    fields = [field.name for field in handle.config.partition_fields]
+    fields = [field.name for field in handle.load_config().partition_fields]
     sensitive = is_case_sensitive(spark)
     spec = {resolve_name(name, fields, case_sensitive=sensitive) or name: value for name, value in spec.items()}
     for name, value in spec.items():
@@ -105,13 +105,13 @@ def matching_partitions(
     known = handle.inspect.partitions()
     if not spec:
         return list(known["partition"].to_pylist())
-    found = values or partition_values(spark, spec, spark_schema(remove_meta_columns(handle.schema)))
+    found = values or partition_values(spark, spec, spark_schema(remove_meta_columns(handle.load_schema())))
     if not known.num_rows:
         return []
     keep = pa.chunked_array([pa.repeat(pa.scalar(True), known.num_rows)])
     for name, value in found.row.asDict().items():
         if value is None:
-            same = _are_default(handle.config, known["partition"].to_pylist(), fields.index(name))
+            same = _are_default(handle.load_config(), known["partition"].to_pylist(), fields.index(name))
         else:
             same = pc.fill_null(pc.equal(known[name], _scalar(value, known[name].type, name)), False)
         keep = pc.and_(keep, same)

@@ -381,7 +381,7 @@ def _kept(spark: SparkSession, location: str, given: dict[str, str]) -> DataFram
 
 def _ordered(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:
     """The rows with partition columns last, as the catalog lists columns."""
-    names = partitions_last(rows.columns, TableHandle.at(rows.sparkSession, location, given).config)
+    names = partitions_last(rows.columns, TableHandle.at(rows.sparkSession, location, given).load_config())
     return rows if names == rows.columns else rows.select(*(quoted([name]) for name in names))
 
 
