@@ -223,7 +223,7 @@ class HudiTable(TableWrites):
     @property
     def inspect(self) -> Inspect:
         """Files, file slices, partitions and commits of the table, as Arrow tables."""
-        return Inspect(self._now)
+        return Inspect(self._pin)
 
     def alter_schema(self) -> SchemaUpdate:
         """Return a collector of changes of the table's columns; its ``commit()`` applies them in one commit.
@@ -275,7 +275,7 @@ class HudiTable(TableWrites):
         if isinstance(columns, str):
             raise QueryError(f"columns must be a list of names, not the text {columns!r}; use [{columns!r}]")
         return Scan(
-            self._now,
+            self._pin,
             self._options,
             RowFilter.parse(filter),
             None if columns is None else tuple(columns),
@@ -297,7 +297,7 @@ class HudiTable(TableWrites):
         Returns:
             The query. Nothing is read before one of its ``to_…`` methods is called.
         """
-        return ChangeScan(self._now, self._options, begin, end)
+        return ChangeScan(self._pin, self._options, begin, end)
 
     def lookup(self, keys: Sequence[Any], columns: Sequence[str] | None = None, *, by: str = RECORD_KEY) -> pa.Table:
         """Return the rows with these record keys, or with these values in the column ``by``, in no particular order.

@@ -53,7 +53,7 @@ class ScanPlan:
         columns: The requested top-level columns, in order.
         filter: Condition that the rows must satisfy; files may have other rows, too.
         bounds: Bounds on the instants of rows, log blocks and schema.
-        path_columns: Columns whose values come from the paths of the partitions of ``tasks``.
+        partition_columns: Columns whose values come from the paths of the partitions of ``tasks``.
         pruning: What pruning left out.
         renamed: Base instants whose files have other names for some columns (see :mod:`pyhudi.schema.column_names`).
         keys: Columns that are the same in all versions of a record.
@@ -68,7 +68,7 @@ class ScanPlan:
     columns: tuple[str, ...]
     filter: RowFilter | None
     bounds: InstantBounds
-    path_columns: PathColumns
+    partition_columns: PathColumns
     pruning: PruningReport
     renamed: Mapping[str, FileNames] = field(default_factory=dict)
     keys: frozenset[str] = frozenset()
@@ -84,8 +84,13 @@ class ScanPlan:
     @property
     def partitions(self) -> list[str]:
         """Partition paths that are read."""
-        paths: list[str] = self.path_columns.paths.to_pylist()
+        paths: list[str] = self.partition_columns.paths.to_pylist()
         return paths
+
+    @property
+    def path_columns(self) -> tuple[str, ...]:
+        """Columns whose values must come from the path, because files do not hold them, or the query wants it so."""
+        return self.partition_columns.required
 
     @property
     def commit_times(self) -> CommitTimes | None:
@@ -136,7 +141,7 @@ class ScanPlan:
         """Return the part of the plan with these slices and only their partitions."""
         tasks = self.tasks.take(numbers)
         partitions = pc.unique(tasks["partition"])
-        return replace(self, tasks=tasks, path_columns=self.path_columns.of_partitions(partitions))
+        return replace(self, tasks=tasks, partition_columns=self.partition_columns.of_partitions(partitions))
 
     def explain(self) -> str:
         """Describe the files to read and the effect of pruning in a few lines of text."""

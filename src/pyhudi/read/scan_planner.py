@@ -186,7 +186,7 @@ def _planned(
         columns=tuple(wanted.names),
         filter=rows,
         bounds=selection.bounds,
-        path_columns=_path_columns(table, context, schema, partitions),
+        partition_columns=_path_columns(table, context, schema, partitions),
         pruning=PruningReport(
             slices=selection.slices.num_rows if earlier is None else earlier.tasks.num_rows,
             partitions=len(selection.partitions) if earlier is None else earlier.pruning.partitions,
@@ -256,7 +256,7 @@ def _with_merging(
     merging = slice_context(
         table,
         plan.schema,
-        path_columns=plan.path_columns.required,
+        path_columns=plan.partition_columns.required,
         bounds=plan.bounds,
         names=names,
         opts=context.opts,
@@ -299,7 +299,7 @@ def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: 
     """
     if rows is None or not rows.anyof or plan.invalid_text is InvalidText.REPLACE:
         return None
-    by_path = {*plan.path_columns.values, *plan.path_columns.required}
+    by_path = {*plan.partition_columns.values, *plan.partition_columns.required}
     condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, pruner.conditions.non_file_columns))
     if condition is None:
         return None

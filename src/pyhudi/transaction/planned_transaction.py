@@ -113,38 +113,44 @@ class PlannedTransaction(Transaction):
         instant = attempt.instant
         self = cls(storage, client.config, attempt.operation, opts)
         self.stats_reader = stats_reader
-        policy = failed_writes_policy(opts)
-        several = policy is not FailedWritesPolicy.EAGER
         with self.lock:  # Kept until the clock skew of the rollbacks' instant times has passed.
-            config = self.config = current_config(storage, client.config)
-            active = ActiveTimeline.load(storage, Layout.of(config.properties))
+            self.config = current_config(storage, client.config)
+            active = ActiveTimeline.load(storage, Layout.of(self.config.properties))
             refuse_pending_restore(active)
-            # If only services run on the table, no other action removes failed log compactions.
-            failed = [i for i in self._rollbacks.failed_writes(active, policy) if _is_other_log(i, instant)]
-            self._rollbacks.check(active, failed)
-            entry = _pending(active, attempt.action, instant)
-            if entry is None:
-                return None
-            if several and entry.state is State.INFLIGHT:
-                refuse_while_alive(storage, entry, opts)
-            if entry.state is State.INFLIGHT:
-                refuse_foreign(active, entry, opts, take_over=take_over)
-            self.config = without_disabled(storage, config, opts)
-            self._rollbacks.clean_up(active, failed)
-            entry = _pending(active, attempt.action, instant)
-            if entry is not None and entry.state is State.INFLIGHT:
-                self._rollbacks.roll_back(active, entry)
-                entry = _pending(active, attempt.action, instant)
+            entry = self._requested_plan(active, attempt, take_over=take_over)
             if entry is None:
                 return None
             self._attempt, self._claim = attempt.id, Claim(storage, instant, attempt.id)
             self._claim.take(newest_rollback(active))
             self.timeline = active.timeline
-            if several:
+            if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
                 self._heartbeat = new_heartbeat(storage, instant, opts)
                 self._heartbeat.start()
             self._active, self._entry = active, entry
         return self
+
+    def _requested_plan(self, active: ActiveTimeline, attempt: PlanAttempt, *, take_over: bool) -> Instant | None:
+        """Return the plan, whose failed attempts are rolled back before; None if it is no longer to be executed. The
+        caller holds the lock of the table."""
+        storage, opts, instant = self.storage, self.opts, attempt.instant
+        policy = failed_writes_policy(opts)
+        # If only services run on the table, no other action removes failed log compactions.
+        failed = [i for i in self._rollbacks.failed_writes(active, policy) if _is_other_log(i, instant)]
+        self._rollbacks.check(active, failed)
+        entry = _pending(active, attempt.action, instant)
+        if entry is None:
+            return None
+        if entry.state is State.INFLIGHT:
+            if policy is not FailedWritesPolicy.EAGER:
+                refuse_while_alive(storage, entry, opts)
+            refuse_foreign(active, entry, opts, take_over=take_over)
+        self.config = without_disabled(storage, self.config, opts)
+        self._rollbacks.clean_up(active, failed)
+        entry = _pending(active, attempt.action, instant)
+        if entry is not None and entry.state is State.INFLIGHT:
+            self._rollbacks.roll_back(active, entry)
+            entry = _pending(active, attempt.action, instant)
+        return entry
 
     @property
     def gate(self) -> WriteGate:

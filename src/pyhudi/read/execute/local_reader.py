@@ -273,7 +273,7 @@ def slice_readers(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list
         return [partial(reader.read, task) for task in tasks_of(plan)]
     context = replace(plan.merging, budget=max(plan.merging.budget // threads, _LEAST_BUDGET))
     merged = MergedReader.of(plan, context)
-    values = plan.path_columns.by_partition()
+    values = plan.partition_columns.by_partition()
     works: list[Work] = []
     for task, row in zip(tasks_of(plan), plan.tasks.to_pylist(), strict=True):
         if row["log_paths"]:
@@ -285,7 +285,7 @@ def slice_readers(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list
 
 def tasks_of(plan: ScanPlan) -> list[ReadTask]:
     """Return the base files of a plan, in its order."""
-    values = plan.path_columns.by_partition()
+    values = plan.partition_columns.by_partition()
     columns = (plan.tasks[name].to_pylist() for name in ("base_path", "partition", "base_instant"))
     return [
         ReadTask(path, values.get(partition, {}), plan.renamed.get(instant, {}))

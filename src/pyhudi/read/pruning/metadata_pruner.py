@@ -290,7 +290,7 @@ class MetadataPruner:
     def _of_expressions(found: Expressions) -> list[Term]:
         """Return the conditions on indexed expressions."""
         terms = {term for group in found.groups for term in group if isinstance(term.value, Hashable)}
-        return [term for term in terms if term.column in found.known]
+        return [term for term in terms if term.column in found.by_text]
 
     def _expressions(self, metadata: MetadataTable) -> Expressions | None:
         """Return the expression indexes that apply to the filter."""

@@ -22,7 +22,7 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.merge_as_upsert import has_plain_keys
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.partition_changes import split_partition_changes
+from pyhudi.spark.dml.partition_changes import RowAssignments, split_partition_changes
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
@@ -388,6 +388,7 @@ class MergePlan:
             stored = {name: F.col(quoted([_STORED, name])) for name in target.schema.names}
             # the read set of a MERGE has the partitions that were searched: it reads the whole table
             compared = found.keys_assigned
-            moves = split_partition_changes(rows, target, own, deleted, cached, stored, keys_assigned=compared)
+            assignments = RowAssignments(own, deleted, stored, keys_assigned=compared)
+            moves = split_partition_changes(rows, target, assignments, cached)
             return moves.rows, found
         return rows.select(*own.values(), *target.helpers, deleted.alias(DELETE)), found

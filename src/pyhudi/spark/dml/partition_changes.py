@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -31,15 +32,25 @@ class PartitionMoves(NamedTuple):
     searched: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RowAssignments:
+    """Changes of rows by a statement.
+
+    Attributes:
+        values: New values of all columns of the table.
+        deleted: True for deleted rows; rows whose new values mark them as deletes are deleted, too.
+        stored: Stored values by column; None: the columns of the same names.
+        keys_assigned: Columns of the record key may be assigned, so keys have to be compared.
+    """
+
+    values: Mapping[str, Column]
+    deleted: Column
+    stored: Mapping[str, Column] | None = None
+    keys_assigned: bool = False
+
+
 def split_partition_changes(
-    rows: DataFrame,
-    target: TargetTable,
-    own: Mapping[str, Column],
-    deleted: Column,
-    cached: CachedFrames,
-    stored: Mapping[str, Column] | None = None,
-    *,
-    keys_assigned: bool = False,
+    rows: DataFrame, target: TargetTable, assignments: RowAssignments, cached: CachedFrames
 ) -> PartitionMoves:
     """Split changes that move a row to another partition into a delete, with the stored values, and a new record. Runs
     Spark jobs.
@@ -47,11 +58,8 @@ def split_partition_changes(
     Args:
         rows: Rows from which values are computed, with the columns of `TargetTable.rows`.
         target: The table.
-        own: New values of all its columns.
-        deleted: True for deleted rows; rows whose new values mark them as deletes are deleted, too.
+        assignments: Changes of the rows.
         cached: Persists the values, which are evaluated more than once.
-        stored: Stored values by column; None: the columns of the same names.
-        keys_assigned: Columns of the record key may be assigned, so keys have to be compared.
 
     Returns:
         The changes.
@@ -60,11 +68,12 @@ def split_partition_changes(
         RecordKeyError: A row moves to a partition with a record of its key, which it would overwrite, or gets another
             key on the way.
     """
+    own = assignments.values
     helpers = [F.col(name) for name in target.helpers]
-    before = stored or {name: F.col(quoted([name])) for name in own}
+    before = assignments.stored or {name: F.col(quoted([name])) for name in own}
     new = [value.alias(name) for name, value in own.items()]
     old = F.struct(*(before[name].alias(name) for name in own)).alias(_OLD)
-    values = rows.select(*new, *helpers, old, deleted.alias(DELETE))
+    values = rows.select(*new, *helpers, old, assignments.deleted.alias(DELETE))
     values = cached.add(values.withColumn(DELETE, F.col(DELETE) | is_delete(values.schema, target.merging)))
     keyed = with_keys(values, target.spec, "")
     names = list(own)
@@ -77,7 +86,7 @@ def split_partition_changes(
     there = F.struct(*fields, *goes, F.lit(False).alias(DELETE))
     gone = F.struct(*back, *stays, F.lit(True).alias(DELETE))
     # A global index finds the record at its old location, and moves it if its options require that.
-    if keys_assigned and not target.spec.auto_keys:
+    if assignments.keys_assigned and not target.spec.auto_keys:
         _refuse_other_keys(keyed.where(moved))
     is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
     paths = () if is_global or target.spec.auto_keys else _checked_partitions(keyed, moved, target)

@@ -14,7 +14,7 @@ from pyhudi.config.enums import MergeMode, Operation
 from pyhudi.errors import ConfigError
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
-from pyhudi.spark.dml.partition_changes import split_partition_changes
+from pyhudi.spark.dml.partition_changes import RowAssignments, split_partition_changes
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
@@ -112,7 +112,7 @@ def update_pinned(
             with task_errors():
                 matched = rows.count()
         if moves:
-            rows, searched = split_partition_changes(rows, target, own, F.lit(False), cached)
+            rows, searched = split_partition_changes(rows, target, RowAssignments(own, F.lit(False)), cached)
             reads = reads.union(target.partition_reads(searched)) if searched else reads
         changes = RowChanges(
             target.located,

@@ -48,7 +48,7 @@ class SlicePieces:
         """Return the slices of a plan, large ones first. ``whole``: base files are read as well, not only log files."""
         slices = _with_path_values(plan)
         pieces = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan, parallelism, whole=whole))
-        return cls(tuple(table_to_bytes(piece, "zstd") for piece in pieces), tuple(plan.path_columns.values))
+        return cls(tuple(table_to_bytes(piece, "zstd") for piece in pieces), tuple(plan.partition_columns.values))
 
     def slices(self, number: int) -> Iterator[FileSlice]:
         """Return the slices of a piece."""
@@ -105,10 +105,10 @@ def parallelism(spark: SparkSession) -> int:
 
 def _with_path_values(plan: ScanPlan) -> pa.Table:
     slices = plan.tasks.combine_chunks()
-    if not plan.path_columns.values:
+    if not plan.partition_columns.values:
         return slices
-    which = pc.index_in(slices["partition"], value_set=plan.path_columns.paths)
-    for i, from_path in enumerate(plan.path_columns.values.values()):
+    which = pc.index_in(slices["partition"], value_set=plan.partition_columns.paths)
+    for i, from_path in enumerate(plan.partition_columns.values.values()):
         slices = slices.append_column(f"value_{i}", from_path.values.take(which.combine_chunks()))
         slices = slices.append_column(f"is_exact_{i}", from_path.is_exact.take(which.combine_chunks()))
     return slices

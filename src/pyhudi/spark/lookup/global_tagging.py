@@ -82,56 +82,89 @@ def apply_partition_changes(joined: DataFrame, schema: StructType, changes: Part
         number and row position, which are null for new records.
     """
     own = {name: F.col(quoted([name])) for name in schema.names}
-    kept = changes.stored_columns
-    locations = F.coalesce(F.col(_LOCATIONS), F.array())
-    delete = F.coalesce(own[DELETE], F.lit(False))
-    new = own[PARTITION_PATH]
+    incoming = _IncomingRow(
+        own[PARTITION_PATH],
+        F.coalesce(own[DELETE], F.lit(False)),
+        _values(schema, changes.stored_columns),
+        F.coalesce(F.col(_LOCATIONS), F.array()),
+    )
+    known, needed = incoming.moved(schema, changes) if changes.moves else incoming.kept()
+    new = F.array(incoming.at(incoming.partition, F.lit(None).cast("int"), F.lit(None).cast("bigint"), F.lit(False)))
+    nothing = F.filter(new, lambda _: F.lit(False))
+    inserted = F.when(needed & ~incoming.delete, new).otherwise(nothing)
+    if changes.refusal:
+        fails = incoming.fails_elsewhere(own[RECORD_KEY], changes.refusal)
+        inserted = F.when(F.coalesce(fails, F.lit(False)), nothing).otherwise(inserted)
+    exploded = joined.withColumn(_OUT, F.explode(F.concat(known, inserted)))
+    replaced = {PARTITION_PATH: F.col(_OUT)["partition"], DELETE: F.col(_OUT)["delete"]}
+    replaced |= _with_values(schema, changes.stored_columns, F.col(_OUT)["kept"])
+    columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in own]
+    return exploded.select(*columns, F.col(_OUT)["file_no"].alias(FILE_NO), F.col(_OUT)["row"].alias(ROW))
 
-    mine = _values(schema, kept)
 
-    def out(partition: Column, file_no: Column, row: Column, is_delete: Column, values: Column = mine) -> Column:
+@dataclass(frozen=True, slots=True)
+class _IncomingRow:
+    """Columns of an incoming row.
+
+    Attributes:
+        partition: Its partition path.
+        delete: True for a delete.
+        values: Its values of the stored columns.
+        locations: Locations of the stored records of its key.
+    """
+
+    partition: Column
+    delete: Column
+    values: Column
+    locations: Column
+
+    def at(
+        self, partition: Column, file_no: Column, row: Column, is_delete: Column, values: Column | None = None
+    ) -> Column:
+        """Return the row at a location; ``values``: those of the stored columns, by default its own."""
         return F.struct(
             partition.alias("partition"),
             file_no.alias("file_no"),
             row.alias("row"),
             is_delete.alias("delete"),
-            values.alias("kept"),
+            (self.values if values is None else values).alias("kept"),
         )
 
-    def stays(location: Column) -> Column:
-        values = F.when(location["partition"] == new, mine).otherwise(location["kept"])
-        return out(location["partition"], location["file_no"], location["row"], delete, values)
+    def kept(self) -> tuple[Column, Column]:
+        """Return the rows for stored records, which stay in their partitions, and True if there are none."""
 
-    fresh = out(new, F.lit(None).cast("int"), F.lit(None).cast("bigint"), F.lit(False))
-    if not changes.moves:
-        known = F.transform(locations, stays)
-        needed = F.size(locations) == 0
-    else:
-        incoming = ordering_values(schema, changes.ordering, sequences=changes.sequences)
-        strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(incoming)))
+        def at(location: Column) -> Column:
+            values = F.when(location["partition"] == self.partition, self.values).otherwise(location["kept"])
+            return self.at(location["partition"], location["file_no"], location["row"], self.delete, values)
+
+        return F.transform(self.locations, at), F.size(self.locations) == 0
+
+    def moved(self, schema: StructType, changes: PartitionChanges) -> tuple[Column, Column]:
+        """Return the rows for stored records, of which those in other partitions are deleted, and True if none of them
+        is in the partition of the row or stays."""
+        locations, partition = self.locations, self.partition
+        ordering = ordering_values(schema, changes.ordering, sequences=changes.sequences)
+        strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(ordering)))
         # A stored record with a greater ordering value stays; one in the same partition is left to the merge.
-        staying = F.filter(locations, lambda p: (p["partition"] == new) | (p["strength"] <= strength))
-        known = F.transform(
-            staying, lambda p: out(p["partition"], p["file_no"], p["row"], delete | (p["partition"] != new))
-        )
-        here = F.exists(locations, lambda p: p["partition"] == new)
-        beaten = F.size(staying) < F.size(locations)
-        needed = ~here & ~beaten
-    nothing = F.filter(F.array(fresh), lambda _: F.lit(False))
-    inserted = F.when(needed & ~delete, F.array(fresh)).otherwise(nothing)
-    if changes.refusal:
-        elsewhere = F.filter(locations, lambda p: p["partition"] != new)
+        replaced = F.filter(locations, lambda p: (p["partition"] == partition) | (p["strength"] <= strength))
+
+        def at(location: Column) -> Column:
+            is_delete = self.delete | (location["partition"] != partition)
+            return self.at(location["partition"], location["file_no"], location["row"], is_delete)
+
+        is_here = F.exists(locations, lambda p: p["partition"] == partition)
+        is_beaten = F.size(replaced) < F.size(locations)
+        return F.transform(replaced, at), ~is_here & ~is_beaten
+
+    def fails_elsewhere(self, key: Column, refusal: str) -> Column:
+        """Return a column whose evaluation fails if the row is no delete and a stored record is in another
+        partition."""
+        elsewhere = F.filter(self.locations, lambda p: p["partition"] != self.partition)
         message = F.concat(
-            *(F.lit("the record '"), own[RECORD_KEY], F.lit("' is in the partition '"), elsewhere[0]["partition"]),
-            *(F.lit("', but the incoming row belongs to '"), new, F.lit(f"', and {changes.refusal}")),
+            *(F.lit("the record '"), key, F.lit("' is in the partition '"), elsewhere[0]["partition"]),
+            *(F.lit("', but the incoming row belongs to '"), self.partition, F.lit(f"', and {refusal}")),
         )
-        fails = F.when(~delete & (F.size(elsewhere) > 0), failure(UnsupportedTableError, message).isNull())
-        inserted = F.when(F.coalesce(fails, F.lit(False)), nothing).otherwise(inserted)
-    exploded = joined.withColumn(_OUT, F.explode(F.concat(known, inserted)))
-    replaced = {PARTITION_PATH: F.col(_OUT)["partition"], DELETE: F.col(_OUT)["delete"]}
-    replaced |= _with_values(schema, kept, F.col(_OUT)["kept"])
-    columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in own]
-    return exploded.select(*columns, F.col(_OUT)["file_no"].alias(FILE_NO), F.col(_OUT)["row"].alias(ROW))
+        return F.when(~self.delete & (F.size(elsewhere) > 0), failure(UnsupportedTableError, message).isNull())
 
 
 def _values(schema: StructType, fields: tuple[str, ...]) -> Column:

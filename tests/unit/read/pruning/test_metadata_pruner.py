@@ -28,7 +28,7 @@ from pyhudi.read.pruning import expression_index_pruning as read_expressions
 from pyhudi.read.pruning import metadata_pruner, partition_stats_pruning
 from pyhudi.read.pruning.column_statistics import is_ordered_type
 from pyhudi.read.pruning.record_index_pruning import keys_of
-from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.scan_planner import FilterSession, plan_scan
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_listing import list_files
@@ -371,14 +371,18 @@ def test_what_has_no_zone_is_of_that_of_who_plans(name: str, tmp_path: Path):
     by_day.write(1, {("2024-01-01", "f0-0"): [row]})
     for op, operand in terms:
         for each in (table, by_day):
-            found = plan_scan(PinnedTable.of(each.client()), filter=[(column, op, operand)], zone=WEST)
+            found = plan_scan(
+                PinnedTable.of(each.client()), filter=[(column, op, operand)], session=FilterSession(WEST)
+            )
             assert found.tasks.num_rows == 1, (op, operand)
             assert scan_table(found, each.storage).num_rows == 1
     found = plan_scan(PinnedTable.of(table.client()), filter=[("t", "=", NOON)])
     assert found.tasks.num_rows == 0, "without a zone it is UTC"
     for term in (("t", "<", NOON), ("day", ">", dt.datetime(2024, 1, 1)), ("day", "=", NOON)):
-        assert plan_scan(PinnedTable.of(by_day.client()), filter=[term], zone=WEST).tasks.num_rows == (term[0] == "t")
-        assert plan_scan(PinnedTable.of(table.client()), filter=[term], zone=WEST).tasks.num_rows == 0
+        assert plan_scan(
+            PinnedTable.of(by_day.client()), filter=[term], session=FilterSession(WEST)
+        ).tasks.num_rows == (term[0] == "t")
+        assert plan_scan(PinnedTable.of(table.client()), filter=[term], session=FilterSession(WEST)).tasks.num_rows == 0
 
 
 @pytest.mark.parametrize("column", ["t", "day"])
@@ -582,7 +586,9 @@ def test_expressions_of_which_nothing_is_sure(tmp_path: Path):
     assert "unix_timestamp(s, 'yyyy-MM-dd HH:mm:ss') depend on how" in found.skipped[-1]
     assert "spark.sql.legacy.timeParserPolicy" in found.skipped[-1]
     pinned = PinnedTable.of(table.client())
-    hidden = plan_scan(pinned, filter=RowFilter.parse("lower(s) = 'x'"), overridden_functions=["lower"])
+    hidden = plan_scan(
+        pinned, filter=RowFilter.parse("lower(s) = 'x'"), session=FilterSession(overridden_functions=["lower"])
+    )
     assert hidden.tasks.num_rows == 3
     assert any("has redefined the functions lower" in line for line in hidden.skipped)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.format.base_file.parquet import ParquetFileWriter
 from pyhudi.storage import open_storage
@@ -20,7 +21,7 @@ ROWS = pa.table({"k": [f"k{i}" for i in range(10)], "v": pa.array(range(10), pa.
 def test_the_last_rows(tmp_path: Path, extension: str, pieces: tuple[int, ...]) -> None:
     name = f"f.{extension}"
     maker = ParquetFileWriter if extension == "parquet" else OrcFileWriter
-    with maker(tmp_path / name, ROWS.schema) as writer:
+    with maker(tmp_path / name, BaseFileSchema(ROWS.schema)) as writer:
         start = 0
         for count in pieces:
             writer.write(ROWS.slice(start, count))

@@ -153,7 +153,7 @@ def read_natively(
     if sources is None:
         if required:
             raise QueryError(
-                f"Spark cannot parse the values of the partition columns {', '.join(plan.path_columns.values)} "
+                f"Spark cannot parse the values of the partition columns {', '.join(plan.partition_columns.values)} "
                 "from so many paths; leave out pyhudi.read.engine"
             )
         return None

@@ -73,17 +73,17 @@ def partition_columns(
     """Return the partitions of a plan, split by the source of their partition columns; None if Spark cannot get some
     values: those that paths determine, in too many partitions in forms that it does not parse. ``numbered``: tasks
     require file numbers, which folders provide where possible."""
-    every = plan.path_columns.paths
+    every = plan.partition_columns.paths
     root = table.storage.uri()
-    forced = bool(plan.path_columns.required)
+    forced = bool(plan.partition_columns.required)
     wish = settings.get_typed(options.READ_PARTITION_VALUES)
     numbered = numbered and wish is not PartitionValues.FILE and can_be_mounted(root)
     sources: list[PartitionColumns] = []
     if forced or wish is not PartitionValues.FILE:
         in_folders = forced or numbered or wish is PartitionValues.PATH or len(every) > 1
         for from_path, rows in _by_columns(plan):
-            mine = plan.path_columns.partitions.filter(rows)
-            values = {name: plan.path_columns.values[name].values.filter(rows) for name in from_path}
+            mine = plan.partition_columns.partitions.filter(rows)
+            values = {name: plan.partition_columns.values[name].values.filter(rows) for name in from_path}
             found = _in_folders(table, plan, mine, values, numbered=numbered) if in_folders else []
             rest = pc.invert(pc.is_in(mine["partition"].combine_chunks(), value_set=_partitions_of(found)))
             others = _constant(mine.filter(rest), {n: v.filter(rest) for n, v in values.items()})
@@ -101,7 +101,7 @@ def partition_columns(
 
 def _by_columns(plan: ScanPlan) -> list[tuple[tuple[str, ...], pa.BooleanArray]]:
     """Return the partitions grouped by the columns that their paths determine."""
-    rows, columns = plan.path_columns.partitions.num_rows, plan.path_columns.values
+    rows, columns = plan.partition_columns.partitions.num_rows, plan.partition_columns.values
     which = reduce(
         pc.add,
         (pc.multiply(each.is_exact.cast(pa.int64()), 1 << i) for i, each in enumerate(columns.values())),

@@ -46,11 +46,11 @@ def run_by_partition(
     """
     cores = parallelism(spark)
     partitions: list[str] = pc.unique(plan.tasks["partition"]).to_pylist()
-    few = 1 < len(partitions) <= FEW_PARTITIONS and any(name in schema.names for name in plan.path_columns.values)
+    few = 1 < len(partitions) <= FEW_PARTITIONS and any(name in schema.names for name in plan.partition_columns.values)
     if not few or bytes_to_read(plan, whole=whole).sum() < len(partitions) * WORTH_A_PART:
         return run_on_slices(spark, SlicePieces.of(plan, cores, whole=whole), work, schema)
     parts = []
-    values = plan.path_columns.by_partition()
+    values = plan.partition_columns.by_partition()
     for partition in partitions:
         own = replace(plan, tasks=plan.tasks.filter(pc.equal(plan.tasks["partition"], partition)))
         rows = run_on_slices(spark, SlicePieces.of(own, -(-cores // len(partitions)), whole=whole), work, schema)

@@ -137,7 +137,7 @@ def _refuse_table_of_others(there: TableHandle, table: CatalogTable) -> None:
     Raises:
         TableExistsError: The message has the cure.
     """
-    name = there.config.name
+    name = there.load_config().name
     if name.lower() == table.name[1].lower() and not there.inspect.commits().num_rows:
         return
     raise TableExistsError(
