@@ -180,8 +180,7 @@ def _has_oldest(table: PinnedTable, batch: list[Instant]) -> bool:
     return oldest is not None and any(i.requested == oldest.requested for i in batch)
 
 
-def _check_same_table(table: PinnedTable, batch: set[str], start: StartOffset, number: int, log: ReadLog
-) -> None:
+def _check_same_table(table: PinnedTable, batch: set[str], start: StartOffset, number: int, log: ReadLog) -> None:
     """Reject a batch with the oldest commit, if this is not later than the start and no batch before has had commits of
     the table. It is the first batch of another table, or of a moved one: Spark's log has the paths of files.
 
