@@ -20,7 +20,7 @@ import pyarrow as pa
 from bench.memory_use import Sampler
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
-from pyhudi.format.base_file.parquet import ParquetFileWriter
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns

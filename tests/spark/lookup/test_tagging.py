@@ -17,7 +17,7 @@ from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
-from pyhudi.format.base_file.parquet import ParquetFileWriter
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keys.deduplication import mark_deletes

@@ -12,6 +12,7 @@ import pytest
 from pyhudi.errors import FormatError, NotFoundError, StorageError
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.corruption import as_corruption
 
 
@@ -70,7 +71,7 @@ class Failing(io.BytesIO):
 def test_a_failing_storage_is_no_damage(kind: Any) -> None:
     rows = pa.table({"a": list(range(10)), "s": ["x"] * 10})
     sink = io.BytesIO()
-    writer = parquet.ParquetFileWriter if kind is parquet else orc.OrcFileWriter
+    writer = ParquetFileWriter if kind is parquet else orc.OrcFileWriter
     with writer(sink, BaseFileSchema(rows.schema)) as out:
         out.write(rows)
     data = sink.getvalue()

@@ -15,6 +15,7 @@ from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.log.decoding.data_block import decode_values
 from pyhudi.merge.modes.value_equality import same_values
 from pyhudi.schema.arrow_avro import from_avro, to_avro
@@ -188,7 +189,7 @@ def test_log_records() -> None:
 
 def test_parquet_files() -> None:
     sink = pa.BufferOutputStream()
-    with parquet.ParquetFileWriter(sink, BaseFileSchema(SCHEMA)) as writer:
+    with ParquetFileWriter(sink, BaseFileSchema(SCHEMA)) as writer:
         writer.write(ROWS)
     file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
     leaves = {file.schema.column(i).path: file.schema.column(i) for i in range(len(file.schema))}
@@ -209,13 +210,13 @@ def test_required_fields_below_null_structs_are_written() -> None:
     schema = pa.schema([("o", pa.struct([inner, ("n", pa.int32())]))])
     rows = pa.table({"o": pa.nulls(2, schema.field("o").type)}, schema)
     sink = pa.BufferOutputStream()
-    with parquet.ParquetFileWriter(sink, BaseFileSchema(schema)) as writer:
+    with ParquetFileWriter(sink, BaseFileSchema(schema)) as writer:
         writer.write(rows)
     assert pq.read_table(pa.BufferReader(sink.getvalue()))["o"].to_pylist() == [None, None]
     wrong = pa.StructArray.from_arrays([pa.nulls(1, inner.type), pa.nulls(1, pa.int32())], fields=list(schema[0].type))
     with (
         pytest.raises(SchemaMismatchError, match=r"field 'o\.s' is not nullable, but a value has null"),
-        parquet.ParquetFileWriter(pa.BufferOutputStream(), BaseFileSchema(schema)) as writer,
+        ParquetFileWriter(pa.BufferOutputStream(), BaseFileSchema(schema)) as writer,
     ):
         writer.write(pa.table({"o": wrong}, schema))
 

@@ -16,6 +16,7 @@ from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.log.decoding.data_block import decode_values
 from pyhudi.merge.modes.value_equality import same_values
 from pyhudi.read.changes.json_text import json_texts
@@ -203,7 +204,7 @@ def test_log_records() -> None:
 
 def test_parquet_files() -> None:
     sink = pa.BufferOutputStream()
-    with parquet.ParquetFileWriter(sink, BaseFileSchema(SCHEMA)) as writer:
+    with ParquetFileWriter(sink, BaseFileSchema(SCHEMA)) as writer:
         writer.write(ROWS)
     file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
     assert [file.schema.column(i).physical_type for i in range(1, 5)] == ["FIXED_LEN_BYTE_ARRAY"] * 4

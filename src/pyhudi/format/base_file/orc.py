@@ -36,7 +36,7 @@ _FIRST_MICROS, _LAST_MICROS = -(2**63) // 1000 + 1, (2**63 - 1) // 1000
 
 
 class OrcFileWriter(base_file_writer.BaseFileWriter):
-    """Writes batches to one ORC file; see `BaseFileWriter` and `pyhudi.format.base_file.parquet.ParquetFileWriter`."""
+    """Writes batches to one ORC file; see `BaseFileWriter`."""
 
     def __init__(
         self,

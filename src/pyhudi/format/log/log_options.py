@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError
-from pyhudi.format.base_file.parquet import ParquetOptions
+from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.format.file_names import log_file_name
 from pyhudi.format.log.log_block import BlockType
 

@@ -14,7 +14,7 @@ from pyhudi.format.base_file.base_file_footer import Footer
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema, BaseFileWriter, FileSummary
 from pyhudi.format.base_file.column_bounds import unknown_columns
 from pyhudi.format.base_file.orc import OrcFileWriter
-from pyhudi.format.base_file.parquet import ParquetFileWriter
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.file_names import base_file_name
 from pyhudi.metadata.writer.file_statistics import file_bounds
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY

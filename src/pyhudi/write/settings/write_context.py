@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyhudi.config.enums import FileFormat, InvalidText
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.orc import STRIPE_SIZE
-from pyhudi.format.base_file.parquet import ParquetOptions
+from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.format.file_names import instant_of, write_token
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.column_names import FileNames

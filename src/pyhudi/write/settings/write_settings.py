@@ -8,7 +8,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import FileFormat, IndexType, LogBlockFormat, Operation, OrcCodec, ParquetCodec, TableType
 from pyhudi.errors import ConfigError, InvalidOptionError, SchemaError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
-from pyhudi.format.base_file.parquet import CODECS, ParquetOptions
+from pyhudi.format.base_file.parquet_writer import CODECS, ParquetOptions
 from pyhudi.format.hfile.hfile_reader import KEY_FIELD
 from pyhudi.format.log import LogOptions, LogSchema
 from pyhudi.format.log.change_schema import change_schema

@@ -16,7 +16,7 @@ from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.column_bounds import BoundsRecorder, flat_schema, unknown_columns
 from pyhudi.format.base_file.orc import OrcFileWriter
-from pyhudi.format.base_file.parquet import ParquetFileWriter
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.metadata.writer.file_statistics import file_bounds
 from pyhudi.storage import open_storage
 
@@ -83,7 +83,7 @@ def test_rows() -> None:
 @pytest.mark.parametrize("block_size", [1, 1 << 20])
 def test_footer(tmp_path: Path, block_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "f.parquet"
-    from pyhudi.format.base_file.parquet import ParquetOptions
+    from pyhudi.format.base_file.parquet_writer import ParquetOptions
 
     options = ParquetOptions(block_size=block_size)
     with ParquetFileWriter(path, BaseFileSchema(TABLE.schema, bounds=WANTED), options=options) as writer:

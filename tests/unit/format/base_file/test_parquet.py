@@ -17,7 +17,7 @@ from pyhudi.errors import ConfigError, FormatError, RecordKeyError
 from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_footer import BloomOptions, KeyRecorder
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
-from pyhudi.format.base_file.parquet import ParquetFileWriter, ParquetOptions
+from pyhudi.format.base_file.parquet_writer import CODECS, ParquetFileWriter, ParquetOptions
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import META_COLUMNS, RECORD_KEY
@@ -159,7 +159,7 @@ def test_empty_file_has_a_filter_and_no_range() -> None:
     assert footer.schema.names == list(FILE.names)
 
 
-@pytest.mark.parametrize("codec", sorted(set(parquet.CODECS) - {"brotli"}))
+@pytest.mark.parametrize("codec", sorted(set(CODECS) - {"brotli"}))
 def test_codecs(codec: str) -> None:
     data = write(rows(), options=ParquetOptions(codec=codec.upper()))
     written = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0).column(0).compression

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
-from pyhudi.format.base_file.parquet import ParquetFileWriter
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.base_file.thrift_compact import Items, Kind, Pairs, Struct, Value, read_struct, write_struct
 
 NAN = float("nan")

@@ -13,8 +13,9 @@ import pytest
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
-from pyhudi.format.base_file.parquet import ParquetFileWriter, ParquetOptions, read_footer
+from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.format.base_file.parquet_metadata import read_file_metadata
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter, ParquetOptions
 from pyhudi.format.base_file.row_group_copy import ReplacedColumns, RowGroupCopier
 from pyhudi.format.base_file.thrift_compact import read_struct, to_int
 from pyhudi.format.bloom_filter import DYNAMIC, SIMPLE, BloomFilter

@@ -9,7 +9,8 @@ import pytest
 
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
-from pyhudi.format.base_file.parquet import ParquetFileWriter, read_footer
+from pyhudi.format.base_file.parquet import read_footer
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.metadata.file_groups.delta_files import GroupFiles
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys, group_of

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError, TransactionError
-from pyhudi.format.base_file.parquet import ParquetOptions, read_footer
+from pyhudi.format.base_file.parquet import read_footer
+from pyhudi.format.base_file.parquet_writer import ParquetOptions
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage

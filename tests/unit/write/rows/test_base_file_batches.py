@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.orc import OrcFileWriter
-from pyhudi.format.base_file.parquet import ParquetFileWriter
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.storage import open_storage
 from pyhudi.write.rows.base_file_batches import open_base
 

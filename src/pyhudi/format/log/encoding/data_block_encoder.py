@@ -12,7 +12,7 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
-from pyhudi.format.base_file.parquet import ParquetFileWriter, ParquetOptions
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter, ParquetOptions
 from pyhudi.format.hfile.hfile_reader import KEY_FIELD
 from pyhudi.format.hfile.hfile_writer import write_hfile
 from pyhudi.format.log.block_framing import Buffer
