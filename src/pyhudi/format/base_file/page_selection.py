@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.parquet_metadata import MAGIC, end_of_file, read_file_metadata
-from pyhudi.format.base_file.thrift_compact import Items, Kind, Struct, Value, from_int, read_struct, to_int
+from pyhudi.format.base_file.thrift_compact import Kind, Struct, ThriftList, Value, from_int, read_struct, to_int
 
 Index = npt.NDArray[np.int64]
 
@@ -69,7 +69,7 @@ def select_pages(source: Any, wanted: Sequence[tuple[int, Index]]) -> pa.Buffer 
     described = [group.written(source, out) for group in groups]
     kept = {number: value for number, value in footer.items() if number != _ENTRIES}
     kept[_NUM_ROWS] = from_int(Kind.I64, sum(to_int(one[_GROUP_ROWS]) for one in described))
-    kept[_ROW_GROUPS] = Value(Kind.LIST, Items(Kind.STRUCT, described))
+    kept[_ROW_GROUPS] = Value(Kind.LIST, ThriftList(Kind.STRUCT, described))
     out += end_of_file(kept)
     return pa.py_buffer(bytes(out))
 
@@ -158,7 +158,7 @@ class _Group:
             out += pages
             columns.append(self._column(chunk, start, len(dictionary), len(pages)))
         described = {k: v for k, v in self.described.items() if k not in _GROUP_DROPPED}
-        described[_COLUMNS] = Value(Kind.LIST, Items(Kind.STRUCT, columns))
+        described[_COLUMNS] = Value(Kind.LIST, ThriftList(Kind.STRUCT, columns))
         described[_GROUP_ROWS] = from_int(Kind.I64, self.last - self.first)
         return described
 

@@ -24,9 +24,9 @@ from pyhudi.errors import FormatError
 from pyhudi.format.base_file.footer_union import NAN_KEY, FooterUnion
 from pyhudi.format.base_file.parquet_metadata import MAGIC, end_of_file, read_file_metadata
 from pyhudi.format.base_file.thrift_compact import (
-    Items,
     Kind,
     Struct,
+    ThriftList,
     Value,
     from_int,
     read_struct,
@@ -153,8 +153,8 @@ class RowGroupCopier:
         footer = {
             **first,
             _NUM_ROWS: from_int(Kind.I64, self._num_rows),
-            _ROW_GROUPS: Value(Kind.LIST, Items(Kind.STRUCT, self._groups)),
-            _ENTRIES: Value(Kind.LIST, Items(Kind.STRUCT, pairs)),
+            _ROW_GROUPS: Value(Kind.LIST, ThriftList(Kind.STRUCT, self._groups)),
+            _ENTRIES: Value(Kind.LIST, ThriftList(Kind.STRUCT, pairs)),
             _CREATED_BY: Value(Kind.BINARY, created_by),
         }
         self._write(end_of_file(footer))
@@ -223,7 +223,7 @@ class RowGroupCopier:
         plain, size = (sum(to_int(c[_META_DATA].data[field]) for c in chunks) for field in (_PLAIN_SIZE, _SIZE))
         copied = {
             **group,
-            _COLUMNS: Value(Kind.LIST, Items(Kind.STRUCT, chunks)),
+            _COLUMNS: Value(Kind.LIST, ThriftList(Kind.STRUCT, chunks)),
             _GROUP_PLAIN: from_int(Kind.I64, plain),
             _GROUP_OFFSET: from_int(Kind.I64, begin),
             _GROUP_SIZE: from_int(Kind.I64, size),
@@ -399,7 +399,7 @@ def _moved_pages(data: bytes, delta: int) -> bytes:
     index = read_struct(data)
     pages = index[_PAGES].data
     moved = [{**p, _PAGE_OFFSET: from_int(Kind.I64, to_int(p[_PAGE_OFFSET]) + delta)} for p in pages.values]
-    return _written({**index, _PAGES: Value(Kind.LIST, Items(pages.kind, moved))})
+    return _written({**index, _PAGES: Value(Kind.LIST, ThriftList(pages.kind, moved))})
 
 
 def _top_level_elements(schema: list[Struct]) -> Iterator[tuple[bytes, list[Struct]]]:

@@ -30,15 +30,15 @@ class Kind(IntEnum):
 
 
 class Value(NamedTuple):
-    """A value with its type: integers as on the wire (zigzag), doubles and texts as bytes, lists as `Items`, maps as
-    `Pairs`, structs as `Struct` (or, for writing, as the bytes of `write_struct`)."""
+    """A value with its type: integers as on the wire (zigzag), doubles and texts as bytes, lists as `ThriftList`, maps
+    as `ThriftMap`, structs as `Struct` (or, for writing, as the bytes of `write_struct`)."""
 
     kind: Kind
     data: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ThriftList:
     """A list or set."""
 
     kind: int
@@ -46,7 +46,7 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class ThriftMap:
     """A map; without entries it has no types."""
 
     kinds: int
@@ -127,7 +127,7 @@ def _read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
         for _ in range(size):
             value, at = _read(data, at, header & 15)
             values.append(value)
-        return Items(header & 15, values), at
+        return ThriftList(header & 15, values), at
     if kind == Kind.MAP:
         return _read_map(data, at)
     if kind == Kind.DOUBLE:
@@ -137,7 +137,7 @@ def _read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
     raise ValueError(f"type {kind}")
 
 
-def _read_map(data: bytes, at: int) -> tuple[Pairs, int]:
+def _read_map(data: bytes, at: int) -> tuple[ThriftMap, int]:
     size, at = _varint(data, at)
     entries: list[tuple[Any, Any]] = []
     kinds = 0
@@ -147,7 +147,7 @@ def _read_map(data: bytes, at: int) -> tuple[Pairs, int]:
         key, at = _read(data, at, kinds >> 4)
         found, at = _read(data, at, kinds & 15)
         entries.append((key, found))
-    return Pairs(kinds, entries), at
+    return ThriftMap(kinds, entries), at
 
 
 def _write_struct(out: bytearray, fields: Struct) -> None:

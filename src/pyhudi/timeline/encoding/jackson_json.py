@@ -24,7 +24,7 @@ def quote(text: str) -> str:
     return quoted
 
 
-class Printed(str):
+class JsonText(str):
     """JSON text that is already formatted and is inserted unchanged."""
 
     __slots__ = ()
@@ -47,6 +47,6 @@ def pretty(value: Any, indent: int = 0) -> str:
         return f"{{\n{body}\n{'  ' * indent}}}"
     if isinstance(value, (list, tuple)):
         return f"[ {', '.join(pretty(item, indent) for item in value)} ]" if value else "[ ]"
-    if isinstance(value, Printed):
+    if isinstance(value, JsonText):
         return value
     return quote(value) if isinstance(value, str) else json.dumps(value)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.timeline.encoding.jackson_json import Printed, pretty, quote
+from pyhudi.timeline.encoding.jackson_json import JsonText, pretty, quote
 from pyhudi.timeline.encoding.partition_stats import flat, group_by_partition
 
 _DEPTH = 2
@@ -17,7 +17,7 @@ _ODD = r"[^ !#-\[\]-~]"
 _NO_RECORDS_STATS = pretty({"val": None}, _DEPTH + 1)
 
 
-def stats_by_partition(stats: pa.Table, fields: Sequence[str], log_fields: Sequence[str]) -> dict[str, Printed]:
+def stats_by_partition(stats: pa.Table, fields: Sequence[str], log_fields: Sequence[str]) -> dict[str, JsonText]:
     """Return the arrays of stats by partition path, with partitions in order of first occurrence.
 
     Args:
@@ -31,7 +31,7 @@ def stats_by_partition(stats: pa.Table, fields: Sequence[str], log_fields: Seque
     texts = _objects(grouped.stats, fields, log_fields)
     joined = pc.binary_join(pa.ListArray.from_arrays(grouped.offsets, texts), ", ").to_pylist()
     partitions = grouped.partitions.to_pylist()
-    return {p: Printed(f"[ {text} ]") for p, text in zip(partitions, joined, strict=True)}
+    return {p: JsonText(f"[ {text} ]") for p, text in zip(partitions, joined, strict=True)}
 
 
 def _objects(stats: pa.Table, fields: Sequence[str], log_fields: Sequence[str]) -> pa.Array:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
-from pyhudi.format.base_file.thrift_compact import Items, Kind, Pairs, Struct, Value, read_struct, write_struct
+from pyhudi.format.base_file.thrift_compact import Kind, Struct, ThriftList, ThriftMap, Value, read_struct, write_struct
 
 NAN = float("nan")
 
@@ -109,7 +109,9 @@ _PLAIN = {
 
 
 def _items(kind: Kind, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Value]:
-    return st.builds(Value, st.sampled_from([Kind.LIST, Kind.SET]), st.builds(Items, st.just(kind), st.lists(values)))
+    return st.builds(
+        Value, st.sampled_from([Kind.LIST, Kind.SET]), st.builds(ThriftList, st.just(kind), st.lists(values))
+    )
 
 
 def _values(structs: st.SearchStrategy[Struct]) -> st.SearchStrategy[Value]:
@@ -117,7 +119,7 @@ def _values(structs: st.SearchStrategy[Struct]) -> st.SearchStrategy[Value]:
     lists = [_items(kind, data) for kind, data in _PLAIN.items()]
     flags = st.builds(Value, st.sampled_from([Kind.TRUE, Kind.FALSE]), st.none())
     entries = st.lists(st.tuples(_PLAIN[Kind.BINARY], structs))
-    maps = entries.map(lambda e: Value(Kind.MAP, Pairs(Kind.BINARY << 4 | Kind.STRUCT if e else 0, e)))
+    maps = entries.map(lambda e: Value(Kind.MAP, ThriftMap(Kind.BINARY << 4 | Kind.STRUCT if e else 0, e)))
     return st.one_of(
         *plain, *lists, flags, maps, _items(Kind.STRUCT, structs), st.builds(Value, st.just(Kind.STRUCT), structs)
     )

@@ -71,14 +71,14 @@ class KeyLocations:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class KeyWriteResult:
     """The write stats of the files of an index, and how many keys have more than one location."""
 
     stats: list[dict[str, Any]]
     duplicates: int
 
 
-def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int | None) -> Written:
+def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int | None) -> KeyWriteResult:
     """Write keys (`pyhudi.spark.indexes.record_index.record_index_keys`) to the file groups of the index, in so many
     tasks (None: those of a group are in one partition of the frame already). Runs a Spark job.
 
@@ -101,7 +101,7 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
     moved = (keys if tasks is None else keys.repartition(tasks, TASK)).sortWithinPartitions(GROUP)
     with task_errors():
         found = moved.mapInArrow(write, _STAT).collect()
-    return Written([json.loads(row[0]) for row in found if row[0] is not None], sum(row[1] for row in found))
+    return KeyWriteResult([json.loads(row[0]) for row in found if row[0] is not None], sum(row[1] for row in found))
 
 
 def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
