@@ -200,6 +200,13 @@ class MarkerType(StrEnum):
     TIMELINE_SERVER_BASED = "TIMELINE_SERVER_BASED"
 
 
+class DynamoDbBillingMode(StrEnum):
+    """Billing mode of a table of locks in DynamoDB."""
+
+    PAY_PER_REQUEST = "PAY_PER_REQUEST"
+    PROVISIONED = "PROVISIONED"
+
+
 class FailedWritesPolicy(StrEnum):
     """Policy for the rollback of failed writes."""
 

@@ -71,7 +71,6 @@ _OPEN = (
     "hoodie.record.merge.property.",
     "hoodie.streamer.",
     "hoodie.write.commit.callback.",
-    "hoodie.write.lock.dynamodb.",
     "hoodie.write.lock.hivemetastore.",
     "hoodie.write.lock.storage.",
     "pyhudi.storage.",

@@ -217,7 +217,7 @@ class TestUnknownKeys:
             "hoodie.streamer.source.dfs.root",
             "hoodie.record.merge.property.mine",
             "hoodie.datasource.hive_sync.enable",
-            "hoodie.write.lock.dynamodb.table",
+            "hoodie.write.lock.hivemetastore.table",
         ],
     )
     def test_what_is_not_ours_passes_silently(self, key: str) -> None:
@@ -290,7 +290,10 @@ class TestDeclarations:
         assert wrong == {}
 
     def test_named_hoodie_keys_are_known_to_some_release(self) -> None:
-        undeclared = {key for key in NAMED if key.startswith("hoodie.") and key not in OPTIONS}
+        aws = ("hoodie.aws.", "hoodie.write.lock.dynamodb.")  # of the module hudi-aws, which the releases' bundles lack
+        undeclared = {
+            key for key in NAMED if key.startswith("hoodie.") and key not in OPTIONS and not key.startswith(aws)
+        }
         assert undeclared == {
             "hoodie.payload.delete.field",
             "hoodie.payload.delete.marker",

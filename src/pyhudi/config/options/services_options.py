@@ -3,7 +3,14 @@ table."""
 
 from __future__ import annotations
 
-from pyhudi.config.enums import CompactionTrigger, ConcurrencyMode, FailedWritesPolicy, MarkerType, TimeGeneratorType
+from pyhudi.config.enums import (
+    CompactionTrigger,
+    ConcurrencyMode,
+    DynamoDbBillingMode,
+    FailedWritesPolicy,
+    MarkerType,
+    TimeGeneratorType,
+)
 from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_flag, maybe_integer, maybe_text, names, text
 
 _LOCK = "hoodie.write.lock."
@@ -84,6 +91,48 @@ LOCK_ZOOKEEPER_SESSION_TIMEOUT_MS = integer(
 )
 LOCK_ZOOKEEPER_CONNECTION_TIMEOUT_MS = integer(
     _LOCK + "zookeeper.connection_timeout_ms", 15_000, "Time limit of a connection to ZooKeeper.", least=1
+)
+LOCK_DYNAMODB_TABLE = text(
+    _LOCK + "dynamodb.table",
+    "hudi_locks",
+    "Table of locks in DynamoDB, for the DynamoDBBasedLockProvider. It is created if it does not exist.",
+)
+LOCK_DYNAMODB_PARTITION_KEY = maybe_text(
+    _LOCK + "dynamodb.partition_key",
+    "Name of the lock in the table of locks; the same for all writers of a table. Default: the name of the table.",
+)
+LOCK_DYNAMODB_REGION = maybe_text(
+    _LOCK + "dynamodb.region",
+    "Region of the table of locks. Default: the environment variable AWS_REGION, or us-east-1.",
+)
+LOCK_DYNAMODB_ENDPOINT_URL = maybe_text(
+    _LOCK + "dynamodb.endpoint_url", "Address of DynamoDB. Default: that of the region."
+)
+LOCK_DYNAMODB_BILLING_MODE = choice(
+    _LOCK + "dynamodb.billing_mode",
+    DynamoDbBillingMode.PAY_PER_REQUEST,
+    "Billing mode of a table of locks that is created.",
+)
+LOCK_DYNAMODB_READ_CAPACITY = integer(
+    _LOCK + "dynamodb.read_capacity", 20, "Read capacity of a table of locks that is PROVISIONED.", least=1
+)
+LOCK_DYNAMODB_WRITE_CAPACITY = integer(
+    _LOCK + "dynamodb.write_capacity", 10, "Write capacity of a table of locks that is PROVISIONED.", least=1
+)
+LOCK_DYNAMODB_TABLE_CREATION_TIMEOUT = integer(
+    _LOCK + "dynamodb.table_creation_timeout",
+    120_000,
+    "Milliseconds to wait until a new table of locks can be used.",
+    least=1,
+)
+AWS_ACCESS_KEY = maybe_text(
+    "hoodie.aws.access.key",
+    "Access key for locks in DynamoDB. Default: the credentials that boto3 finds (environment, profile, role).",
+)
+AWS_SECRET_KEY = maybe_text("hoodie.aws.secret.key", "Secret key of `hoodie.aws.access.key`.")
+AWS_SESSION_TOKEN = maybe_text("hoodie.aws.session.token", "Session token of `hoodie.aws.access.key`.")
+AWS_ROLE_ARN = maybe_text(
+    "hoodie.aws.role.arn", "Refused for locks in DynamoDB: set `role_arn` in a profile of `~/.aws/config`."
 )
 CONFLICT_RESOLUTION_STRATEGY = text(
     _LOCK + "conflict.resolution.strategy",

@@ -8,6 +8,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError
 from pyhudi.storage import InProcessLock, Storage, host_lock, is_remote
 from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.transaction.locks.dynamodb_lock import DynamoDBBasedLockProvider
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
 from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy, has_several_writers
 from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
@@ -28,6 +29,10 @@ def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvid
         "StorageBasedLockProvider": lambda: StorageBasedLockProvider.of(storage, opts, retry_policy),
         "ZookeeperBasedLockProvider": lambda: ZookeeperBasedLockProvider.of(storage, opts, retry_policy),
         "ZookeeperBasedImplicitBasePathLockProvider": lambda: ZookeeperBasedLockProvider.of(
+            storage, opts, retry_policy, implicit=True
+        ),
+        "DynamoDBBasedLockProvider": lambda: DynamoDBBasedLockProvider.of(storage, opts, retry_policy),
+        "DynamoDBBasedImplicitPartitionKeyLockProvider": lambda: DynamoDBBasedLockProvider.of(
             storage, opts, retry_policy, implicit=True
         ),
     }
