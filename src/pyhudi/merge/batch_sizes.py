@@ -21,6 +21,21 @@ BATCH_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class MergeMemory:
+    """Limits of the memory of a merge.
+
+    Attributes:
+        budget: Bytes for log records, ``hoodie.memory.merge.max.size``; more are spilled.
+        spill_folder: Folder of spilled records; None: the usual one for temporary files.
+        batch_bytes: Approximate bytes of rows that are merged at a time.
+    """
+
+    budget: int = 1024 * 1024 * 1024
+    spill_folder: str | None = None
+    batch_bytes: int = BATCH_BYTES
+
+
+@dataclass(frozen=True, slots=True)
 class BatchLimits:
     """Limits of the batches in which a file is read.
 

@@ -22,7 +22,7 @@ from pyhudi.keygen.record_key_text import record_keys
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_reader import BaseRead, read_base
 from pyhudi.merge.batch_sizes import BATCH_ROWS, BatchLimits
-from pyhudi.merge.file_slice import DEFAULT_BUDGET, FileSlice, SliceContext
+from pyhudi.merge.file_slice import FileSlice, SliceContext
 from pyhudi.merge.logs.log_block_records import LogRecordColumns, PositionsError, read_blocks
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.merge.logs.merged_log_records import LogRecordVersions, MergedLogRecords
@@ -34,7 +34,6 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.schema_evolution import conform
 
 __all__ = [
-    "DEFAULT_BUDGET",
     "FileSlice",
     "OpenSlice",
     "SliceContext",
@@ -110,7 +109,7 @@ def slice_errors(file_slice: FileSlice) -> Iterator[None]:
 
 def log_files(context: SliceContext) -> LogFiles:
     """Open the pool of log files of a slice; most of the memory budget is left for their rows."""
-    return LogFiles(context.storage, context.budget // _LOGS_OF_BUDGET)
+    return LogFiles(context.storage, context.memory.budget // _LOGS_OF_BUDGET)
 
 
 def _folded(
@@ -196,9 +195,7 @@ class SliceReader:
             PositionsError: The positions in the blocks are invalid.
         """
         context = self._context
-        versions = LogRecordVersions(
-            self.schema, self.rules, context.budget, context.spill_folder, batch_bytes=context.batch_bytes
-        )
+        versions = LogRecordVersions(self.schema, self.rules, context.memory)
         stack.callback(versions.close)
         layout = LogRecordColumns(
             context.schema, self.schema, self.rules, context.deletes, context.keys, self._by_position, context.key_rows
@@ -209,7 +206,7 @@ class SliceReader:
 
     def width(self, state: MergedLogRecords) -> float:
         """Estimate the bytes of a base row from the logs. The file itself is more exact, except for repeated values."""
-        return min(state.row_bytes, self._context.batch_bytes / _LEAST_ROWS)
+        return min(state.row_bytes, self._context.memory.batch_bytes / _LEAST_ROWS)
 
     def _base(self, batch_rows: int, row_bytes: float = 0.0) -> Iterator[pa.RecordBatch]:
         context, path = self._context, self._slice.base_path
@@ -217,7 +214,7 @@ class SliceReader:
             return
         names = context.names(self._slice.base_instant)
         keys = None if context.key_rows is None else context.key_rows.key_array()
-        limits = BatchLimits(batch_rows, context.batch_bytes, row_bytes)
+        limits = BatchLimits(batch_rows, context.memory.batch_bytes, row_bytes)
         read = BaseRead(self.schema, names, limits, context.base_condition(), keys, context.invalid_text)
         yield from read_base(context.storage, path, read)
 

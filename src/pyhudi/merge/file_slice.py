@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyhudi.config.enums import InvalidText
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_reader import Condition
-from pyhudi.merge.batch_sizes import BATCH_BYTES
+from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.key_rows import KeyRows
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.delete_marker import DeleteMarker
@@ -19,9 +19,6 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.column_names import FileNames
 from pyhudi.storage import Storage
 from pyhudi.table.view.file_group_keys import FileGroupId
-
-DEFAULT_BUDGET = 1024 * 1024 * 1024
-"""Memory in bytes for log records, the default of ``hoodie.memory.merge.max.size``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +62,22 @@ class FileSlice:
 class SliceContext:
     """Settings for reading slices, created once and sent to every task. Immutable.
 
-    ``schema``: all columns of the table as of the query. ``columns``: those of the result, in order.
-    ``constant_columns`` are in no file, but in `FileSlice.values`. ``view``: which log blocks count; ``base_rows``:
-    which rows of base files take part (incremental queries). Where merged rows may have values of several versions,
-    such conditions do not hold: rows that do not meet them come, too. ``key_rows``: which records take part (None:
-    all); others may come, too, and are not merged then.
-    ``keys``: how to make the record keys that files do not store (None: they do). ``names_at`` gives, for an instant,
-    the names that its files have for columns which were renamed since. ``use_positions``: find base rows by the
-    positions in log blocks, where all of a slice's blocks have them. ``budget`` (bytes) and ``spill_folder``: see
-    `LogRecordVersions`. ``batch_bytes``: about how many bytes of rows go through the merge at a time.
-    ``invalid_text``: what becomes of text that is not UTF-8.
+    Attributes:
+        storage: Storage of the table.
+        schema: All columns of the table as of the query.
+        columns: Columns of the result, in order.
+        rules: Merging of the versions of a record.
+        deletes: Marks of records that are deletes.
+        view: The log blocks that are valid.
+        constant_columns: Columns that are in no file, but in `FileSlice.values`.
+        base_rows: Condition on the rows of base files that take part (incremental queries). Where merged rows may have
+            values of several versions, it does not hold: rows that do not meet it are returned, too.
+        key_rows: Records that take part; None: all. Others may be returned, too, and are not merged then.
+        keys: Specification of record keys that files do not store; None: they do.
+        names_at: Returns, for an instant, the names in its files of columns that were renamed since.
+        use_positions: Base rows are found by the positions in log blocks, if all blocks of a slice have them.
+        memory: Limits of the memory of a merge.
+        invalid_text: Treatment of text that is not UTF-8.
     """
 
     storage: Storage
@@ -89,9 +92,7 @@ class SliceContext:
     keys: KeySpec | None = None
     names_at: Callable[[str], FileNames] | None = None
     use_positions: bool = True
-    budget: int = DEFAULT_BUDGET
-    spill_folder: str | None = None
-    batch_bytes: int = BATCH_BYTES
+    memory: MergeMemory = field(default_factory=MergeMemory)
     invalid_text: InvalidText = InvalidText.FAIL
 
     @property

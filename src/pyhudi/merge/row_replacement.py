@@ -152,7 +152,7 @@ class _Overlay:
         start = 0
         size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS)
         width = 0.0 if self.whole else self._reader.width(state)
-        limits = BatchLimits(size, context.batch_bytes, width)
+        limits = BatchLimits(size, context.memory.batch_bytes, width)
         read = BaseRead(self._schema(), names, limits, condition, invalid_text=context.invalid_text)
         for base in read_base(context.storage, path, read):
             positions, records = self._reader.hits(base, start, state)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config.enums import PartialUpdateMode
-from pyhudi.merge.batch_sizes import joined_within, pieces, rows_within, runs
+from pyhudi.merge.batch_sizes import MergeMemory, joined_within, pieces, rows_within, runs
 from pyhudi.merge.logs import spillable_row_store
 from pyhudi.merge.logs.spillable_row_store import NO_ROW, SpillableRowStore
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -76,7 +76,7 @@ def test_wide_rows(tmp_path: Path, rules: MergeRules, with_positions: bool, exte
     new = [{"id": f"n{i}", "o": 1, "a": "n" * 2_000, "b": i} for i in range(50)]
     made.log(3, [] if with_positions else new, [(f"k{i}", 9) for i in range(0, 200, 8)], with_positions=with_positions)
     whole = made.read(rules=rules)
-    few = made.batches(rules=rules, batch_bytes=LIMIT)
+    few = made.batches(rules=rules, memory=MergeMemory(batch_bytes=LIMIT))
     assert [row for batch in few for row in batch.to_pylist()] == whole
     assert max(batch.nbytes for batch in few) < 3 * LIMIT
     assert len(few) > 15
@@ -84,4 +84,4 @@ def test_wide_rows(tmp_path: Path, rules: MergeRules, with_positions: bool, exte
     def by_key(rows: list[dict[str, object]]) -> list[dict[str, object]]:
         return sorted(rows, key=lambda row: str(row["id"]))
 
-    assert by_key(made.overlaid(rules=rules, batch_bytes=LIMIT)) == by_key(whole)
+    assert by_key(made.overlaid(rules=rules, memory=MergeMemory(batch_bytes=LIMIT))) == by_key(whole)

@@ -17,6 +17,7 @@ from pyhudi.errors import CorruptTableError, FormatError, QueryError
 from pyhudi.format.log import Header, scan_blocks
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_reader import Condition
+from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import SliceContext, read_slice
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -62,7 +63,7 @@ def test_every_format(tmp_path: Path, extension: str, data_format: str, with_pos
     made.log(4, [row("k0", 8, "again", 0)], with_positions=with_positions)
     expected = [row(f"k{i}", 5 if i % 7 else 6, "base" if i % 7 else "log", i if i % 7 else -i) for i in range(1000)]
     expected = [row("k0", 8, "again", 0), *(r for r in expected if int(r["id"][1:]) % 21)]
-    assert made.read(rules=EVENT, budget=budget, spill_folder=str(spill)) == expected
+    assert made.read(rules=EVENT, memory=MergeMemory(budget, str(spill))) == expected
     assert not spill.exists() or not list(spill.iterdir())
 
 
@@ -279,7 +280,7 @@ def test_a_merger_of_the_user(tmp_path: Path, budget: int, monkeypatch: pytest.M
     rules = MergeRules(("o",), merger=Total())
     total = sum(10**i for i in range(2, 7))
     expected = [{"id": "b", "n": 1 + total}, {"id": "c", "n": 1 + total}, {"id": "d", "n": total}]
-    assert made.read(rules=rules, columns=("id", "n"), budget=budget) == expected
+    assert made.read(rules=rules, columns=("id", "n"), memory=MergeMemory(budget)) == expected
 
 
 def test_gone_and_damaged_files(plain: Slice) -> None:
@@ -352,7 +353,7 @@ def test_a_cut_log_file_gives_what_is_whole(plain: Slice) -> None:
 
 def test_stopping_early_leaves_nothing_behind(plain: Slice, tmp_path: Path) -> None:
     spill = tmp_path / "spill"
-    context = SliceContext(plain.storage, plain.whole_schema, ("id",), budget=1, spill_folder=str(spill))
+    context = SliceContext(plain.storage, plain.whole_schema, ("id",), memory=MergeMemory(1, str(spill)))
     batches = read_slice(context, plain.slice)
     next(batches)
     assert list(spill.iterdir())

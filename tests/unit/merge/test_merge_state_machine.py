@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.merge.base_file_reader import Condition
+from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import SliceContext
 from pyhudi.merge.key_rows import KeyRows
 from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
@@ -126,7 +127,7 @@ class FileGroup(RuleBasedStateMachine):
     @invariant()
     def reads_as_the_model(self) -> None:
         expected = self.expected()
-        positions, small = {"use_positions": False}, {"budget": 1}
+        positions, small = {"use_positions": False}, {"memory": MergeMemory(1)}
         for changes in ({}, self._turn(positions, small)):
             rows = self.slice.read(self.context(), **changes)
             assert {row["_hoodie_record_key"]: {c: row[c] for c in "oab"} for row in rows} == expected, changes

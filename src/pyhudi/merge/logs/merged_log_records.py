@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.merge.batch_sizes import BATCH_BYTES, BATCH_ROWS, rows_within, runs
+from pyhudi.merge.batch_sizes import BATCH_BYTES, BATCH_ROWS, MergeMemory, rows_within, runs
 from pyhudi.merge.logs.spillable_row_store import NO_ROW, SpillableRowStore
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
@@ -66,23 +66,20 @@ class LogRecordVersions:
     """Collects versions in the order in which they were written.
 
     ``schema`` are the columns kept of each version; ``rules`` are `Rules.present` for it. Keys, ordering values and
-    flags stay in memory, the other columns in a `SpillableRowStore` with its budget. Records are identified by their
-    key or, if all versions have positions, by the row of the base file.
+    flags stay in memory, the other columns in a `SpillableRowStore` with the budget of ``memory``. Records are
+    identified by their key or, if all versions have positions, by the row of the base file.
     """
 
     def __init__(
         self,
         schema: pa.Schema,
         rules: MergeRules,
-        budget: int,
-        folder: str | None = None,
-        *,
-        batch_bytes: int = BATCH_BYTES,
+        memory: MergeMemory,
     ) -> None:
         self._schema, self._rules = schema, rules
-        self._batch_bytes = batch_bytes
-        self._budget, self._folder = budget, folder
-        self._store = SpillableRowStore(schema, budget, folder)
+        self._memory = memory
+        self._batch_bytes = memory.batch_bytes
+        self._store = SpillableRowStore(schema, memory.budget, memory.spill_folder)
         self._keys: list[pa.Array] = []
         self._positions: list[Index] = []
         self._rows: list[Index] = []
@@ -212,7 +209,7 @@ class LogRecordVersions:
 
     def _folded_by_merger(self, identity: RecordIdentity, record: Index, versions: StoredVersions) -> MergedLogRecords:
         """Fold by a custom merger, a limited number of records at a time."""
-        result = SpillableRowStore(self._schema, self._budget, self._folder)
+        result = SpillableRowStore(self._schema, self._memory.budget, self._memory.spill_folder)
         order = np.argsort(record, kind="stable")
         merged: list[RecordVersions] = []
         numbers: list[Index] = []

@@ -271,7 +271,9 @@ def slice_readers(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list
     reader = TaskReader.of(plan, storage)
     if plan.merging is None:
         return [partial(reader.read, task) for task in tasks_of(plan)]
-    context = replace(plan.merging, budget=max(plan.merging.budget // threads, _LEAST_BUDGET))
+    memory = plan.merging.memory
+    memory = replace(memory, budget=max(memory.budget // threads, _LEAST_BUDGET))
+    context = replace(plan.merging, memory=memory)
     merged = MergedReader.of(plan, context)
     values = plan.partition_columns.by_partition()
     works: list[Work] = []

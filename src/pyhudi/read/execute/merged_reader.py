@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_reader import Condition
+from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.delete_marker import DeleteMarker
@@ -95,8 +96,7 @@ def slice_context(
         keys=None if config.populate_meta_fields else KeySpec.from_config(config, opts),
         names_at=names,
         use_positions=opts.get_typed(options.MERGE_USE_RECORD_POSITIONS),
-        budget=opts.get_typed(options.MEMORY_MERGE_MAX_SIZE),
-        spill_folder=opts.get_typed(options.MEMORY_SPILL_PATH),
+        memory=MergeMemory(opts.get_typed(options.MEMORY_MERGE_MAX_SIZE), opts.get_typed(options.MEMORY_SPILL_PATH)),
         invalid_text=opts.get_typed(options.READ_INVALID_TEXT),
     )
 

@@ -70,7 +70,7 @@ class CompactionJob:
         reading = slice_context(table, stored, names=names, opts=opts)
         budget = opts.get_typed(options.COMPACTION_MEMORY)
         if budget is not None:
-            reading = replace(reading, budget=budget)
+            reading = replace(reading, memory=replace(reading.memory, budget=budget))
         merging = with_delete_marker(table.config.merging, opts)
         target = WriteTarget(table.storage, table.config, merging, opts)
         context = write_context(target, Operation.UPSERT, plan.instant, own)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from pyhudi.errors import QueryError
+from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import SliceContext, read_slice
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.storage import Storage
@@ -68,7 +69,7 @@ def test_few_small_files_are_asked_for_once(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_read_again(tmp_path: Path) -> None:
     made, sizes = many_logs(tmp_path, 10, 20)
     storage = Counted(made.storage)
-    context = SliceContext(storage, made.whole_schema, ("b",), budget=4 * (3 * sizes[0] + 100))
+    context = SliceContext(storage, made.whole_schema, ("b",), memory=MergeMemory(4 * (3 * sizes[0] + 100)))
     assert sorted(numbers(context, made, sizes)) == [1, 7, 8, 9]
     # those that were held from the first look at them, and the last one, are not
     assert storage.asked == {"read": 10 + 7, "open": 1}
@@ -76,7 +77,7 @@ def test_what_does_not_fit_is_read_again(tmp_path: Path) -> None:
 
 def test_contents_are_not_held_beyond_the_budget(tmp_path: Path) -> None:
     made, sizes = many_logs(tmp_path, 60, 512)
-    context = SliceContext(made.storage, made.whole_schema, ("b",), budget=1 << 20)
+    context = SliceContext(made.storage, made.whole_schema, ("b",), memory=MergeMemory(1 << 20))
     tracemalloc.start()
     try:
         assert len(numbers(context, made, sizes)) == 4
