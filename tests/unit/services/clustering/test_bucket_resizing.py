@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,17 +30,22 @@ from pyhudi.index.consistent_hashing import (
     store,
     store_first,
 )
+from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.clustering.bucket_resizing import PLAN_STRATEGY, BucketRouting, ResizingRules, new_buckets
 from pyhudi.services.clustering.clustering_job import ClusteringJob
 from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA, ClusteringPlan
-from pyhudi.storage import open_storage
+from pyhudi.services.rollback import roll_back
+from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView, OpenTable
 from pyhudi.timeline.action_metadata import RollbackPlan
+from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.rollback.late_files import delete_opened_slices
 from tests.tables import HandMadeTable, at
+from tests.unit.transaction.test_writer_death import deaths
 
 SIZES = pa.schema(
     [
@@ -304,6 +310,30 @@ def test_updates_written_to_old_and_new_buckets_are_there_once(tmp_path: Path, r
     assert start > at(2)
     assert _values(table) == [7, 11]
     assert not copies[0].exists()
+
+
+def test_copies_of_updates_are_deleted_after_a_death(tmp_path: Path) -> None:
+    """Of the rollback, at any operation: by the next one, or before archival passes the resize."""
+    table, old = _updated_during_resize(tmp_path / "t")
+    options = Options.parse(ARCHIVING)
+
+    def act(storage: Storage) -> object:
+        return roll_back(TableMetaClient.open(storage, options), options, LOCAL, at(2))
+
+    for storage in deaths(table.root, act):
+        dead = copy(table)
+        dead.root, dead.active = tmp_path / "dead", ActiveTimeline.load(storage, table.active.layout)
+        services = HudiTable.for_path(str(dead.root), ARCHIVING).services
+        assert _values(dead) == [1, 7]
+        for _ in range(2):
+            if at(2) in dead.active.timeline:
+                services.rollback(at(2))
+                dead.active.refresh()
+        assert at(2) not in dead.active.timeline
+        for n in range(6, 12):
+            dead.log(n, {("a", old): [ROWS[1] | {"v": n}]}, base=1)
+        assert services.archive()
+        assert _values(dead) == [7, 11]
 
 
 def test_updates_of_a_resize_that_is_still_planned_stay(tmp_path: Path) -> None:
