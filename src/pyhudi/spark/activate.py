@@ -120,6 +120,9 @@ def _wrap_names() -> None:
         wrap(cls, "insertInto", write_methods.insert_into_table)
     for cls in classes(activate_sql.FRAMES):
         wrap(cls, "writeTo", write_methods.write_to)
+        for name in activate_sql.TEMP_VIEW_METHODS:
+            if hasattr(cls, name):  # Connect has no registerTempTable
+                wrap(cls, name, activate_sql.create_temp_view)
     for cls in classes(activate_sql.WRITERS_V2):
         wrap(cls, "using", write_methods.using)
         wrap(cls, "tableProperty", write_methods.set_table_property)

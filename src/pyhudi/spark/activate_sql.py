@@ -16,6 +16,13 @@ FRAMES = (
 )
 WRITERS_V2 = (("pyspark.sql.readwriter", "DataFrameWriterV2"), ("pyspark.sql.connect.readwriter", "DataFrameWriterV2"))
 
+TEMP_VIEW_METHODS = (
+    "createTempView",
+    "createOrReplaceTempView",
+    "createGlobalTempView",
+    "createOrReplaceGlobalTempView",
+    "registerTempTable",
+)
 CATALOGS = (("pyspark.sql.catalog", "Catalog"), ("pyspark.sql.connect.catalog", "Catalog"))
 
 _Method = Callable[..., Any]
@@ -141,6 +148,19 @@ def drop_temp_view(original: _Method, catalog: Any, args: tuple[Any, ...], kwarg
         return original(catalog, *args, **kwargs)
     finally:
         non_hudi_tables.forget()
+
+
+def create_temp_view(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``df.createOrReplaceTempView`` and the like: the view may take the place of one of a query."""
+    from pyhudi.spark.sql.queries.temporary_views import forget_view, global_name
+    from pyhudi.spark.sql.table_writers import parse_name
+
+    made = original(frame, *args, **kwargs)
+    name = parse_name(args[0] if args else kwargs["name"])
+    if name is not None:
+        spark = frame.sparkSession
+        forget_view(spark, global_name(spark, name[-1]) if "Global" in original.__name__ else name)
+    return made
 
 
 def list_columns(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

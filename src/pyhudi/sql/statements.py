@@ -32,22 +32,35 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE VIEW of a query; ``head`` is the statement before it."""
+    """CREATE VIEW.
+
+    Args:
+        name: Its name.
+        head: The statement before the query.
+        query: The query; None: it is a view of a data source.
+        temporary: Whether it is a temporary view.
+        replace: Whether it takes the place of another one.
+        clauses: The part of ``head`` between the name and AS.
+    """
 
     name: Name
     head: str
-    query: str
+    query: str | None
     temporary: bool
     replace: bool = False
+    clauses: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeView:
-    """ALTER or DROP VIEW: ``verb`` is the first word, ``to`` the new name of RENAME TO."""
+    """ALTER or DROP VIEW: ``verb`` is the first word, ``to`` the new name of RENAME TO, ``query`` the new query and
+    ``head`` the statement before that."""
 
     name: Name
     verb: str
     to: Name | None = None
+    query: str | None = None
+    head: str = ""
 
 
 @dataclass(frozen=True, slots=True)

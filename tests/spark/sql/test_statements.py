@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F  # noqa: N812
 
 import pyhudi
@@ -690,6 +690,50 @@ def test_temporary_views_show_the_latest_commit(spark):
     spark.catalog.dropGlobalTempView("over_a_table")
     with pytest.raises(QueryError, match="fares` is a view, which has no versions"):
         spark.sql("SELECT id FROM fares VERSION AS OF '2020'")
+
+
+def test_temporary_views_follow_the_names_in_their_queries(spark, tmp_path):
+    """Of tables and views that are replaced, in the database where the view was created; not those of other views that
+    take its place."""
+    spark.sql("CREATE TABLE t USING hudi AS SELECT 1 AS id")
+    spark.sql("CREATE TABLE plain USING parquet AS SELECT 1 AS id")
+    spark.sql("CREATE VIEW kept AS SELECT id FROM t")
+    for view, query in {
+        "over_table": "SELECT id FROM t",
+        "over_view": "SELECT id FROM kept",
+        "over_function": "SELECT id FROM hudi_query('t')",
+        "over_plain (n COMMENT 'AS')": "SELECT id FROM plain",
+        "over_temporary": "SELECT * FROM over_plain",
+    }.items():
+        spark.sql(f"CREATE TEMP VIEW {view} AS {query}")
+    spark.sql(f"CREATE OR REPLACE TABLE t USING hudi LOCATION '{tmp_path}/t' AS SELECT 2 AS id")
+    spark.sql("CREATE OR REPLACE VIEW kept AS SELECT id + 10 AS id FROM t")
+    spark.sql("DROP TABLE plain")
+    spark.sql("CREATE TABLE plain USING hudi AS SELECT 3 AS id")
+    spark.sql("USE default")
+    shown = {"over_table": 2, "over_view": 12, "over_function": 2, "over_temporary": 3, "over_plain": 3}
+    for view, value in shown.items():
+        assert rows(spark, f"SELECT * FROM {view}") == [(value,)], view
+    assert spark.table("over_plain").columns == ["n"]
+    spark.sql("USE shop")
+    spark.sql("DROP TABLE plain")
+    spark.sql("CREATE TABLE plain USING parquet AS SELECT 4 AS id")
+    assert rows(spark, "SELECT n FROM over_plain") == [(4,)]
+    spark.sql("ALTER VIEW over_plain AS SELECT id + 5 AS m FROM t")
+    assert rows(spark, "SELECT m FROM over_plain") == [(7,)]
+    with pytest.raises(QueryError, match="permanent view"):
+        spark.sql("ALTER VIEW kept AS SELECT * FROM hudi_query('t')")
+    # views of other kinds
+    frame = spark.range(3)
+    frame.createOrReplaceTempView("over_table")
+    frame.write.parquet(str(tmp_path / "files"))
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW over_view USING parquet OPTIONS (path '{tmp_path}/files')")
+    type(frame).createOrReplaceTempView.__wrapped__(frame, "over_function")  # as a program in Scala does
+    spark.sql("DROP TABLE t")
+    for view in ("over_table", "over_view", "over_function"):
+        assert spark.sql(f"SELECT * FROM {view}").count() == 3, view
+    with pytest.raises(AnalysisException, match=r"`t`.*cannot be found"):
+        spark.sql("SELECT m FROM over_plain")
 
 
 def test_temporary_views_are_those_of_the_session(spark, tmp_path):

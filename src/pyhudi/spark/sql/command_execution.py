@@ -24,8 +24,15 @@ from pyhudi.spark.sql.commands import alter_columns, caching, ddl, dml, index_dd
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries import cached_tables
-from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
-from pyhudi.spark.sql.queries.temporary_views import forget_view, global_name, remember_view, rename_view
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, view_definition
+from pyhudi.spark.sql.queries.temporary_views import (
+    forget_view,
+    global_name,
+    is_temporary,
+    remember_view,
+    rename_view,
+    view_place,
+)
 from pyhudi.spark.sql.statement_values import StatementValues
 from pyhudi.sql import statements as s
 from pyhudi.sql.parsers.statement_parser import parse, table_of
@@ -177,6 +184,16 @@ def _not_ours(
             found = through()
             rename_view(spark, name, to)
             return found
+        case s.ChangeView(name=name, verb="DROP"):
+            found = through()
+            forget_view(spark, name)
+            return found
+        case s.ChangeView(name=name, query=str(query), head=view_head):
+            view = s.CreateView(name, view_head, query, temporary=is_temporary(spark, name), replace=True)
+            if view.temporary:
+                return _create_temporary_view(spark, name, view, values, through)
+            _check_view(spark, view)
+            return through()
     prepared = rewrite_query(spark, text, args=values.args) if text else None
     if prepared is None or not prepared.reads_hudi_tables:
         return through()
@@ -197,15 +214,28 @@ def _create_view(
     name = statement.name[-1:]
     if "GLOBAL" in statement.head.upper().split():
         name = global_name(spark, name[0])
-    prepared = rewrite_query(spark, statement.query, args=values.args)
-    if not prepared.reads_hudi_tables:
+    return _create_temporary_view(spark, name, statement, values, through)
+
+
+def _create_temporary_view(
+    spark: SparkSession,
+    name: s.Name,
+    statement: s.CreateView,
+    values: StatementValues,
+    through: Callable[[], DataFrame],
+) -> DataFrame:
+    if statement.query is None:
         found = through()
-        if not prepared.views:
-            forget_view(spark, name)
-            return found
+        forget_view(spark, name)
+        return found
+    place = view_place(spark, name)
+    prepared = rewrite_query(spark, statement.query, place=place, args=values.args)
+    found = values.run(spark, f"{statement.head} {prepared.text}") if prepared.reads_hudi_tables else through()
+    view = view_definition(spark, statement, prepared, place, values.args)
+    if view is None:
+        forget_view(spark, name)
     else:
-        found = values.run(spark, f"{statement.head} {prepared.text}")
-    remember_view(spark, name, prepared.sources, prepared.views)
+        remember_view(spark, name, view)
     return found
 
 
@@ -215,7 +245,7 @@ def _check_view(spark: SparkSession, statement: s.CreateView) -> None:
     Raises:
         QueryError: The message has what is in the query.
     """
-    for reference in find_references(in_long_form(statement.query)) or ():
+    for reference in find_references(in_long_form(statement.query or "")) or ():
         what = None
         if reference.arguments is not None:
             what = f"the table function {reference.name[0]}"

@@ -7,7 +7,7 @@ from pyhudi.sql.statements import CreateIndex, CreateTable, CreateView, SelectSt
 from pyhudi.sql.token_cursor import Cursor
 
 PROVIDERS = frozenset({"HUDI", "ORG.APACHE.HUDI", "PYHUDI"})
-_QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "("})
+QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "("})
 _CLAUSES = "USING, TBLPROPERTIES, PARTITIONED BY, LOCATION, COMMENT or AS"
 
 
@@ -29,16 +29,17 @@ def parse_create(cursor: Cursor) -> Statement | None:
     while cursor.word() in ("GLOBAL", "TEMP", "TEMPORARY"):
         temporary = True
         cursor.at += 1
-    return _view(cursor, temporary, replace) if cursor.take("VIEW") else None
+    is_view = cursor.take("VIEW") or (temporary and cursor.take("TABLE"))  # which is a view, too
+    return _view(cursor, temporary, replace) if is_view else None
 
 
-def _view(cursor: Cursor, temporary: bool, replace: bool) -> CreateView | None:
+def _view(cursor: Cursor, temporary: bool, replace: bool) -> CreateView:
     cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
-    cursor.until("AS", "USING")
+    clauses = cursor.until("AS", "USING")
     if not cursor.take("AS"):
-        return None  # Of a data source, not of a query.
-    return CreateView(name, cursor.slice(0, cursor.at), cursor.rest(), temporary, replace)
+        return CreateView(name, cursor.text, None, temporary, replace)
+    return CreateView(name, cursor.slice(0, cursor.at), cursor.rest(), temporary, replace, clauses)
 
 
 def _table(cursor: Cursor, *, replace: bool) -> Statement | None:
@@ -86,10 +87,10 @@ def _definition(cursor: Cursor, name: tuple[str, ...], *, if_not_exists: bool, r
             location = cursor.string()
         elif cursor.take("COMMENT"):
             comment = cursor.string()
-        elif provider not in PROVIDERS and cursor.sees("(") and cursor.word(1) not in _QUERIES:
+        elif provider not in PROVIDERS and cursor.sees("(") and cursor.word(1) not in QUERIES:
             unknown = cursor.at if unknown is None else unknown
             cursor.parenthesized()
-        elif cursor.take("AS") or cursor.word() in _QUERIES:
+        elif cursor.take("AS") or cursor.word() in QUERIES:
             start_of_query = cursor.at
             break
         elif provider in PROVIDERS:

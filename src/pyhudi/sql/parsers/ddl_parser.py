@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.parsers.alter_parser import parse_alter_columns
-from pyhudi.sql.parsers.create_parser import parse_properties
+from pyhudi.sql.parsers.create_parser import QUERIES, parse_properties
 from pyhudi.sql.parsers.dml_parser import parse_partition
 from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.statements import (
@@ -35,8 +35,7 @@ def parse_alter(cursor: Cursor) -> Statement | None:
     """Parse ALTER TABLE or VIEW."""
     cursor.expect("ALTER")
     if cursor.take("VIEW"):
-        name = cursor.name()
-        return ChangeView(name, "ALTER", cursor.name() if cursor.take("RENAME", "TO") else None)
+        return _alter_view(cursor)
     if not cursor.take("TABLE"):
         return None
     name = cursor.name()
@@ -50,6 +49,17 @@ def parse_alter(cursor: Cursor) -> Statement | None:
     if cursor.sees("DROP", "PARTITION") or cursor.sees("DROP", "IF", "EXISTS", "PARTITION"):
         return _drop_partitions(cursor, name)
     return parse_alter_columns(cursor, name) or UnsupportedAlter(name, cursor.words(3))
+
+
+def _alter_view(cursor: Cursor) -> ChangeView:
+    name = cursor.name()
+    if cursor.take("RENAME", "TO"):
+        return ChangeView(name, "ALTER", cursor.name())
+    has_word = cursor.take("AS")  # which Spark does without
+    if not has_word and cursor.word() not in QUERIES:
+        return ChangeView(name, "ALTER")
+    head = cursor.slice(0, cursor.at)
+    return ChangeView(name, "ALTER", query=cursor.rest(), head=head)
 
 
 def _keys(cursor: Cursor) -> tuple[str, ...]:

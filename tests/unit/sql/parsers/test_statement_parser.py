@@ -66,6 +66,15 @@ STATEMENTS = {
     "CREATE TABLE t LIKE u": CreateTable(("t",), like=("u",), like_any=True),
     "DROP VIEW IF EXISTS a.v": ChangeView(("a", "v"), "DROP"),
     "ALTER VIEW v RENAME TO w": ChangeView(("v",), "ALTER", ("w",)),
+    "ALTER VIEW v AS SELECT 1": ChangeView(("v",), "ALTER", query="SELECT 1", head="ALTER VIEW v AS"),
+    "alter view v select 1": ChangeView(("v",), "ALTER", query="select 1", head="alter view v"),
+    "alter view v set tblproperties (a = 1)": ChangeView(("v",), "ALTER"),
+    "create temp view v using parquet options (a 1)": CreateView(
+        ("v",), "create temp view v using parquet options (a 1)", None, temporary=True
+    ),
+    "create temporary table v (a int) using parquet": CreateView(
+        ("v",), "create temporary table v (a int) using parquet", None, temporary=True
+    ),
     "CREATE OR REPLACE VIEW v AS SELECT 1": CreateView(("v",), "CREATE OR REPLACE VIEW v AS", "SELECT 1", False, True),
     "create table p using parquet as select * from h": SelectStatement(
         "select * from h", "create table p using parquet as"
@@ -80,7 +89,11 @@ STATEMENTS = {
         ("v",), "create or replace temp view v as", "select * from t", temporary=True, replace=True
     ),
     "create view db.v (a, b comment 'as') as select 1": CreateView(
-        ("db", "v"), "create view db.v (a, b comment 'as') as", "select 1", temporary=False
+        ("db", "v"),
+        "create view db.v (a, b comment 'as') as",
+        "select 1",
+        temporary=False,
+        clauses="(a, b comment 'as')",
     ),
     "insert into t values (1, 'a')": Insert(("t",), "values (1, 'a')", "insert into t"),
     "insert overwrite table t partition (dt = '1', h) (id, name) select 1, 2": Insert(

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import options
-from pyhudi.errors import InvalidOptionError, QueryError
+from pyhudi.errors import HudiError, InvalidOptionError, QueryError
 from pyhudi.read.query_instants import query_instant
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.blob_column import read_blob_sql, register_read_blob
@@ -21,13 +21,22 @@ from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
 from pyhudi.spark.sql.queries.cached_tables import cached_rows
 from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predicate
 from pyhudi.spark.sql.queries.table_functions import locate, run_table_function
-from pyhudi.spark.sql.queries.temporary_views import global_name, is_temporary, session_id, view_sources
+from pyhudi.spark.sql.queries.temporary_views import (
+    TemporaryView,
+    folded,
+    forget_view,
+    global_name,
+    is_temporary,
+    remember_view,
+    session_id,
+    temporary_view,
+)
 from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, run_vector_function, table_positions
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle, partitions_last
 from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.short_queries import in_long_form
-from pyhudi.sql.statements import Name
+from pyhudi.sql.statements import CreateView, Name
 from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_references, replaced
 from pyhudi.sql.token_cursor import Cursor
 
@@ -93,6 +102,8 @@ class RewrittenQuery:
         reads_hudi_tables: Whether it reads a Hudi table, or blobs, at all.
         temporary: What the views in temporary views show that the query uses.
         views: Names of these temporary views, and others that may become one.
+        shown: The views by which references are replaced, by number of the reference.
+        query: The query with the names of tables.
     """
 
     text: str
@@ -100,6 +111,8 @@ class RewrittenQuery:
     reads_hudi_tables: bool = False
     temporary: Mapping[str, Source] = field(default_factory=dict)
     views: tuple[Name, ...] = ()
+    shown: Mapping[int, str] = field(default_factory=dict)
+    query: str = ""
 
     @property
     def locations(self) -> frozenset[str]:
@@ -114,83 +127,307 @@ class RewrittenQuery:
         return frozenset(found)
 
 
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What the names in a query mean, and where it is used.
+
+    Args:
+        namespace: The database of names without one, with its catalog if it has one; None: the current one.
+        temporary: Names in lower case that mean temporary views; None: those of all that there are.
+        place: Tells the views of its tables from those of other queries; empty: queries share them.
+        prunes: Whether files are left out by what the query says in WHERE.
+        options: The session's settings of Apache Hudi; None: as they are now.
+        args: Values of the parameters of the query.
+        refreshed: Queries of the temporary views that are up to date by now, by place.
+    """
+
+    namespace: Name | None = None
+    temporary: frozenset[Name] | None = None
+    place: str = ""
+    prunes: bool = False
+    options: Mapping[str, str] | None = None
+    args: Any = None
+    refreshed: dict[str, RewrittenQuery | None] = field(default_factory=dict)
+
+    def is_temporary(self, name: Name) -> bool:
+        """Return True if a name means a temporary view, whatever there is now."""
+        return self.temporary is not None and folded(name) in self.temporary
+
+    def qualified(self, spark: SparkSession, name: Name) -> Name:
+        """Return a name so that it means the same in any database and catalog."""
+        return name if self.is_temporary(name) else _full_name(spark, name, self.namespace)
+
+
 def rewrite_query(
-    spark: SparkSession, query: str, namespace: Name | None = None, *, prunes: str = "", args: Any = None
+    spark: SparkSession, query: str, *, prunes: str = "", place: str = "", args: Any = None
 ) -> RewrittenQuery:
     """Make the Hudi tables of a query known to Spark.
 
     Args:
         spark: The session that will run it.
         query: The text.
-        namespace: The database of names without one, with its catalog if it has one; None: the current one.
         prunes: Files are left out by what the query says in WHERE, and this text tells its views from those of views in
             it; empty: they are not, because the views will be looked at again, by other queries.
+        place: Tells the views of this query's tables from those of all others, without leaving out files.
         args: Values of the parameters of the query.
     """
+    return _rewritten(spark, query, _Scope(place=prunes or place, prunes=bool(prunes), args=args))
+
+
+def _rewritten(spark: SparkSession, query: str, scope: _Scope) -> RewrittenQuery:
     written = in_long_form(query)
     query = _reading_blobs(spark, written)
-    references = find_references(query)
-    if not references:
-        return RewrittenQuery(query, reads_hudi_tables=query != written)
-    if '"' in query and _quotes_names_by_double_quotes(spark):
+    references = find_references(query) or []
+    if '"' in query and references and _quotes_names_by_double_quotes(spark):
         references = [replace(one, predicate=None, joined=()) for one in references]  # taken for texts there
-    changes: list[tuple[Reference, str]] = []
-    shown: dict[str, Source] = {}
-    temporary: dict[str, Source] = {}
-    views: list[Name] = []
-    sources: dict[int, ViewSource] = {}
-    reads: dict[int, TableRead] = {}
-    reads_hudi_tables = query != written
-    for number, reference in enumerate(references):
-        if reference.arguments is not None:
-            source_function = _function_source(spark, reference.name[0], reference.arguments, args)
-            view = _view_name(spark, repr(source_function))
-            shown[view] = source_function
-            _refresh(spark, view, shown[view])
-            changes.append((reference, _global(spark, view)))
-            reads_hudi_tables = True
-            continue
-        known = view_sources(spark, reference.name) if namespace is None else {}
-        if known:
-            for view, one in known.items():
-                _refresh(spark, view, one)
-            temporary |= known
-            views.append(reference.name)
-            reads_hudi_tables = True
-            continue
-        name = _full_name(spark, reference.name, namespace)
-        found = find(spark, name)
+    found = _Rewriting(spark, query, tuple(references), scope).result()
+    return found if query == written else replace(found, reads_hudi_tables=True)
+
+
+def view_definition(
+    spark: SparkSession, statement: CreateView, prepared: RewrittenQuery, place: str, args: Any
+) -> TemporaryView | None:
+    """Return what is to be remembered of a temporary view.
+
+    Args:
+        spark: The session that has created it.
+        statement: The statement by which it did.
+        prepared: The query as it was given to Spark.
+        place: The place by which the query was rewritten.
+        args: Values of the parameters of the query.
+
+    Returns:
+        The definition; None if the query reads no tables.
+    """
+    if not prepared.shown and not prepared.views:
+        return None
+    return TemporaryView(
+        query=prepared.query,
+        references=tuple(find_references(prepared.query) or ()),
+        namespace=(str(spark.catalog.currentCatalog()), str(spark.catalog.currentDatabase())),
+        temporary=frozenset(folded(name) for name in prepared.views if is_temporary(spark, name)),
+        options=session_options(spark),
+        args=args,
+        clauses=statement.clauses,
+        place=place,
+        shown=prepared.shown,
+    )
+
+
+class _Rewriting:
+    """The rewriting of one query."""
+
+    def __init__(self, spark: SparkSession, query: str, references: tuple[Reference, ...], scope: _Scope) -> None:
+        self._spark, self._query, self._references, self._scope = spark, query, references, scope
+        self._changes: dict[int, tuple[Reference, str]] = {}
+        self._shown: dict[int, str] = {}
+        self._sources: dict[str, Source] = {}
+        self._temporary: dict[str, Source] = {}
+        self._views: list[Name] = []
+        self._tables: dict[int, ViewSource] = {}
+        self._reads: dict[int, TableRead] = {}
+
+    def result(self) -> RewrittenQuery:
+        """Refresh the views of all references."""
+        for number, reference in enumerate(self._references):
+            if reference.arguments is not None:
+                self._use_function(number, reference, reference.arguments)
+            elif not self._use_temporary_view(reference.name):
+                self._use_table(number, reference)
+        changes = list(self._changes.values())
+        if self._scope.prunes and len(self._reads) > 1:
+            changes = [
+                (one, _joined_view(self._spark, one, self._scope.place, self._tables, self._reads) or view)
+                for one, view in changes
+            ]
+        return RewrittenQuery(
+            replaced(self._query, changes, lambda part: quoted([part])),
+            self._sources,
+            bool(self._shown or self._temporary),
+            self._temporary,
+            tuple(self._views),
+            self._shown,
+            self._query,
+        )
+
+    def _show(self, number: int, reference: Reference, view: str, source: Source) -> DataFrame:
+        """Have a view in place of a reference; returns its rows."""
+        rows = _refresh(self._spark, view, source)
+        self._sources[view] = source
+        self._shown[number] = view
+        self._changes[number] = reference, _global(self._spark, view)
+        return rows
+
+    def _view(self, number: int, what: str) -> str:
+        """Return the name of the view of a reference: a lasting one in a query that has a place."""
+        if self._scope.place and not self._scope.prunes:
+            return _named_view(f"{self._scope.place} {number}")
+        return _view_name(self._spark, what)
+
+    def _use_function(self, number: int, reference: Reference, arguments: tuple[str, ...]) -> None:
+        source = self._function_source(reference.name[0], arguments)
+        self._show(number, reference, self._view(number, repr(source)), source)
+
+    def _use_temporary_view(self, name: Name) -> bool:
+        """Bring a temporary view up to date; returns False if it is none, or one that depends on no Hudi table."""
+        scope = self._scope
+        if scope.temporary is not None and not scope.is_temporary(name):
+            return False
+        inner = _up_to_date(self._spark, name, scope.refreshed)
+        if inner is None or not inner.reads_hudi_tables:
+            return False
+        self._temporary |= {**inner.temporary, **inner.sources}
+        self._views.append(name)
+        return True
+
+    def _use_table(self, number: int, reference: Reference) -> None:
+        """Have a view in place of a Hudi table, or of a view over such, and full names in place of others."""
+        scope = self._scope
+        if scope.is_temporary(reference.name):
+            self._views.append(reference.name)
+            return
+        name = scope.qualified(self._spark, reference.name)
+        found = find(self._spark, name)
         if isinstance(found, CatalogTable):
-            reference = replace(reference, qualified=_qualifiers(reference, found))
-            moment = _time_travel(spark, found, reference, args)
-            given = tuple(sorted({**_read_options(spark, found), **moment}.items()))
-            source = ViewSource(found.location, given, reference.predicate if prunes else None)
-            # a name for each place in a query, not for each condition: there would be ever more of them
-            place = f" {prunes} {number}" if source.predicate is not None else ""
-            view = _view_name(spark, f"{found.location} {given}{place}")
-            reads[reference.start] = TableRead(_refresh(spark, view, source), reference.predicate)
-            shown[view] = sources[reference.start] = source
-            changes.append((reference, _global(spark, view)))
-            reads_hudi_tables = True
-        elif isinstance(found, CatalogView):
-            place = f"{prunes} {number} {name}" if prunes else ""
-            inner = rewrite_query(spark, found.query, found.namespace, prunes=place)
-            if inner.reads_hudi_tables:
-                if reference.as_of is not None or reference.version is not None:
-                    raise QueryError(f"{quoted(name)} is a view, which has no versions; use time travel of its tables")
-                view = _view_name(spark, f"view {full_name(spark, name)}")
-                shown |= {**inner.sources, view: QuerySource(inner.text, found)}
-                _refresh(spark, view, shown[view])
-                changes.append((reference, _global(spark, view)))
-                reads_hudi_tables = True
+            self._show_table(number, replace(reference, qualified=_qualifiers(reference, found.name)), found)
+        elif isinstance(found, CatalogView) and self._show_view(number, reference, name, found):
+            pass
         elif name != reference.name and reference.as_of is None and reference.version is None:
-            changes.append((reference, quoted(name)))
+            self._changes[number] = reference, quoted(name)
         else:
-            views.append(reference.name)
-    if prunes and len(reads) > 1:
-        changes = [(one, _joined_view(spark, one, prunes, sources, reads) or view) for one, view in changes]
-    text = replaced(query, changes, lambda part: quoted([part]))
-    return RewrittenQuery(text, shown, reads_hudi_tables, temporary, tuple(views))
+            self._views.append(reference.name)
+
+    def _show_table(self, number: int, reference: Reference, table: CatalogTable) -> None:
+        scope = self._scope
+        moment = _time_travel(self._spark, table, reference, scope.args)
+        given = tuple(sorted({**_read_options(self._spark, table, scope.options), **moment}.items()))
+        source = ViewSource(table.location, given, reference.predicate if scope.prunes else None)
+        # a name for each place in a query, not for each condition: there would be ever more of them
+        place = f" {scope.place} {number}" if source.predicate is not None else ""
+        rows = self._show(number, reference, self._view(number, f"{table.location} {given}{place}"), source)
+        self._reads[reference.start] = TableRead(rows, reference.predicate)
+        self._tables[reference.start] = source
+
+    def _show_view(self, number: int, reference: Reference, name: Name, stored: CatalogView) -> bool:
+        """Show a permanent view; returns False if it reads no Hudi table."""
+        spark, scope = self._spark, self._scope
+        place = f"{scope.place} {number} {name}" if scope.place else ""
+        own = replace(scope, namespace=stored.namespace, temporary=frozenset(), place=place, args=None)
+        inner = _rewritten(spark, stored.query, own)
+        if not inner.reads_hudi_tables:
+            return False
+        if reference.as_of is not None or reference.version is not None:
+            raise QueryError(f"{quoted(name)} is a view, which has no versions; use time travel of its tables")
+        self._sources |= inner.sources
+        view = self._view(number, f"view {full_name(spark, name)}")
+        self._show(number, reference, view, QuerySource(inner.text, stored))
+        return True
+
+    def _function_source(self, function: str, arguments: tuple[str, ...]) -> FunctionSource:
+        """Return a table function with the values of its arguments, in their order, of which some are SQL."""
+        spark, scope = self._spark, self._scope
+        if function not in VECTOR_FUNCTIONS:
+            if not arguments:
+                return FunctionSource(function, ())  # which is refused
+            table, *others = arguments
+            if scope.namespace is not None and "/" not in table:
+                table = quoted(scope.qualified(spark, _parsed(table)))
+            location = locate(spark, table)
+            return FunctionSource(function, (location, *others), (location,))
+        texts = ordered_arguments(function, arguments)
+        if any(text.strip() == "?" for text in texts):
+            raise QueryError(f"{function} has a parameter by position; name it, as :query")
+        named = scope.args if isinstance(scope.args, Mapping) else None
+        values = self._values(f"SELECT {', '.join(texts)}", named)
+        locations: set[str] = set()
+        for position in table_positions(function):
+            value: object = values[position]
+            if isinstance(value, str):
+                values[position], read = self._located(value)
+                locations |= read
+        return FunctionSource(function, tuple(values), tuple(sorted(locations)))
+
+    def _values(self, query: str, named: Mapping[str, Any] | None) -> list[object]:
+        """Return the values of arguments of a function."""
+        inner = _rewritten(self._spark, query, replace(self._scope, place="", prunes=False, args=named))
+        self._views.extend(inner.views)
+        row = fetched(self._spark, inner.text, named)[0]
+        return [tuple(value) if isinstance(value, list) else value for value in row]
+
+    def _located(self, table: str) -> tuple[str, frozenset[str]]:
+        """Return the name of a table or view, or its path, with its database, and the locations of Hudi tables in
+        it."""
+        if "/" in table:
+            return table, frozenset({table})
+        spark = self._spark
+        name = self._scope.qualified(spark, _parsed(table))
+        found = find(spark, name)
+        if found is not None or (
+            len(name) == 1 and spark.catalog.tableExists(quoted(name)) and not is_temporary(spark, name)
+        ):
+            name = full_name(spark, name)
+        else:
+            self._views.append(name)
+        if isinstance(found, CatalogTable):
+            return quoted(name), frozenset({found.location})
+        return quoted(name), rewrite_query(spark, f"SELECT * FROM {quoted(name)}").locations
+
+
+def _up_to_date(spark: SparkSession, name: Name, refreshed: dict[str, RewrittenQuery | None]) -> RewrittenQuery | None:
+    """Have a temporary view show what there is now; returns its query, None if it is no view that is known.
+
+    Args:
+        spark: The session.
+        name: The view's name.
+        refreshed: The temporary views that are up to date by now.
+    """
+    view = temporary_view(spark, name)
+    if view is None:
+        return None
+    if view.place not in refreshed:
+        refreshed[view.place] = None  # it may read itself
+        refreshed[view.place] = _refreshed(spark, name, view, refreshed)
+    return refreshed[view.place]
+
+
+def _refreshed(
+    spark: SparkSession, name: Name, view: TemporaryView, refreshed: dict[str, RewrittenQuery | None]
+) -> RewrittenQuery | None:
+    scope = _Scope(
+        view.namespace, view.temporary, view.place, options=view.options, args=view.args, refreshed=refreshed
+    )
+    try:
+        found = _Rewriting(spark, view.query, view.references, scope).result()
+    except HudiError:
+        if _is_another(spark, name, view, {}):
+            forget_view(spark, name)
+            return None
+        raise
+    if found.shown.keys() == view.shown.keys():
+        return found
+    if _is_another(spark, name, view, found.shown):
+        forget_view(spark, name)
+        return None
+    kind = "TEMPORARY VIEW" if len(name) == 1 else "GLOBAL TEMPORARY VIEW"
+    spark_sql(spark, f"CREATE OR REPLACE {kind} {quoted(name[-1:])} {view.clauses} AS {found.text}")
+    remember_view(spark, name, replace(view, shown=found.shown))
+    return found
+
+
+def _is_another(spark: SparkSession, name: Name, view: TemporaryView, shown: Mapping[int, str]) -> bool:
+    """Return True if a temporary view is none of the definition that is known: something that pyhudi does not see, as a
+    program in Scala, has replaced it.
+
+    Args:
+        spark: The session.
+        name: The view's name.
+        view: The definition.
+        shown: The views of the tables that would be read now.
+    """
+    plan = str(fetched(spark, f"EXPLAIN EXTENDED SELECT * FROM {quoted(name)}")[0][0]).lower()
+    tables = [_full_name(spark, view.references[n].name, view.namespace) for n in shown if n not in view.shown]
+    wanted = [*view.shown.values(), *(".".join(table) for table in tables)]
+    return not all(one.lower() in plan for one in wanted)
 
 
 def _reading_blobs(spark: SparkSession, query: str) -> str:
@@ -214,10 +451,10 @@ def _full_name(spark: SparkSession, name: Name, namespace: Name | None) -> Name:
     return full if spark.catalog.databaseExists(quoted(full[:2])) else name
 
 
-def _qualifiers(reference: Reference, table: CatalogTable) -> tuple[tuple[int, int, int], ...]:
+def _qualifiers(reference: Reference, name: Name) -> tuple[tuple[int, int, int], ...]:
     """Return the positions of qualifiers of columns (`Reference.qualified`): of the name in the query, and of the full
-    one."""
-    full = tuple(part.lower() for part in (SESSION_CATALOG, *table.name))
+    one, which is given."""
+    full = folded((SESSION_CATALOG, *name))
     longer = (positions for head, *positions in reference.longer if head in (full, full[1:]))
     return (*reference.qualified, *((start, last, end) for start, last, end in longer))
 
@@ -250,12 +487,13 @@ def _joined_view(
 
 def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:
     """Return a table's rows as they are now, by the session's options and those given."""
-    given = {**_read_options(spark, table), **(options or {})}
+    given = {**_read_options(spark, table, None), **(options or {})}
     return _ordered(load_table(spark, table.location, given), table.location, given)
 
 
-def _read_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
-    return {**table.options, **session_options(spark)} if table.properties else session_options(spark)
+def _read_options(spark: SparkSession, table: CatalogTable, session: Mapping[str, str] | None) -> dict[str, str]:
+    own = table.options if table.properties else {}
+    return {**own, **(session_options(spark) if session is None else session)}
 
 
 def _time_travel(spark: SparkSession, table: CatalogTable, reference: Reference, args: Any) -> dict[str, str]:
@@ -296,7 +534,11 @@ def _check_version(spark: SparkSession, table: CatalogTable, version: str) -> No
 
 
 def _view_name(spark: SparkSession, what: str) -> str:
-    return "_pyhudi_" + hashlib.sha1(f"{session_id(spark)} {what}".encode(), usedforsecurity=False).hexdigest()[:16]
+    return _named_view(f"{session_id(spark)} {what}")
+
+
+def _named_view(what: str) -> str:
+    return "_pyhudi_" + hashlib.sha1(what.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
@@ -321,43 +563,6 @@ def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
             rows = rows.toDF(*stored.columns)
     rows.createOrReplaceGlobalTempView(view)
     return rows
-
-
-def _function_source(spark: SparkSession, function: str, arguments: tuple[str, ...], args: Any) -> FunctionSource:
-    """Return a table function with the values of its arguments, in their order, of which some are SQL."""
-    if function not in VECTOR_FUNCTIONS:
-        if not arguments:
-            return FunctionSource(function, ())  # which is refused
-        location = locate(spark, arguments[0])
-        return FunctionSource(function, (location, *arguments[1:]), (location,))
-    texts = ordered_arguments(function, arguments)
-    if any(text.strip() == "?" for text in texts):
-        raise QueryError(f"{function} has a parameter by position; name it, as :query")
-    named = args if isinstance(args, Mapping) else None
-    query = rewrite_query(spark, f"SELECT {', '.join(texts)}", args=named)
-    values = [tuple(value) if isinstance(value, list) else value for value in fetched(spark, query.text, named)[0]]
-    locations: set[str] = set()
-    for position in table_positions(function):
-        table: object = values[position]
-        if isinstance(table, str):
-            values[position], read = _located(spark, table)
-            locations |= read
-    return FunctionSource(function, tuple(values), tuple(sorted(locations)))
-
-
-def _located(spark: SparkSession, table: str) -> tuple[str, frozenset[str]]:
-    """Return the name of a table or view, or its path, with its database, and the locations of Hudi tables in it."""
-    if "/" in table:
-        return table, frozenset({table})
-    name = _parsed(table)
-    found = find(spark, name)
-    if found is not None or (
-        len(name) == 1 and spark.catalog.tableExists(quoted(name)) and not is_temporary(spark, name)
-    ):
-        name = full_name(spark, name)
-    if isinstance(found, CatalogTable):
-        return quoted(name), frozenset({found.location})
-    return quoted(name), rewrite_query(spark, f"SELECT * FROM {quoted(name)}").locations
 
 
 def _parsed(table: str) -> Name:

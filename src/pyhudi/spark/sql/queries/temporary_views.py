@@ -6,7 +6,7 @@ batch, of a copy of the session that started it. Global temporary views are thos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.sql.statements import Name
+from pyhudi.sql.table_references import Reference
 
 _ID = "_pyhudi_id"
 _SETTING = "pyhudi.session.id"
@@ -24,15 +25,29 @@ _SETTING = "pyhudi.session.id"
 
 @dataclass(frozen=True, slots=True)
 class TemporaryView:
-    """What a temporary view depends on.
+    """The definition of a temporary view, from which what it shows is made whenever it is used.
 
     Args:
-        sources: What the views of Hudi tables in its query show, by name.
-        views: Other names in its query, which may be temporary views themselves.
+        query: Its query as it was given.
+        references: The tables in it.
+        namespace: Catalog and database that its names belong to.
+        temporary: Names in it, in lower case, that mean temporary views.
+        options: Settings of Apache Hudi of the session that created it.
+        args: Values of the parameters of the query.
+        clauses: What the statement had between the view's name and AS.
+        place: Tells the views of its tables from those of all others.
+        shown: The views that stand for tables in the query that Spark has, by number of the reference.
     """
 
-    sources: Mapping[str, Any]
-    views: tuple[Name, ...] = ()
+    query: str
+    references: tuple[Reference, ...]
+    namespace: Name
+    temporary: frozenset[Name]
+    options: Mapping[str, str]
+    args: Any
+    clauses: str
+    place: str
+    shown: Mapping[int, str]
 
 
 _Key: TypeAlias = tuple[str, Name]
@@ -56,15 +71,27 @@ def _keep_id(spark: SparkSession, known: str) -> None:
         pass
 
 
-def remember_view(spark: SparkSession, name: Name, sources: Mapping[str, Any], views: Iterable[Name]) -> None:
-    """Note what a temporary view depends on, to show it as it is whenever it is used."""
+def remember_view(spark: SparkSession, name: Name, view: TemporaryView) -> None:
+    """Note the definition of a temporary view, to show it as it is whenever it is used."""
     _keep_id(spark, session_id(spark))  # RESET removes it
-    _known[_key(spark, name)] = TemporaryView(dict(sources), tuple(views))
+    _known[_key(spark, name)] = view
+
+
+def view_place(spark: SparkSession, name: Name) -> str:
+    """Return a text that tells the views of a temporary view's tables from those of all others; the same one if it is
+    created again, so that there are not ever more of them."""
+    key = _key(spark, name)
+    if key in _known:
+        return _known[key].place
+    place = f"temporary view {session_id(spark)} {'.'.join(folded(name))}"
+    taken = any(view.place == place for view in _known.values())  # by one that was renamed
+    return f"{place} {uuid4().hex}" if taken else place
 
 
 def forget_view(spark: SparkSession, name: Name) -> None:
     """A temporary view of that name is another one now."""
-    _known.pop(_key(spark, name), None)
+    if _known:
+        _known.pop(_key(spark, name), None)
 
 
 def rename_view(spark: SparkSession, name: Name, to: Name) -> None:
@@ -74,26 +101,14 @@ def rename_view(spark: SparkSession, name: Name, to: Name) -> None:
         _known[_key(spark, (*name[:-1], to[-1]))] = found
 
 
-def view_sources(spark: SparkSession, name: Name) -> dict[str, Any]:
-    """Return what the views of Hudi tables in a temporary view show, and in the temporary views that it uses, as they
-    are now; those that others depend on come first. Nothing for anything else, and if it no longer exists."""
-    return _sources(spark, name, set())
-
-
-def _sources(spark: SparkSession, name: Name, seen: set[_Key]) -> dict[str, Any]:
+def temporary_view(spark: SparkSession, name: Name) -> TemporaryView | None:
+    """Return the definition of a temporary view; None for anything else, and if it no longer exists."""
     key = _key(spark, name)
     found = _known.get(key)
-    if found is None or key in seen:
-        return {}
-    seen.add(key)
-    sources: dict[str, Any] = {}
-    for view in found.views:
-        sources |= _sources(spark, view, seen)
-    sources |= found.sources
-    if sources and not is_temporary(spark, name):  # it was dropped
+    if found is not None and found.shown and not is_temporary(spark, name):  # it was dropped
         _known.pop(key, None)
-        return {}
-    return sources
+        return None
+    return found
 
 
 def is_temporary(spark: SparkSession, name: Name) -> bool:
@@ -110,6 +125,11 @@ def global_name(spark: SparkSession, name: str) -> Name:
 
 
 def _key(spark: SparkSession, name: Name) -> _Key:
-    folded = tuple(part.lower() for part in name)
-    is_global = len(folded) == 2 and folded == tuple(part.lower() for part in global_name(spark, name[1]))
-    return "" if is_global else session_id(spark), folded
+    own = folded(name)
+    is_global = len(own) == 2 and own == folded(global_name(spark, name[1]))
+    return "" if is_global else session_id(spark), own
+
+
+def folded(name: Name) -> Name:
+    """Return a name in lower case."""
+    return tuple(part.lower() for part in name)
