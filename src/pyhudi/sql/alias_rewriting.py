@@ -26,12 +26,13 @@ def unqualified(text: str, alias: str) -> str | None:
     return text
 
 
-def with_short_qualifiers(text: str, name: Name) -> str:
+def with_short_qualifiers(text: str, name: Name, alias: str | None = None) -> str:
     """Return a text with a table's last name alone where columns are qualified by its full name.
 
     Args:
         text: SQL.
         name: The parts of the full name; qualifiers may leave out the first ones.
+        alias: Takes the place of the last name.
 
     Returns:
         The text; unchanged if an alias of a subquery in it, or a table of another database, has the last name.
@@ -49,7 +50,8 @@ def with_short_qualifiers(text: str, name: Name) -> str:
             words = [part for one in name[-length:] for part in (one.lower(), ".")]
             found = tokens[at : at + len(words)]
             if [token.text.lower() for token in found if token.kind != "STRING"] == words:
-                text = text[: found[0].start] + text[found[-2].start :]
+                own = text[found[-2].start :] if alias is None else alias + text[found[-1].start :]
+                text = text[: found[0].start] + own
                 break
     return text
 
@@ -70,6 +72,17 @@ def _has_another(tokens: Sequence[Token], name: Name) -> bool:
         if len(given) < 2 or given != own[-len(given) :]:
             return True
     return False
+
+
+def source_name(source: str) -> Name | None:
+    """Return the name of the table that is a MERGE source, as written after USING; None if it has an alias, or is a
+    query."""
+    cursor = Cursor(source)
+    if not cursor.tokens or cursor.word() == "(":
+        return None
+    name = cursor.name()
+    parse_time_travel(cursor)
+    return name if cursor.done else None
 
 
 def source_alias(source: str) -> str | None:

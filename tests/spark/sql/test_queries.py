@@ -44,7 +44,7 @@ def test_times_are_expressions_and_parameters(spark):
     spark.sql(merge.format(first, "old", "old", "old.n || '!'"))
     assert rows(spark, "SELECT n FROM t") == [("a!",)]
     spark.sql("CREATE TABLE target USING hudi AS SELECT 1 AS id, 'z' AS n")
-    text = f"MERGE INTO target USING t TIMESTAMP AS OF '{first}' ON t.id = target.id"
+    text = f"MERGE INTO target USING t TIMESTAMP AS OF '{first}' ON shop.t.id = target.id"
     spark.sql(f"{text} WHEN MATCHED THEN UPDATE SET n = t.n")
     assert rows(spark, "SELECT n FROM target") == [("a",)]
 
@@ -169,7 +169,9 @@ def test_columns_are_qualified_by_full_names(spark):
     spark.sql(
         "MERGE INTO shop.t USING (SELECT 1 AS id) s ON shop.t.id = s.id WHEN MATCHED THEN UPDATE SET shop.t.n = 'c'"
     )
-    assert rows(spark, "SELECT n FROM t") == [("c",)]
+    spark.sql("CREATE VIEW shown AS SELECT id, n FROM t")
+    columns = "shop.shown.n, spark_catalog.shop.shown.id"
+    assert rows(spark, f"SELECT {columns} FROM shown WHERE shop.shown.id = 1") == [("c", 1)]
     spark.sql("DELETE FROM t WHERE shop.t.id = 1")
     assert rows(spark, "SELECT n FROM t") == []
 
@@ -186,6 +188,13 @@ def test_tables_of_the_same_name_in_two_databases(spark):
         with pytest.raises(AnalysisException, match="shop"):
             spark.sql("DELETE FROM shop.t WHERE EXISTS (SELECT 1 FROM other.t WHERE other.t.id = shop.t.id)")
         assert rows(spark, "SELECT id, v FROM t") == [(1, 1), (2, 2)]
+        spark.sql(
+            "MERGE INTO shop.t USING other.t ON shop.t.id = other.t.id "
+            "WHEN MATCHED THEN UPDATE SET shop.t.v = other.t.v + shop.t.v WHEN NOT MATCHED THEN INSERT *"
+        )
+        assert rows(spark, "SELECT id, v FROM t") == [(1, 1), (2, 22)]
+        with pytest.raises(AnalysisException, match=r"t`?\.`?id"):
+            spark.sql("MERGE INTO shop.t USING other.t ON t.id = t.id WHEN MATCHED THEN DELETE")
         spark.sql("DELETE FROM shop.t AS s WHERE EXISTS (SELECT 1 FROM other.t WHERE other.t.id = s.id)")
         assert rows(spark, "SELECT id, v FROM t") == [(1, 1)]
         spark.sql("CREATE VIEW p AS SELECT * FROM t")

@@ -8,7 +8,7 @@ pytest.importorskip("sqlglot")
 
 from pyhudi.config.enums import TableType
 from pyhudi.errors import ConfigError, InvalidOptionError
-from pyhudi.sql.alias_rewriting import source_alias, unqualified, with_short_qualifiers
+from pyhudi.sql.alias_rewriting import source_alias, source_name, unqualified, with_short_qualifiers
 from pyhudi.sql.table_properties import (
     MARK,
     refuse_misspelt_properties,
@@ -118,6 +118,11 @@ def test_full_names_before_columns_are_shortened(text, short):
     assert with_short_qualifiers(text, ("cat", "db", "t")) == short
 
 
+def test_an_alias_may_take_the_place_of_a_full_name():
+    text = "db.t.a = 1 AND cat.db.`t`.b = t.c"
+    assert with_short_qualifiers(text, ("cat", "db", "t"), "x") == "x.a = 1 AND x.b = t.c"
+
+
 @pytest.mark.parametrize("inner", ["other.t", "other.x AS t", "other.x T", "(SELECT 1) t"])
 def test_full_names_stay_where_a_subquery_has_the_last_name(inner):
     text = f"EXISTS (SELECT 1 FROM {inner} WHERE other.t.id = db.t.id)"
@@ -125,17 +130,18 @@ def test_full_names_stay_where_a_subquery_has_the_last_name(inner):
 
 
 @pytest.mark.parametrize(
-    ("source", "alias"),
+    ("source", "alias", "name"),
     [
-        ("s", "s"),
-        ("db.s", "s"),
-        ("(select 1) as x", "x"),
-        ("db.s y", "y"),
-        ("(values (1)) as v(id)", None),
-        ("db.s timestamp as of '2024-01-01'", "s"),
-        ("s version as of 3 v", "v"),
-        ("s for timestamp as of date_sub(current_date(), 1)", "s"),
+        ("s", "s", ("s",)),
+        ("db.s", "s", ("db", "s")),
+        ("(select 1) as x", "x", None),
+        ("db.s y", "y", None),
+        ("(values (1)) as v(id)", None, None),
+        ("db.s timestamp as of '2024-01-01'", "s", ("db", "s")),
+        ("s version as of 3 v", "v", None),
+        ("s for timestamp as of date_sub(current_date(), 1)", "s", ("s",)),
     ],
 )
-def test_the_alias_of_a_source(source, alias):
+def test_the_alias_and_the_name_of_a_source(source, alias, name):
     assert source_alias(source) == alias
+    assert source_name(source) == name

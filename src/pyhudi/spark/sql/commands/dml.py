@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,15 +23,16 @@ from pyhudi.spark.dml.update import delete_pinned, update_pinned
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_case_sensitive
-from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, location_key
+from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, full_name, location_key
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
 from pyhudi.spark.sql.passthrough_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.queries.temporary_views import folded
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import key_spec, write
-from pyhudi.sql.alias_rewriting import source_alias, unqualified, with_short_qualifiers
-from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, PartitionSpec, Update
+from pyhudi.sql.alias_rewriting import source_alias, source_name, unqualified, with_short_qualifiers
+from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, Name, PartitionSpec, Update
 from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -39,6 +40,7 @@ from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.write_result import ChangeResult
 
 _Change = TypeVar("_Change", Update, Delete, Merge)
+_SOURCE, _TARGET = "_pyhudi_source", "_pyhudi_target"
 _WHERE = "SELECT 1 FROM _pyhudi_nothing WHERE "
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -266,7 +268,8 @@ def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> N
 
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
     """Run MERGE."""
-    statement = _with_short_qualifiers(spark, table, statement)
+    names = _MergeNames.of(spark, table, statement)
+    statement = names.with_short_qualifiers(spark, table, statement)
     clauses = tuple(
         Clause(clause.kind, MergeAction[clause.action], clause.values, clause.condition) for clause in statement.clauses
     )
@@ -284,14 +287,13 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
     def attempt() -> ChangeResult:
         pinned = TargetSnapshot.pin(spark, table.location, opts)
         source = spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {statement.source}").text)
-        alias = source_alias(statement.source)
         builder = MergeBuilder(
             table.location,
             opts,
-            statement.alias or statement.name[-1],
-            source if alias is None else source.alias(alias),
+            names.target,
+            source if names.source is None else source.alias(names.source),
             statement.on,
-            source_alias=alias,
+            source_alias=names.source,
         )
         for clause in clauses:
             builder = builder.with_clause(clause)
@@ -300,24 +302,33 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
     with_retries(open_storage(table.location, opts), opts, attempt)
 
 
-def _with_short_qualifiers(spark: SparkSession, table: CatalogTable, statement: _Change) -> _Change:
-    """Return a statement whose columns are qualified by the table's last name where they are by its full name, unless
-    the table has a column that is called as the database: its fields are written alike."""
+def _with_short_qualifiers(
+    spark: SparkSession, table: CatalogTable, statement: _Change, alias: str | None = None
+) -> _Change:
+    """Return a statement whose columns are qualified by the table's last name, or an alias that is given, where they
+    are by its full name, unless the table has a column that is called as the database: its fields are written alike."""
     if statement.alias is not None:
         return statement
+    changed = _with_qualifiers(statement, (SESSION_CATALOG, *table.name), alias)
+    if changed == statement or resolve_name(table.name[0], own_schema(spark, table).names) is not None:
+        return statement
+    return changed
+
+
+def _with_qualifiers(statement: _Change, name: Name, alias: str | None) -> _Change:
+    """Return a statement with the last part of a name, or an alias, where columns are qualified by the whole."""
 
     def short(text: str | None) -> str | None:
-        return None if text is None else with_short_qualifiers(text, (SESSION_CATALOG, *table.name))
+        return None if text is None else with_short_qualifiers(text, name, alias)
 
     def all_short(values: Mapping[str, str]) -> dict[str, str]:
         return {str(short(name)): str(short(value)) for name, value in values.items()}
 
-    changed: Update | Delete | Merge
     match statement:
         case Update():
-            changed = replace(statement, assigned=all_short(statement.assigned), where=short(statement.where))
+            return replace(statement, assigned=all_short(statement.assigned), where=short(statement.where))
         case Delete():
-            changed = replace(statement, where=short(statement.where))
+            return replace(statement, where=short(statement.where))
         case Merge():
             clauses = tuple(
                 replace(
@@ -327,10 +338,49 @@ def _with_short_qualifiers(spark: SparkSession, table: CatalogTable, statement: 
                 )
                 for clause in statement.clauses
             )
-            changed = replace(statement, on=str(short(statement.on)), clauses=clauses)
-    if changed == statement or resolve_name(table.name[0], own_schema(spark, table).names) is not None:
-        return statement
-    return changed
+            return replace(statement, on=str(short(statement.on)), clauses=clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class _MergeNames:
+    """What the sides of a MERGE are called in its condition and clauses.
+
+    Args:
+        target: Alias of the target.
+        source: Alias of the source; None: it has none.
+        source_name: The source's full name if it is a table without an alias.
+        alike: Whether the last names of both are the same, so that they have aliases that nothing else has.
+    """
+
+    target: str
+    source: str | None
+    source_name: Name | None = None
+    alike: bool = False
+
+    @classmethod
+    def of(cls, spark: SparkSession, table: CatalogTable, statement: Merge) -> _MergeNames:
+        """Return the names in a statement. Two tables of the same last name are told apart by their databases."""
+        target = statement.alias or statement.name[-1]
+        name = source_name(statement.source)
+        if name is None:
+            return cls(target, source_alias(statement.source))
+        name = name if len(name) > 2 else (SESSION_CATALOG, *full_name(spark, name))
+        own = (SESSION_CATALOG, *table.name)
+        alike = statement.alias is None and folded(name) != folded(own) and folded(name[-1:]) == folded(own[-1:])
+        return cls(_TARGET, _SOURCE, name, True) if alike else cls(target, source_alias(statement.source), name)
+
+    def with_short_qualifiers(self, spark: SparkSession, table: CatalogTable, statement: Merge) -> Merge:
+        """Return the statement with the names of both sides where columns are qualified by full names, unless one of
+        them has a column that is called as the source's database."""
+        short = _with_short_qualifiers(spark, table, statement, self.target if self.alike else None)
+        if self.source_name is None:
+            return short
+        changed = _with_qualifiers(short, self.source_name, self.source if self.alike else None)
+        if changed == short:
+            return short
+        columns = spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {statement.source}").text).columns
+        taken = resolve_name(self.source_name[-2], [*columns, *own_schema(spark, table).names])
+        return changed if taken is None else short
 
 
 class _Subqueries:

@@ -311,6 +311,7 @@ class _Rewriting:
     def _show_view(self, number: int, reference: Reference, name: Name, stored: CatalogView) -> bool:
         """Show a permanent view; returns False if it reads no Hudi table."""
         spark, scope = self._spark, self._scope
+        full = full_name(spark, name)
         place = f"{scope.place} {number} {name}" if scope.place else ""
         own = replace(scope, namespace=stored.namespace, temporary=frozenset(), place=place, args=None)
         inner = _rewritten(spark, stored.query, own)
@@ -319,8 +320,8 @@ class _Rewriting:
         if reference.as_of is not None or reference.version is not None:
             raise QueryError(f"{quoted(name)} is a view, which has no versions; use time travel of its tables")
         self._sources |= inner.sources
-        view = self._view(number, f"view {full_name(spark, name)}")
-        self._show(number, reference, view, QuerySource(inner.text, stored))
+        qualified = replace(reference, qualified=_qualifiers(reference, full))
+        self._show(number, qualified, self._view(number, f"view {full}"), QuerySource(inner.text, stored))
         return True
 
     def _function_source(self, function: str, arguments: tuple[str, ...]) -> FunctionSource:
