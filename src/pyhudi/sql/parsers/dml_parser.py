@@ -100,10 +100,14 @@ def _assignments(cursor: Cursor, *ends: str) -> dict[str, str]:
         if not value:
             cursor.fail("a value")
         if column in assignments:
-            raise SqlSyntaxError(f"the column {column!r} is assigned twice in: {cursor.text.strip()}")
+            raise _assigned_twice(cursor, column)
         assignments[column] = value
         if not cursor.take(","):
             return assignments
+
+
+def _assigned_twice(cursor: Cursor, column: str) -> SqlSyntaxError:
+    return SqlSyntaxError(f"the column {column!r} is assigned twice in: {cursor.text.strip()}")
 
 
 def _quoted(part: str) -> str:
@@ -168,7 +172,10 @@ def _inserted(cursor: Cursor) -> dict[str, str]:
     columns: list[str] = []
     cursor.expect("(")
     while not cursor.take(")"):
-        columns.append(".".join(_quoted(part) for part in cursor.name()))
+        column = ".".join(_quoted(part) for part in cursor.name())
+        if column in columns:
+            raise _assigned_twice(cursor, column)
+        columns.append(column)
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
     cursor.expect("VALUES")

@@ -253,6 +253,7 @@ def test_merge_with_every_clause():
         "merge into t using s on a = b",
         "merge into t using s on a = b when matched by source then delete",
         "merge into t using s on a = b when not matched then insert (a, b) values (1)",
+        "merge into t using s on a = b when not matched then insert (a, b, b) values (1, 2, 3)",
         "update t set a = 1, a = 2",
         "update t set a =",
         "call show_commits(a => 1, 2)",
