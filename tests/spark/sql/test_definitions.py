@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.errors import QueryError, SchemaMismatchError, TableExistsError
 from pyhudi.spark.sql.catalog import find_table
+from pyhudi.spark.sql.commands.ddl import creation_turn
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -28,6 +30,11 @@ def test_like_takes_the_format_of_the_source_and_options_may_have_the_path(spark
     assert not find_table(spark, ("t",)).managed
     spark.sql("CREATE TABLE like_t LIKE t")
     assert find_table(spark, ("like_t",)).properties["primaryKey"] == "id"
+    shutil.rmtree(tmp_path / "t")
+    assert "id" in [column.name for column in spark.catalog.listColumns("t")]
+    spark.range(2).write.format("hudi").mode("ignore").saveAsTable("plain")
+    with pytest.raises(TableExistsError, match="none of Hudi's"):
+        spark.range(2).write.format("hudi").mode("append").saveAsTable("plain")
 
 
 def test_statements_on_views_do_not_take_hudi_tables(spark):
@@ -120,11 +127,15 @@ def test_threads_that_create_one_table_take_turns(spark):
         rows = frame.selectExpr(f"{number} AS id").write.format("hudi")
         rows.option("primaryKey", "id").mode("append").saveAsTable("saved")
 
+    frame.createOrReplaceTempView("saved")  # is no table
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda _: spark.sql(statement), range(3)))
         list(pool.map(save, range(3)))
-    assert find_table(spark, ("t",)).properties == {"primaryKey": "id"}
-    assert rows(spark, "SELECT id FROM saved") == [(0,), (1,), (2,)]
+    table = find_table(spark, ("t",))
+    assert table.properties == {"primaryKey": "id"}
+    assert rows(spark, "SELECT id FROM shop.saved") == [(0,), (1,), (2,)]
+    with ThreadPoolExecutor(1) as pool, creation_turn(spark, table.location, {}):
+        pool.submit(spark.sql, statement).result(60)  # does not wait for those that write to it
 
 
 def test_no_two_managed_tables_have_one_folder(spark):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.catalog import Table
 
 import pyhudi
 from pyhudi import HudiTable
@@ -28,6 +29,7 @@ from pyhudi.errors import (
     UnsupportedTableError,
 )
 from pyhudi.spark.sql.catalog import find_table
+from pyhudi.spark.sql.catalog_listing import listed_tables, shown_table
 from pyhudi.spark.sql.commands import dml, static_partitions
 from tests.cases import seldom
 from tests.unit.storage.s3_server import running_s3_server
@@ -134,6 +136,8 @@ def test_what_is_shown(spark, tmp_path):
     expected = {"rides": "MANAGED", "other": "EXTERNAL", "plain": "VIEW"}
     assert {t.name: t.tableType for t in spark.catalog.listTables() if not t.isTemporary} == expected
     assert {name: spark.catalog.getTable(f"shop.{name}").tableType for name in expected} == expected
+    elsewhere = Table("rides", "elsewhere", ["shop"], None, "VIEW", isTemporary=False)
+    assert listed_tables(spark, [elsewhere]) == [elsewhere] == [shown_table(spark, elsewhere)]
     assert dict(rows_of(spark, "CALL show_table_properties('rides', limit => 100)"))["hoodie.table.name"] == "rides"
     one = "CALL show_table_properties(table => 'rides', limit => 100, filter => \"key = 'hoodie.table.name'\")"
     assert rows_of(spark, one) == [("hoodie.table.name", "rides")]

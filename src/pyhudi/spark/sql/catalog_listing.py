@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.catalog import Column, Table
 
+from pyhudi.errors import HudiError
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.sql.catalog import LOCATION, MANAGED, find_table
+from pyhudi.spark.sql.catalog import LOCATION, MANAGED, SESSION_CATALOG, find_table
 from pyhudi.spark.sql.passthrough_statements import fetched
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import Name
@@ -25,12 +26,12 @@ def listed_tables(spark: SparkSession, tables: list[Table]) -> list[Table]:
 
     One more statement is run, if there are views at all.
     """
-    database = next((table.namespace[-1] for table in tables if table.namespace and _is_kept_view(table)), None)
+    database = next((_database(table) for table in tables if table.namespace and _is_kept_view(table)), None)
     if database is None:
         return tables
     try:
-        rows = fetched(spark, f"SHOW TABLE EXTENDED IN {quoted([database])} LIKE '*'")
-    except AnalysisException:  # one of the tables cannot be shown
+        rows = fetched(spark, f"SHOW TABLE EXTENDED IN {quoted(database)} LIKE '*'")
+    except PySparkException:  # one of the tables cannot be shown, or no table of its catalog
         return tables
     types = {name: _type(information) for _, name, _, information in rows if _IS_HUDI.search(information)}
     return [
@@ -43,6 +44,11 @@ def _type(information: str) -> str:
     return _MANAGED_TYPE if _IS_MANAGED.search(information) else _EXTERNAL_TYPE
 
 
+def _database(table: Table) -> Name:
+    """Return the database of a table, with its catalog."""
+    return (table.catalog or SESSION_CATALOG, *table.namespace)
+
+
 def _is_kept_view(table: Table) -> bool:
     return table.tableType == "VIEW" and not table.isTemporary
 
@@ -51,7 +57,7 @@ def shown_table(spark: SparkSession, table: Table) -> Table:
     """Return a table, as Spark shows it, with its type if it is a Hudi table."""
     if not _is_kept_view(table) or not table.namespace:
         return table
-    found = find_table(spark, (table.namespace[-1], table.name))
+    found = find_table(spark, (*_database(table), table.name))
     if found is None:
         return table
     return table._replace(tableType=_MANAGED_TYPE if found.managed else _EXTERNAL_TYPE)
@@ -62,5 +68,8 @@ def listed_columns(spark: SparkSession, name: Name, columns: list[Column]) -> li
     found = find_table(spark, name)
     if found is None:
         return columns
-    partitions = {field.name for field in TableHandle.of(spark, found).load_config().partition_fields}
+    try:
+        partitions = {field.name for field in TableHandle.of(spark, found).load_config().partition_fields}
+    except HudiError:  # its files are gone, for instance
+        return columns
     return [column._replace(isPartition=column.isPartition or column.name in partitions) for column in columns]

@@ -94,6 +94,8 @@ def save_as_table(
     spark, name = rows.sparkSession, parse_name(text)
     if name is None:
         return False
+    if len(name) == 1:
+        name = full_name(spark, name)  # a temporary view is no table
     table = find_table(spark, name)
     if is_hudi is False:
         if table is not None and parse_mode(mode) != IGNORE:
@@ -114,6 +116,8 @@ def save_as_table(
         if table is not None:
             _save_to(rows, table, chosen, partition_by, given, redefine=redefine)
         elif spark.catalog.tableExists(quoted(name)):
+            if chosen == IGNORE:
+                return True
             raise TableExistsError(f"{quoted(name)} is a table or view that is none of Hudi's; drop it first")
         else:
             create_from(rows, name, chosen, partition_by, given or {})

@@ -84,6 +84,8 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
         QueryError: there is nothing to make columns of.
     """
     name = full_name(spark, statement.name)
+    if statement.if_not_exists and spark.catalog.tableExists(quoted(name)):
+        return  # without waiting for those that write to it
     location = statement.location or default_location(spark, name)
     with creation_turn(spark, location, statement.properties):
         _create_table(spark, name, statement)
