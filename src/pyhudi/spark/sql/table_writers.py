@@ -17,7 +17,8 @@ from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table,
 from pyhudi.spark.sql.commands.ddl import create_new, create_table, creation_turn, replace_table
 from pyhudi.spark.sql.commands.dml import insert_rows
 from pyhudi.spark.sql.passthrough_statements import column_type_text, spark_sql
-from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, table_frame
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.queries.query_sources import table_frame
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode

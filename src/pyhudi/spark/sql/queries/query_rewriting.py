@@ -6,21 +6,26 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.config import options
-from pyhudi.errors import HudiError, InvalidOptionError, QueryError
-from pyhudi.read.query_instants import query_instant
+from pyhudi.errors import HudiError, QueryError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.blob_column import read_blob_sql, register_read_blob
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
 from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
-from pyhudi.spark.sql.queries.cached_tables import cached_rows
+from pyhudi.spark.sql.queries.query_sources import (
+    FunctionSource,
+    QuerySource,
+    Source,
+    ViewSource,
+    read_options,
+    show_source,
+)
 from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predicate
-from pyhudi.spark.sql.queries.table_functions import locate, run_table_function
+from pyhudi.spark.sql.queries.table_functions import locate
 from pyhudi.spark.sql.queries.temporary_views import (
     TemporaryView,
     folded,
@@ -31,65 +36,14 @@ from pyhudi.spark.sql.queries.temporary_views import (
     session_id,
     temporary_view,
 )
-from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, run_vector_function, table_positions
+from pyhudi.spark.sql.queries.time_travel import time_travel_options
+from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, table_positions
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.table_handle import TableHandle, partitions_last
 from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
 from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.statements import CreateView, Name
 from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_references, replaced
 from pyhudi.sql.token_cursor import Cursor
-
-_NEWEST = 3
-"""Instants that an error shows."""
-_WITH_OFFSET = "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"
-"""Spark's pattern of a moment with its offset from UTC, which time travel takes in any zone."""
-
-
-@dataclass(frozen=True, slots=True)
-class ViewSource:
-    """Content of a view of a Hudi table.
-
-    Args:
-        location: The table's.
-        given: Options of the read.
-        predicate: Condition by which files are left out; the query has it, too.
-    """
-
-    location: str
-    given: tuple[tuple[str, str], ...]
-    predicate: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionSource:
-    """A table function that a view shows.
-
-    Args:
-        function: Its name.
-        arguments: The values that it is called with. Tables are given so that they are the same ones in any database.
-        locations: Those of the Hudi tables that it reads.
-    """
-
-    function: str
-    arguments: tuple[Any, ...]
-    locations: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class QuerySource:
-    """A query that a view shows, as Spark can run it: that of a permanent view.
-
-    Args:
-        text: The query.
-        view: The permanent view.
-    """
-
-    text: str
-    view: CatalogView
-
-
-Source: TypeAlias = ViewSource | FunctionSource | QuerySource
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +253,8 @@ class _Rewriting:
 
     def _show_table(self, number: int, reference: Reference, table: CatalogTable) -> None:
         scope = self._scope
-        moment = _time_travel(self._spark, table, reference, scope.args)
-        given = tuple(sorted({**_read_options(self._spark, table, scope.options), **moment}.items()))
+        moment = time_travel_options(self._spark, table, reference, scope.args)
+        given = tuple(sorted({**read_options(self._spark, table, scope.options), **moment}.items()))
         source = ViewSource(table.location, given, reference.predicate if scope.prunes else None)
         # a name for each place in a query, not for each condition: there would be ever more of them
         place = f" {scope.place} {number}" if source.predicate is not None else ""
@@ -486,54 +440,6 @@ def _joined_view(
     return _global(spark, view)
 
 
-def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:
-    """Return a table's rows as they are now, by the session's options and those given."""
-    given = {**_read_options(spark, table, None), **(options or {})}
-    return _ordered(load_table(spark, table.location, given), table.location, given)
-
-
-def _read_options(spark: SparkSession, table: CatalogTable, session: Mapping[str, str] | None) -> dict[str, str]:
-    own = table.options if table.properties else {}
-    return {**own, **(session_options(spark) if session is None else session)}
-
-
-def _time_travel(spark: SparkSession, table: CatalogTable, reference: Reference, args: Any) -> dict[str, str]:
-    value = reference.as_of if reference.as_of is not None else reference.version
-    if value is None:
-        return {}
-    if reference.version is not None and (value.isdigit() or value[:1] in "'\""):
-        _check_version(spark, table, value.strip("'\""))
-    if value[:1] in "'\"" and value[1:-1].find(value[0]) < 0:
-        return {options.AS_OF_INSTANT.key: value[1:-1]}
-    if value.isdigit():
-        return {options.AS_OF_INSTANT.key: value}
-    if args and "?" in value:
-        raise QueryError(f"the time {value} of a time travel query has a parameter by position; name it, as :time")
-    kind, found = fetched(spark, f"SELECT typeof({value}), CAST({value} AS STRING)", args)[0]
-    if kind == "timestamp" and found is not None:  # a moment, whose text is in the zone of the session
-        found = fetched(spark, f"SELECT date_format({value}, '{_WITH_OFFSET}')", args)[0][0]
-    if found is None:
-        raise QueryError(f"the time {value} of a time travel query is null")
-    return {options.AS_OF_INSTANT.key: found}
-
-
-def _check_version(spark: SparkSession, table: CatalogTable, version: str) -> None:
-    """Refuse a version that is neither an instant nor a time.
-
-    Raises:
-        QueryError: The message has the newest instants.
-    """
-    try:
-        query_instant(version)
-    except InvalidOptionError:
-        writes = TableHandle.of(spark, table).client().active_timeline().timeline.writes().completed()
-        newest = ", ".join(instant.requested for instant in reversed(list(writes)[-_NEWEST:]))
-        raise QueryError(
-            f"{table.sql} VERSION AS OF {version}: the versions of a Hudi table are the instants of its commits, of "
-            f"which the newest are {newest or 'none'}; CALL show_commits(table => '{'.'.join(table.name)}') lists them"
-        ) from None
-
-
 def _view_name(spark: SparkSession, what: str) -> str:
     return _named_view(f"{session_id(spark)} {what}")
 
@@ -544,26 +450,7 @@ def _named_view(what: str) -> str:
 
 def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
     """Have a view show a source as it is now; returns the rows."""
-    match source:
-        case ViewSource(location, given, predicate):
-            kept = None if options.AS_OF_INSTANT.key in dict(given) else _kept(spark, location, dict(given))
-            if kept is not None:
-                kept.createOrReplaceGlobalTempView(view)
-                return kept
-            rows = load_table(spark, location, dict(given), predicate=predicate)
-            _ordered(rows, location, dict(given)).createOrReplaceGlobalTempView(view)
-            return rows
-        case FunctionSource(function, arguments) if function in VECTOR_FUNCTIONS:
-            rows = run_vector_function(function, arguments, partial(_rows_of, spark))
-        case FunctionSource(function, arguments):
-            rows = run_table_function(spark, function, arguments)
-        case QuerySource(text, stored):
-            rows = spark_sql(spark, text)
-            if stored.query_columns:
-                rows = rows.select(*(quoted([name]) for name in stored.query_columns))
-            rows = rows.toDF(*stored.columns)
-    rows.createOrReplaceGlobalTempView(view)
-    return rows
+    return show_source(spark, view, source, partial(_rows_of, spark))
 
 
 def _parsed(table: str) -> Name:
@@ -578,17 +465,6 @@ def _rows_of(spark: SparkSession, table: str) -> DataFrame:
     if "/" in table:
         return load_table(spark, table, session_options(spark))
     return spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {quoted(_parsed(table))}").text)
-
-
-def _kept(spark: SparkSession, location: str, given: dict[str, str]) -> DataFrame | None:
-    """Return the rows of a table that is cached; None if it is not."""
-    return cached_rows(spark, location, given, lambda: _ordered(load_table(spark, location, given), location, given))
-
-
-def _ordered(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:
-    """The rows with partition columns last, as the catalog lists columns."""
-    names = partitions_last(rows.columns, TableHandle.at(rows.sparkSession, location, given).load_config())
-    return rows if names == rows.columns else rows.select(*(quoted([name]) for name in names))
 
 
 def _global(spark: SparkSession, view: str) -> str:

@@ -1,0 +1,127 @@
+"""What the views that stand for Hudi tables in queries show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import options
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.sql.catalog import CatalogTable, CatalogView
+from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.queries.cached_tables import cached_rows
+from pyhudi.spark.sql.queries.table_functions import run_table_function
+from pyhudi.spark.sql.queries.vector_functions import run_vector_function
+from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.table_handle import TableHandle, partitions_last
+from pyhudi.sql.table_references import VECTOR_FUNCTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSource:
+    """Content of a view of a Hudi table.
+
+    Args:
+        location: The table's.
+        given: Options of the read.
+        predicate: Condition by which files are left out; the query has it, too.
+    """
+
+    location: str
+    given: tuple[tuple[str, str], ...]
+    predicate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSource:
+    """A table function that a view shows.
+
+    Args:
+        function: Its name.
+        arguments: The values that it is called with. Tables are given so that they are the same ones in any database.
+        locations: Those of the Hudi tables that it reads.
+    """
+
+    function: str
+    arguments: tuple[Any, ...]
+    locations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySource:
+    """A query that a view shows, as Spark can run it: that of a permanent view.
+
+    Args:
+        text: The query.
+        view: The permanent view.
+    """
+
+    text: str
+    view: CatalogView
+
+
+Source: TypeAlias = ViewSource | FunctionSource | QuerySource
+
+
+def show_source(spark: SparkSession, view: str, source: Source, rows_of: Callable[[str], DataFrame]) -> DataFrame:
+    """Have a global temporary view show a source as it is now.
+
+    Args:
+        spark: The session.
+        view: The view's name.
+        source: The source.
+        rows_of: Returns the rows of a table or view that a vector function is given by name or path.
+
+    Returns:
+        The rows.
+    """
+    match source:
+        case ViewSource(location, given, predicate):
+            kept = None if options.AS_OF_INSTANT.key in dict(given) else _kept(spark, location, dict(given))
+            if kept is not None:
+                kept.createOrReplaceGlobalTempView(view)
+                return kept
+            rows = load_table(spark, location, dict(given), predicate=predicate)
+            _ordered_rows(rows, location, dict(given)).createOrReplaceGlobalTempView(view)
+            return rows
+        case FunctionSource(function, arguments) if function in VECTOR_FUNCTIONS:
+            rows = run_vector_function(function, arguments, rows_of)
+        case FunctionSource(function, arguments):
+            rows = run_table_function(spark, function, arguments)
+        case QuerySource(text, stored):
+            rows = spark_sql(spark, text)
+            if stored.query_columns:
+                rows = rows.select(*(quoted([name]) for name in stored.query_columns))
+            rows = rows.toDF(*stored.columns)
+    rows.createOrReplaceGlobalTempView(view)
+    return rows
+
+
+def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:
+    """Return a table's rows as they are now, by the session's options and those given."""
+    given = {**read_options(spark, table, None), **(options or {})}
+    return _ordered_rows(load_table(spark, table.location, given), table.location, given)
+
+
+def read_options(spark: SparkSession, table: CatalogTable, session: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the options of a read of a table: its properties, and over them the session's settings, those of now if
+    none are given."""
+    own = table.options if table.properties else {}
+    return {**own, **(session_options(spark) if session is None else session)}
+
+
+def _kept(spark: SparkSession, location: str, given: dict[str, str]) -> DataFrame | None:
+    """Return the rows of a table that is cached; None if it is not."""
+    return cached_rows(
+        spark, location, given, lambda: _ordered_rows(load_table(spark, location, given), location, given)
+    )
+
+
+def _ordered_rows(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:
+    """Return the rows of a table with partition columns last, as the catalog lists columns."""
+    names = partitions_last(rows.columns, TableHandle.at(rows.sparkSession, location, given).load_config())
+    return rows if names == rows.columns else rows.select(*(quoted([name]) for name in names))

@@ -1,0 +1,68 @@
+"""The time of time travel in a query, as an option of the read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import options
+from pyhudi.errors import InvalidOptionError, QueryError
+from pyhudi.read.query_instants import query_instant
+from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.passthrough_statements import fetched
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.sql.table_references import Reference
+
+_NEWEST = 3
+"""Instants that an error shows."""
+_WITH_OFFSET = "yyyy-MM-dd HH:mm:ss.SSSSSSxxx"
+"""Spark's pattern of a moment with its offset from UTC, which time travel takes in any zone."""
+
+
+def time_travel_options(spark: SparkSession, table: CatalogTable, reference: Reference, args: Any) -> dict[str, str]:
+    """Return the options of a read of a table as of the time that a query says; none if it says none.
+
+    Args:
+        spark: The session.
+        table: The table.
+        reference: The table in the query.
+        args: Values of the parameters of the query.
+
+    Raises:
+        QueryError: The time is no instant, null, or a parameter by position.
+    """
+    value = reference.as_of if reference.as_of is not None else reference.version
+    if value is None:
+        return {}
+    if reference.version is not None and (value.isdigit() or value[:1] in "'\""):
+        _check_version(spark, table, value.strip("'\""))
+    if value[:1] in "'\"" and value[1:-1].find(value[0]) < 0:
+        return {options.AS_OF_INSTANT.key: value[1:-1]}
+    if value.isdigit():
+        return {options.AS_OF_INSTANT.key: value}
+    if args and "?" in value:
+        raise QueryError(f"the time {value} of a time travel query has a parameter by position; name it, as :time")
+    kind, found = fetched(spark, f"SELECT typeof({value}), CAST({value} AS STRING)", args)[0]
+    if kind == "timestamp" and found is not None:  # a moment, whose text is in the zone of the session
+        found = fetched(spark, f"SELECT date_format({value}, '{_WITH_OFFSET}')", args)[0][0]
+    if found is None:
+        raise QueryError(f"the time {value} of a time travel query is null")
+    return {options.AS_OF_INSTANT.key: found}
+
+
+def _check_version(spark: SparkSession, table: CatalogTable, version: str) -> None:
+    """Refuse a version that is neither an instant nor a time.
+
+    Raises:
+        QueryError: The message has the newest instants.
+    """
+    try:
+        query_instant(version)
+    except InvalidOptionError:
+        writes = TableHandle.of(spark, table).client().active_timeline().timeline.writes().completed()
+        newest = ", ".join(instant.requested for instant in reversed(list(writes)[-_NEWEST:]))
+        raise QueryError(
+            f"{table.sql} VERSION AS OF {version}: the versions of a Hudi table are the instants of its commits, of "
+            f"which the newest are {newest or 'none'}; CALL show_commits(table => '{'.'.join(table.name)}') lists them"
+        ) from None
