@@ -31,7 +31,6 @@ from pyhudi.spark.sql.queries.temporary_views import (
     is_temporary,
     remember_view,
     rename_view,
-    view_place,
 )
 from pyhudi.spark.sql.statement_values import StatementValues
 from pyhudi.sql import statements as s
@@ -228,10 +227,9 @@ def _create_temporary_view(
         found = through()
         forget_view(spark, name)
         return found
-    place = view_place(spark, name)
-    prepared = rewrite_query(spark, statement.query, place=place, args=values.args)
+    prepared = rewrite_query(spark, statement.query, lasting=True, args=values.args)
     found = values.run(spark, f"{statement.head} {prepared.text}") if prepared.reads_hudi_tables else through()
-    view = view_definition(spark, statement, prepared, place, values.args)
+    view = view_definition(spark, statement, prepared, values.args)
     if view is None:
         forget_view(spark, name)
     else:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -81,6 +81,9 @@ class RewrittenQuery:
         return frozenset(found)
 
 
+_UpToDate: TypeAlias = dict[Name, "RewrittenQuery | None"]
+
+
 @dataclass(frozen=True, slots=True)
 class _Scope:
     """What the names in a query mean, and where it is used.
@@ -88,20 +91,23 @@ class _Scope:
     Args:
         namespace: The database of names without one, with its catalog if it has one; None: the current one.
         temporary: Names in lower case that mean temporary views; None: those of all that there are.
-        place: Tells the views of its tables from those of other queries; empty: queries share them.
-        prunes: Whether files are left out by what the query says in WHERE.
+        prunes: Files are left out by what the query says in WHERE, and this text tells its views from those of others;
+            empty: they are not, and queries share views.
+        lasting: Whether Spark keeps the query, as that of a temporary view.
         options: The session's settings of Apache Hudi; None: as they are now.
+        session: The session whose views stand for tables (`session_id`); None: this one.
         args: Values of the parameters of the query.
-        refreshed: Queries of the temporary views that are up to date by now, by place.
+        refreshed: Queries of the temporary views that are up to date by now, by name.
     """
 
     namespace: Name | None = None
     temporary: frozenset[Name] | None = None
-    place: str = ""
-    prunes: bool = False
+    prunes: str = ""
+    lasting: bool = False
     options: Mapping[str, str] | None = None
+    session: str | None = None
     args: Any = None
-    refreshed: dict[str, RewrittenQuery | None] = field(default_factory=dict)
+    refreshed: _UpToDate = field(default_factory=dict)
 
     def is_temporary(self, name: Name) -> bool:
         """Return True if a name means a temporary view, whatever there is now."""
@@ -113,7 +119,7 @@ class _Scope:
 
 
 def rewrite_query(
-    spark: SparkSession, query: str, *, prunes: str = "", place: str = "", args: Any = None
+    spark: SparkSession, query: str, *, prunes: str = "", lasting: bool = False, args: Any = None
 ) -> RewrittenQuery:
     """Make the Hudi tables of a query known to Spark.
 
@@ -122,10 +128,10 @@ def rewrite_query(
         query: The text.
         prunes: Files are left out by what the query says in WHERE, and this text tells its views from those of views in
             it; empty: they are not, because the views will be looked at again, by other queries.
-        place: Tells the views of this query's tables from those of all others, without leaving out files.
+        lasting: Whether Spark keeps the query, as that of a temporary view.
         args: Values of the parameters of the query.
     """
-    return _rewritten(spark, query, _Scope(place=prunes or place, prunes=bool(prunes), args=args))
+    return _rewritten(spark, query, _Scope(prunes=prunes, lasting=lasting, args=args))
 
 
 def _rewritten(spark: SparkSession, query: str, scope: _Scope) -> RewrittenQuery:
@@ -139,7 +145,7 @@ def _rewritten(spark: SparkSession, query: str, scope: _Scope) -> RewrittenQuery
 
 
 def view_definition(
-    spark: SparkSession, statement: CreateView, prepared: RewrittenQuery, place: str, args: Any
+    spark: SparkSession, statement: CreateView, prepared: RewrittenQuery, args: Any
 ) -> TemporaryView | None:
     """Return what is to be remembered of a temporary view.
 
@@ -147,7 +153,6 @@ def view_definition(
         spark: The session that has created it.
         statement: The statement by which it did.
         prepared: The query as it was given to Spark.
-        place: The place by which the query was rewritten.
         args: Values of the parameters of the query.
 
     Returns:
@@ -163,7 +168,7 @@ def view_definition(
         options=session_options(spark),
         args=args,
         clauses=statement.clauses,
-        place=place,
+        session=session_id(spark),
         shown=prepared.shown,
     )
 
@@ -191,7 +196,7 @@ class _Rewriting:
         changes = list(self._changes.values())
         if self._scope.prunes and len(self._reads) > 1:
             changes = [
-                (one, _joined_view(self._spark, one, self._scope.place, self._tables, self._reads) or view)
+                (one, _joined_view(self._spark, one, self._scope.prunes, self._tables, self._reads) or view)
                 for one, view in changes
             ]
         return RewrittenQuery(
@@ -212,15 +217,12 @@ class _Rewriting:
         self._changes[number] = reference, _global(self._spark, view)
         return rows
 
-    def _view(self, number: int, what: str) -> str:
-        """Return the name of the view of a reference: a lasting one in a query that has a place."""
-        if self._scope.place and not self._scope.prunes:
-            return _named_view(f"{self._scope.place} {number}")
-        return _view_name(self._spark, what)
+    def _view_name(self, what: str) -> str:
+        return _view_name(self._scope.session or session_id(self._spark), what)
 
     def _use_function(self, number: int, reference: Reference, arguments: tuple[str, ...]) -> None:
         source = self._function_source(reference.name[0], arguments)
-        self._show(number, reference, self._view(number, repr(source)), source)
+        self._show(number, reference, self._view_name(repr(source)), source)
 
     def _use_temporary_view(self, name: Name) -> bool:
         """Bring a temporary view up to date; returns False if it is none, or one that depends on no Hudi table."""
@@ -254,11 +256,15 @@ class _Rewriting:
     def _show_table(self, number: int, reference: Reference, table: CatalogTable) -> None:
         scope = self._scope
         moment = time_travel_options(self._spark, table, reference, scope.args)
-        given = tuple(sorted({**read_options(self._spark, table, scope.options), **moment}.items()))
+        own = read_options(self._spark, table, scope.options)
+        given = tuple(sorted({**own, **moment}.items()))
         source = ViewSource(table.location, given, reference.predicate if scope.prunes else None)
-        # a name for each place in a query, not for each condition: there would be ever more of them
-        place = f" {scope.place} {number}" if source.predicate is not None else ""
-        rows = self._show(number, reference, self._view(number, f"{table.location} {given}{place}"), source)
+        # a name for each place in a query, not for each condition, or each moment: there would be ever more of them
+        place = f" {scope.prunes} {number}" if source.predicate is not None else ""
+        what = f"{table.location} {given}{place}"
+        if moment and scope.lasting:
+            what = f"{table.location} {sorted(own.items())} {reference.as_of} {reference.version} {scope.args}"
+        rows = self._show(number, reference, self._view_name(what), source)
         self._reads[reference.start] = TableRead(rows, reference.predicate)
         self._tables[reference.start] = source
 
@@ -266,8 +272,8 @@ class _Rewriting:
         """Show a permanent view; returns False if it reads no Hudi table."""
         spark, scope = self._spark, self._scope
         full = full_name(spark, name)
-        place = f"{scope.place} {number} {name}" if scope.place else ""
-        own = replace(scope, namespace=stored.namespace, temporary=frozenset(), place=place, args=None)
+        prunes = f"{scope.prunes} {number} {name}" if scope.prunes else ""
+        own = replace(scope, namespace=stored.namespace, temporary=frozenset(), prunes=prunes, args=None)
         inner = _rewritten(spark, stored.query, own)
         if not inner.reads_hudi_tables:
             return False
@@ -275,7 +281,7 @@ class _Rewriting:
             raise QueryError(f"{quoted(name)} is a view, which has no versions; use time travel of its tables")
         self._sources |= inner.sources
         qualified = replace(reference, qualified=_qualifiers(reference, full))
-        self._show(number, qualified, self._view(number, f"view {full}"), QuerySource(inner.text, stored))
+        self._show(number, qualified, self._view_name(f"view {full}"), QuerySource(inner.text, stored))
         return True
 
     def _function_source(self, function: str, arguments: tuple[str, ...]) -> FunctionSource:
@@ -304,7 +310,7 @@ class _Rewriting:
 
     def _values(self, query: str, named: Mapping[str, Any] | None) -> list[object]:
         """Return the values of arguments of a function."""
-        inner = _rewritten(self._spark, query, replace(self._scope, place="", prunes=False, args=named))
+        inner = _rewritten(self._spark, query, replace(self._scope, prunes="", args=named))
         self._views.extend(inner.views)
         row = fetched(self._spark, inner.text, named)[0]
         return [tuple(value) if isinstance(value, list) else value for value in row]
@@ -328,7 +334,7 @@ class _Rewriting:
         return quoted(name), rewrite_query(spark, f"SELECT * FROM {quoted(name)}").locations
 
 
-def _up_to_date(spark: SparkSession, name: Name, refreshed: dict[str, RewrittenQuery | None]) -> RewrittenQuery | None:
+def _up_to_date(spark: SparkSession, name: Name, refreshed: _UpToDate) -> RewrittenQuery | None:
     """Have a temporary view show what there is now; returns its query, None if it is no view that is known.
 
     Args:
@@ -339,17 +345,21 @@ def _up_to_date(spark: SparkSession, name: Name, refreshed: dict[str, RewrittenQ
     view = temporary_view(spark, name)
     if view is None:
         return None
-    if view.place not in refreshed:
-        refreshed[view.place] = None  # it may read itself
-        refreshed[view.place] = _refreshed(spark, name, view, refreshed)
-    return refreshed[view.place]
+    if folded(name) not in refreshed:
+        refreshed[folded(name)] = None  # it may read itself
+        refreshed[folded(name)] = _refreshed(spark, name, view, refreshed)
+    return refreshed[folded(name)]
 
 
-def _refreshed(
-    spark: SparkSession, name: Name, view: TemporaryView, refreshed: dict[str, RewrittenQuery | None]
-) -> RewrittenQuery | None:
+def _refreshed(spark: SparkSession, name: Name, view: TemporaryView, refreshed: _UpToDate) -> RewrittenQuery | None:
     scope = _Scope(
-        view.namespace, view.temporary, view.place, options=view.options, args=view.args, refreshed=refreshed
+        view.namespace,
+        view.temporary,
+        lasting=True,
+        options=view.options,
+        session=view.session,
+        args=view.args,
+        refreshed=refreshed,
     )
     try:
         found = _Rewriting(spark, view.query, view.references, scope).result()
@@ -358,7 +368,7 @@ def _refreshed(
             forget_view(spark, name)
             return None
         raise
-    if found.shown.keys() == view.shown.keys():
+    if found.shown == view.shown:
         return found
     if _is_another(spark, name, view, found.shown):
         forget_view(spark, name)
@@ -435,17 +445,13 @@ def _joined_view(
     if keys is None:
         return None
     known = keys if source.predicate is None else f"({source.predicate}) AND {keys}"
-    view = _view_name(spark, f"{source.location} {source.given} {prunes} joined {reference.start}")
+    view = _view_name(session_id(spark), f"{source.location} {source.given} {prunes} joined {reference.start}")
     _refresh(spark, view, replace(source, predicate=known))
     return _global(spark, view)
 
 
-def _view_name(spark: SparkSession, what: str) -> str:
-    return _named_view(f"{session_id(spark)} {what}")
-
-
-def _named_view(what: str) -> str:
-    return "_pyhudi_" + hashlib.sha1(what.encode(), usedforsecurity=False).hexdigest()[:16]
+def _view_name(session: str, what: str) -> str:
+    return "_pyhudi_" + hashlib.sha1(f"{session} {what}".encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:

@@ -35,8 +35,8 @@ class TemporaryView:
         options: Settings of Apache Hudi of the session that created it.
         args: Values of the parameters of the query.
         clauses: What the statement had between the view's name and AS.
-        place: Tells the views of its tables from those of all others.
-        shown: The views that stand for tables in the query that Spark has, by number of the reference.
+        session: The session that created it, whose views stand for tables in the query that Spark has.
+        shown: These views, by number of the reference.
     """
 
     query: str
@@ -46,7 +46,7 @@ class TemporaryView:
     options: Mapping[str, str]
     args: Any
     clauses: str
-    place: str
+    session: str
     shown: Mapping[int, str]
 
 
@@ -75,17 +75,6 @@ def remember_view(spark: SparkSession, name: Name, view: TemporaryView) -> None:
     """Note the definition of a temporary view, to show it as it is whenever it is used."""
     _keep_id(spark, session_id(spark))  # RESET removes it
     _known[_key(spark, name)] = view
-
-
-def view_place(spark: SparkSession, name: Name) -> str:
-    """Return a text that tells the views of a temporary view's tables from those of all others; the same one if it is
-    created again, so that there are not ever more of them."""
-    key = _key(spark, name)
-    if key in _known:
-        return _known[key].place
-    place = f"temporary view {session_id(spark)} {'.'.join(folded(name))}"
-    taken = any(view.place == place for view in _known.values())  # by one that was renamed
-    return f"{place} {uuid4().hex}" if taken else place
 
 
 def forget_view(spark: SparkSession, name: Name) -> None:
