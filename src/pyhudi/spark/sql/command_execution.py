@@ -228,8 +228,8 @@ def _create_temporary_view(
         forget_view(spark, name)
         return found
     prepared = rewrite_query(spark, statement.query, lasting=True, args=values.args)
+    view = view_definition(spark, statement, prepared, values.args)  # first: it may have the name of one of its tables
     found = values.run(spark, f"{statement.head} {prepared.text}") if prepared.reads_hudi_tables else through()
-    view = view_definition(spark, statement, prepared, values.args)
     if view is None:
         forget_view(spark, name)
     else:

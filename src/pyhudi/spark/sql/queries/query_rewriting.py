@@ -150,9 +150,9 @@ def view_definition(
     """Return what is to be remembered of a temporary view.
 
     Args:
-        spark: The session that has created it.
-        statement: The statement by which it did.
-        prepared: The query as it was given to Spark.
+        spark: The session that creates it.
+        statement: The statement by which it does.
+        prepared: The query as it is given to Spark.
         args: Values of the parameters of the query.
 
     Returns:
