@@ -28,6 +28,7 @@ from pyhudi.schema.table_types import (
     is_list,
     table_schema,
 )
+from pyhudi.schema.variants import VARIANT, is_variant, variant_avro
 from pyhudi.schema.vectors import is_vector, vector_avro, vector_of_avro
 
 _PRIMITIVES: dict[pa.DataType, Any] = {
@@ -87,7 +88,7 @@ def to_avro(schema: pa.Schema, table_name: str) -> str:
 
 
 def _named_once(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Name the type of a vector, or a blob, where an earlier column has it: Avro refuses a second definition."""
+    """Name the type of a vector, blob or variant where an earlier column has it: Avro refuses a second definition."""
     defined: set[str] = set()
 
     def named(avro: Any) -> Any:
@@ -95,7 +96,7 @@ def _named_once(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
             return [named(branch) for branch in avro]
         if not isinstance(avro, dict):
             return avro
-        if avro.get("logicalType") not in ("vector", "blob"):
+        if avro.get("logicalType") not in ("vector", "blob", "variant"):
             inner = {key: named(avro[key]) for key in ("type", "items", "values") if key in avro}
             if "fields" in avro:
                 inner["fields"] = [{**field, "type": named(field["type"])} for field in avro["fields"]]
@@ -134,6 +135,8 @@ def _type(data_type: pa.DataType, name: str, namespace: str) -> Any:
     """Return the Avro type. ``name`` is that of the column, also for types inside its lists and maps."""
     if is_blob(data_type):
         return blob_avro()
+    if is_variant(data_type):
+        return variant_avro()
     if pa.types.is_struct(data_type):
         inner = f"{namespace}.{name}"
         fields = [_field(data_type.field(i), inner) for i in range(data_type.num_fields)]
@@ -273,12 +276,13 @@ class _Reader:
             return self._type(kind, namespace, path)
         if kind in ("record", "error"):
             record = self.struct(avro, namespace, path)
-            if logical == "blob" and not is_blob(record):
-                raise SchemaError(
-                    f"column {path!r} has blobs with the fields {record}; only {BLOB} is supported: use a newer "
-                    "release of pyhudi"
-                )
-            return record
+            known = {"blob": BLOB, "variant": VARIANT}.get(str(logical))
+            if known is None or record == known:
+                return record if known is None else known
+            raise SchemaError(
+                f"column {path!r} has {logical}s with the fields {record}; only {known} is supported: use a newer "
+                "release of pyhudi"
+            )
         if kind == "array":
             item, nullable = self._nullable(avro["items"], namespace, path)
             return pa.list_(pa.field(LIST_ITEM, item, nullable, _decimal_form(avro["items"]) or None))

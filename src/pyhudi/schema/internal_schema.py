@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
-from pyhudi.schema.blobs import BLOB, is_blob
+from pyhudi.schema.blobs import BLOB
 from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list
+from pyhudi.schema.variants import VARIANT
 from pyhudi.schema.vectors import internal_text, is_vector, parse_internal
 
 _DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\((\d+),\s*(\d+)\)(?:\[\d+\])?")
@@ -101,6 +102,14 @@ BLOB_RECORD = Record(
     )
 )
 """Blobs: all have the same ids, by which Apache Hudi tells them from structs. They identify no columns."""
+VARIANT_RECORD = Record(
+    (
+        Field(-2, "metadata", "binary", False, "Variant metadata component"),
+        Field(-1, "value", "binary", False, "Variant value component"),
+    )
+)
+"""Variants, as blobs."""
+_OPAQUE = {BLOB: BLOB_RECORD, VARIANT: VARIANT_RECORD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +216,8 @@ class _Ids:
         )
 
     def _type(self, before: Type, kind: pa.DataType) -> Type:
-        if is_blob(kind):
-            return BLOB_RECORD
+        if kind in _OPAQUE:
+            return _OPAQUE[kind]
         if pa.types.is_struct(kind):
             return self.record(before, [kind.field(i) for i in range(kind.num_fields)])
         if pa.types.is_map(kind):
@@ -258,17 +267,18 @@ def type_to_arrow(kind: Type) -> pa.DataType:
         case str():
             return primitive_to_arrow(kind)
         case Record():
-            return BLOB if is_blob_record(kind) else pa.struct([_to_field(field) for field in kind.fields])
+            known = opaque_type(kind)
+            return pa.struct([_to_field(field) for field in kind.fields]) if known is None else known
         case Array():
             return pa.list_(pa.field(LIST_ITEM, type_to_arrow(kind.element), kind.optional))
         case Map():
             return pa.map_(pa.string(), pa.field("value", type_to_arrow(kind.value), kind.optional))
 
 
-def is_blob_record(kind: Type) -> bool:
-    """Return True for blobs."""
-    ids = [field.id for field in BLOB_RECORD.fields]
-    return isinstance(kind, Record) and [field.id for field in kind.fields] == ids
+def opaque_type(kind: Type) -> pa.DataType | None:
+    """Return the table type of a record whose fields are not columns, a blob or variant; None for other types."""
+    ids = {field.id for field in kind.fields} if isinstance(kind, Record) else set()
+    return next((arrow for arrow, record in _OPAQUE.items() if ids == {field.id for field in record.fields}), None)
 
 
 def _to_field(field: Field) -> pa.Field:
@@ -286,7 +296,7 @@ def _doc(field: pa.Field) -> str | None:
 def _paths(prefix: str, kind: Type) -> Iterator[tuple[str, int]]:
     inside: Iterable[tuple[str, int, Type]] = ()
     match kind:
-        case Record() if not is_blob_record(kind):
+        case Record() if opaque_type(kind) is None:
             inside = ((field.name, field.id, field.type) for field in kind.fields)
         case Array():
             inside = ((ELEMENT, kind.element_id, kind.element),)

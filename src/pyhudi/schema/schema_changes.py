@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError, SchemaMismatchError
-from pyhudi.schema.blobs import BLOB, is_blob_text
+from pyhudi.schema.blobs import BLOB, BLOB_TEXT, is_blob_text
 from pyhudi.schema.internal_schema import (
     ELEMENT,
     KEY,
@@ -25,13 +25,14 @@ from pyhudi.schema.internal_schema import (
     Map,
     Record,
     Type,
-    is_blob_record,
+    opaque_type,
     primitive_text,
     primitive_to_arrow,
 )
 from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import nullable_type, table_type
+from pyhudi.schema.variants import VARIANT, VARIANT_TEXT, is_variant_text
 from pyhudi.schema.vectors import parse_vector
 
 _DIGITS = {"int": 10, "long": 19}
@@ -102,6 +103,8 @@ def as_table_type(kind: object) -> pa.DataType:
             return table_type(pa.decimal128(int(decimal[1]), int(decimal[2] or 0)))
         if is_blob_text(text):
             return BLOB
+        if is_variant_text(text):
+            return VARIANT
         vector = parse_vector(text)
         if vector is not None:
             return vector
@@ -286,7 +289,7 @@ def _edited(schema: InternalSchema, parent: str, edit: _Edit) -> InternalSchema:
     columns."""
 
     def edit_fields(kind: Type) -> Type:
-        _refuse_inside_blob(kind, parent)
+        _refuse_opaque(kind, parent)
         if not isinstance(kind, Record):
             raise SchemaMismatchError(f"column {parent!r} is not a struct, so it has no fields to change")
         return Record(edit(kind.fields))
@@ -296,9 +299,11 @@ def _edited(schema: InternalSchema, parent: str, edit: _Edit) -> InternalSchema:
     return replace(schema, fields=record.fields)
 
 
-def _refuse_inside_blob(kind: Type, path: str) -> None:
-    if is_blob_record(kind):
-        raise SchemaMismatchError(f"column {path!r} is a BLOB, or inside of one, whose fields cannot be changed")
+def _refuse_opaque(kind: Type, path: str) -> None:
+    known = opaque_type(kind)
+    if known is not None:
+        name = BLOB_TEXT if known == BLOB else VARIANT_TEXT
+        raise SchemaMismatchError(f"column {path!r} is a {name}, or inside of one, whose fields cannot be changed")
 
 
 def _with_type(kind: Type, parts: list[str], change: Callable[[Type], Type], path: str) -> Type:
@@ -306,7 +311,7 @@ def _with_type(kind: Type, parts: list[str], change: Callable[[Type], Type], pat
     if not parts:
         return change(kind)
     name, rest = parts[0], parts[1:]
-    _refuse_inside_blob(kind, path)
+    _refuse_opaque(kind, path)
     match kind:
         case Record():
             target = _find(kind.fields, name, "")

@@ -15,18 +15,34 @@ The rules are those of Apache Hudi 1.2 on Spark:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.arrow_avro import default_value
-from pyhudi.schema.blobs import BLOB_SQL, has_blob_fields, is_blob
+from pyhudi.schema.blobs import BLOB, BLOB_SQL, BLOB_TEXT, has_blob_fields
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import LIST_ITEM, is_list, nullable_type, table_schema
 from pyhudi.schema.type_conversion import convert
+from pyhudi.schema.variants import VARIANT, VARIANT_SQL, VARIANT_TEXT, has_variant_fields
 from pyhudi.schema.vectors import is_vector, vector_text
 
+
+class _Opaque(NamedTuple):
+    """A type that Spark has as a struct: its name, which structs can be written to it, and its struct as SQL."""
+
+    name: str
+    fits: Callable[[pa.DataType], bool]
+    sql: str
+
+
+_OPAQUE = {
+    BLOB: _Opaque(BLOB_TEXT, has_blob_fields, BLOB_SQL),
+    VARIANT: _Opaque(VARIANT_TEXT, has_variant_fields, VARIANT_SQL),
+}
 _NUMBERS = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
 
 
@@ -103,8 +119,8 @@ class _Merge:
             return old
         if is_vector(old) or is_vector(new):
             return self._vector(old, new, path)
-        if is_blob(old) or is_blob(new):
-            return self._blob(old, new, path)
+        if old in _OPAQUE or new in _OPAQUE:
+            return self._opaque(old, new, path)
         if t.is_struct(old) and t.is_struct(new):
             return pa.struct(self.fields(_members(old), _members(new), path))
         if t.is_list(old) and t.is_list(new):
@@ -131,14 +147,13 @@ class _Merge:
             )
         return old
 
-    def _blob(self, old: pa.DataType, new: pa.DataType, path: str) -> pa.DataType:
-        """Return the type of a blob, which never changes; structs of its fields can be written to it."""
-        named = ["BLOB" if is_blob(kind) else str(kind) for kind in (old, new)]
-        if not is_blob(old) or not has_blob_fields(new):
-            cure = f"; write a {BLOB_SQL}" if is_blob(old) else ""
-            self.problems.append(
-                f"column {path!r} is {named[0]} in the table and {named[1]} in the incoming rows{cure}"
-            )
+    def _opaque(self, old: pa.DataType, new: pa.DataType, path: str) -> pa.DataType:
+        """Return the type of a blob or variant, which never changes; structs of its fields can be written to it."""
+        known = _OPAQUE.get(old)
+        if known is None or not known.fits(new):
+            mine, other = (str(kind) if kind not in _OPAQUE else _OPAQUE[kind].name for kind in (old, new))
+            cure = "" if known is None else f"; write a {known.sql}"
+            self.problems.append(f"column {path!r} is {mine} in the table and {other} in the incoming rows{cure}")
         return old
 
 

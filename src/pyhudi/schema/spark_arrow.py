@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyhudi.schema.blobs import BLOB_STRUCT, is_blob
 from pyhudi.schema.table_types import rebuild
 from pyhudi.schema.type_conversion import convert
+from pyhudi.schema.variants import VARIANT_IN_SPARK, is_variant
 from pyhudi.schema.vectors import is_vector, list_type
 
 
@@ -21,6 +22,8 @@ def spark_arrow_type(data_type: pa.DataType) -> pa.DataType:
         return list_type(data_type)
     if is_blob(data_type):
         return BLOB_STRUCT
+    if is_variant(data_type):
+        return VARIANT_IN_SPARK
     if pa.types.is_timestamp(data_type) and data_type.unit == "ms":
         return pa.timestamp("us", data_type.tz)
     if pa.types.is_time(data_type):

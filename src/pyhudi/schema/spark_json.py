@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,15 @@ import pyarrow as pa
 from pyhudi.errors import SchemaError
 from pyhudi.schema.blobs import BLOB, BLOB_SQL, BLOB_STRUCT, BLOB_TEXT, is_blob, is_blob_text
 from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list, nullable_type, table_schema
+from pyhudi.schema.variants import (
+    VARIANT,
+    VARIANT_SQL,
+    VARIANT_STRUCT,
+    VARIANT_TEXT,
+    has_variant_fields,
+    is_variant,
+    is_variant_text,
+)
 from pyhudi.schema.vectors import HUDI_TYPE, is_vector, parse_vector, vector_text
 
 _TO_SPARK: dict[pa.DataType, str] = {
@@ -46,60 +56,74 @@ _FROM_SPARK: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "variant": VARIANT,
 }
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _TEXT = re.compile(r"(?:var)?char\(\d+\)|string collate \w+", re.IGNORECASE)
 
 
-def to_spark_json(schema: pa.Schema) -> str:
+def to_spark_json(schema: pa.Schema, *, has_variants: bool = False) -> str:
     """Return the JSON of Spark's StructType for a table with this schema.
+
+    Args:
+        schema: The table's columns.
+        has_variants: Spark has the type VARIANT; without it, variants are structs.
 
     Raises:
         SchemaError: A column has an unsupported type.
     """
-    return json.dumps(_struct(list(table_schema(schema))), separators=(",", ":"), ensure_ascii=False)
+    struct = _ToSpark(has_variants).struct(list(table_schema(schema)))
+    return json.dumps(struct, separators=(",", ":"), ensure_ascii=False)
 
 
-def _struct(fields: list[pa.Field]) -> dict[str, Any]:
-    return {"type": "struct", "fields": [_field(field) for field in fields]}
+@dataclass(frozen=True, slots=True)
+class _ToSpark:
+    """Conversion of Arrow types to JSON."""
 
+    has_variants: bool
 
-def _field(field: pa.Field) -> dict[str, Any]:
-    comment = (field.metadata or {}).get(COMMENT)
-    metadata = {} if comment is None else {"comment": comment.decode()}
-    if is_vector(field.type):
-        metadata[HUDI_TYPE] = vector_text(field.type)
-    if is_blob(field.type):
-        metadata[HUDI_TYPE] = BLOB_TEXT
-    return {
-        "name": field.name,
-        "type": _to_spark(field.type),
-        "nullable": field.nullable,
-        "metadata": metadata,
-    }
+    def struct(self, fields: list[pa.Field]) -> dict[str, Any]:
+        return {"type": "struct", "fields": [self._field(field) for field in fields]}
 
-
-def _to_spark(data_type: pa.DataType) -> Any:
-    if is_blob(data_type):
-        return _to_spark(BLOB_STRUCT)
-    if pa.types.is_struct(data_type):
-        return _struct([data_type.field(i) for i in range(data_type.num_fields)])
-    if pa.types.is_map(data_type):
+    def _field(self, field: pa.Field) -> dict[str, Any]:
+        comment = (field.metadata or {}).get(COMMENT)
+        metadata = {} if comment is None else {"comment": comment.decode()}
+        if is_vector(field.type):
+            metadata[HUDI_TYPE] = vector_text(field.type)
+        if is_blob(field.type):
+            metadata[HUDI_TYPE] = BLOB_TEXT
+        if is_variant(field.type) and not self.has_variants:
+            metadata[HUDI_TYPE] = VARIANT_TEXT
         return {
-            "type": "map",
-            "keyType": _to_spark(data_type.key_type),
-            "valueType": _to_spark(data_type.item_type),
-            "valueContainsNull": data_type.item_field.nullable,
+            "name": field.name,
+            "type": self._type(field.type),
+            "nullable": field.nullable,
+            "metadata": metadata,
         }
-    if is_list(data_type):
-        return {
-            "type": "array",
-            "elementType": _to_spark(data_type.value_type),
-            "containsNull": data_type.value_field.nullable and not is_vector(data_type),
-        }
-    if pa.types.is_decimal(data_type):
-        return f"decimal({data_type.precision},{data_type.scale})"
-    return _TO_SPARK[data_type]
+
+    def _type(self, data_type: pa.DataType) -> Any:
+        if is_blob(data_type):
+            return self._type(BLOB_STRUCT)
+        if is_variant(data_type):
+            return "variant" if self.has_variants else self._type(VARIANT_STRUCT)
+        if pa.types.is_struct(data_type):
+            return self.struct([data_type.field(i) for i in range(data_type.num_fields)])
+        if pa.types.is_map(data_type):
+            return {
+                "type": "map",
+                "keyType": self._type(data_type.key_type),
+                "valueType": self._type(data_type.item_type),
+                "valueContainsNull": data_type.item_field.nullable,
+            }
+        if is_list(data_type):
+            return {
+                "type": "array",
+                "elementType": self._type(data_type.value_type),
+                "containsNull": data_type.value_field.nullable and not is_vector(data_type),
+            }
+        if pa.types.is_decimal(data_type):
+            return f"decimal({data_type.precision},{data_type.scale})"
+        return _TO_SPARK[data_type]
 
 
 def from_spark_json(text: str) -> pa.Schema:
@@ -141,6 +165,8 @@ def _as_marked(data_type: pa.DataType, mark: Any, path: str) -> pa.DataType:
         return data_type
     if is_blob_text(str(mark)):
         return _as_blob(data_type, path)
+    if is_variant_text(str(mark)):
+        return _as_variant(data_type, path)
     vector = parse_vector(str(mark))
     if vector is None:
         raise SchemaError(
@@ -161,6 +187,15 @@ def _as_blob(data_type: pa.DataType, path: str) -> pa.DataType:
             f"column {path!r} is a BLOB, whose type is {BLOB_SQL}, but it is {data_type}; cast it, keeping the metadata"
         )
     return BLOB
+
+
+def _as_variant(data_type: pa.DataType, path: str) -> pa.DataType:
+    if not has_variant_fields(data_type):
+        raise SchemaError(
+            f"column {path!r} is a VARIANT, whose type is {VARIANT_SQL}, but it is {data_type}; cast it, keeping the "
+            "metadata"
+        )
+    return VARIANT
 
 
 def _from_spark(spark: Any, path: str) -> pa.DataType:

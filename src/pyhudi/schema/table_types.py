@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pyhudi.errors import SchemaError
 from pyhudi.schema.blobs import is_blob
+from pyhudi.schema.variants import VARIANT, has_variant_fields, is_variant
 from pyhudi.schema.vectors import is_vector, vector_type
 
 MAX_PRECISION = 38
@@ -46,8 +47,8 @@ def as_nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def nullable_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type with everything inside nullable (except map keys, and required fields of blobs)."""
-    if is_blob(data_type):
+    """Return the type with everything inside nullable (except map keys, and fields of blobs and variants)."""
+    if is_blob(data_type) or is_variant(data_type):
         return data_type
     return rebuild(data_type, lambda child: child.with_type(nullable_type(child.type)).with_nullable(True))
 
@@ -78,7 +79,7 @@ def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
     bytes binary, lists list, decimals decimal128, date64 date32, dictionaries their value type. Timestamps keep
     milliseconds and otherwise become microseconds, with time zone UTC or none. Columns with lists of a fixed number of
     floats, doubles or bytes are vectors (`pyhudi.schema.vectors`), and structs of certain required fields blobs
-    (`pyhudi.schema.blobs`).
+    or variants (`pyhudi.schema.blobs`, `pyhudi.schema.variants`).
     """
     t = pa.types
     if isinstance(data_type, pa.BaseExtensionType):
@@ -103,6 +104,8 @@ def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
         return pa.timestamp("ms" if data_type.unit == "ms" else "us", None if data_type.tz is None else "UTC")
     if t.is_time(data_type):
         return pa.time32("ms") if t.is_time32(data_type) else pa.time64("us")
+    if has_variant_fields(data_type) and not any(field.nullable for field in data_type):
+        return VARIANT
     if t.is_struct(data_type):
         fields = [data_type.field(i) for i in range(data_type.num_fields)]
         _check_names(path, [field.name for field in fields])

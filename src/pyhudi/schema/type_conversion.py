@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.blobs import check_blobs, is_blob
 from pyhudi.schema.table_types import is_list, table_type
+from pyhudi.schema.variants import is_shredded, is_variant
 from pyhudi.schema.vectors import as_lists, as_vectors, is_vector, vectors_of_bytes
 
 _NUMBER = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<part>\d+))?(?:e(?P<exp>[+-]\d+))?$"
@@ -36,6 +37,11 @@ def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
     try:
         if is_vector(target) or is_vector(array.type):
             return _vectors(array, target, path)
+        if is_variant(target) and is_shredded(array.type):
+            raise SchemaMismatchError(
+                f"the variants of column {path!r} are shredded: a file has some of their values as columns; read the "
+                "table with Spark 4"
+            )
         if is_like_nested(array.type, target):
             result = rebuilt(array, target, path, convert)
             if is_blob(target):

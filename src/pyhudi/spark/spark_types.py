@@ -6,15 +6,19 @@ import json
 from collections.abc import Mapping
 
 import pyarrow as pa
+from pyspark.sql import types
 from pyspark.sql.types import DataType, StructType
 
 from pyhudi.schema.name_resolution import resolve_nested
 from pyhudi.schema.spark_json import to_spark_json
 
+HAS_VARIANTS = hasattr(types, "VariantType")
+"""Whether Spark has the type VARIANT: from Spark 4 on."""
+
 
 def spark_schema(schema: pa.Schema) -> StructType:
     """Return the StructType that Spark uses for a table with this schema."""
-    return StructType.fromJson(json.loads(to_spark_json(schema)))
+    return StructType.fromJson(json.loads(to_spark_json(schema, has_variants=HAS_VARIANTS)))
 
 
 def resolve_spark_path(name: str, schema: StructType, *, case_sensitive: bool) -> list[str] | None:

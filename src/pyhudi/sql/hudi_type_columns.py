@@ -1,10 +1,11 @@
-"""Columns of the types VECTOR and BLOB in the column list of a statement, in a form that Spark's parser knows."""
+"""Columns of the types VECTOR, BLOB and VARIANT in the column list of a statement, in a form that Spark can parse."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 from pyhudi.schema.blobs import BLOB, BLOB_SQL
+from pyhudi.schema.variants import VARIANT, VARIANT_SQL
 from pyhudi.schema.vectors import parse_vector
 from pyhudi.sql.token_cursor import Cursor
 
@@ -16,9 +17,13 @@ _FORMS = {
 _OPENING, _CLOSING = {"(": 1, "<": 1}, {")": 1, ">": 1, ">>": 2}
 
 
-def without_hudi_types(columns: str) -> tuple[str, dict[str, pa.DataType]]:
-    """Return a list of columns with arrays in place of vectors and structs in place of blobs, and the types of these
-    columns by name.
+def without_hudi_types(columns: str, *, variants: bool = True) -> tuple[str, dict[str, pa.DataType]]:
+    """Return a list of columns with arrays in place of vectors and structs in place of blobs and variants, and the
+    types of these columns by name.
+
+    Args:
+        columns: Names and types as SQL.
+        variants: Spark does not have variants; otherwise they are left as they are.
 
     >>> without_hudi_types("id INT, v VECTOR(3)")[0]
     'id INT, v ARRAY<FLOAT>'
@@ -33,7 +38,7 @@ def without_hudi_types(columns: str) -> tuple[str, dict[str, pa.DataType]]:
     column, begins = "", True  # the column whose type comes next; whether the name of a column does
     while not cursor.done:
         start = cursor.at
-        found = _taken(cursor) if column and not cursor.sees(":") else None
+        found = _taken(cursor, variants=variants) if column and not cursor.sees(":") else None
         if found is not None:
             types[column], form = found
             cuts.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, form))
@@ -49,7 +54,7 @@ def without_hudi_types(columns: str) -> tuple[str, dict[str, pa.DataType]]:
     return columns, types
 
 
-def _taken(cursor: Cursor) -> tuple[pa.DataType, str] | None:
+def _taken(cursor: Cursor, *, variants: bool) -> tuple[pa.DataType, str] | None:
     """Consume a type of Apache Hudi that comes next; returns it with its form for Spark."""
     if cursor.sees("VECTOR", "("):
         start = cursor.at
@@ -58,4 +63,6 @@ def _taken(cursor: Cursor) -> tuple[pa.DataType, str] | None:
         kind = parse_vector(cursor.slice(start, cursor.at))
         assert kind is not None
         return kind, _FORMS[pa.list_(kind.value_type)]
-    return (BLOB, BLOB_SQL) if cursor.take("BLOB") else None
+    if cursor.take("BLOB"):
+        return BLOB, BLOB_SQL
+    return (VARIANT, VARIANT_SQL) if variants and cursor.take("VARIANT") else None

@@ -17,9 +17,10 @@ from pyhudi.errors import (
     warn,
 )
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.schema.blobs import BLOB_TEXT, is_blob
+from pyhudi.schema.blobs import BLOB, BLOB_TEXT
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
+from pyhudi.schema.variants import VARIANT, VARIANT_TEXT
 from pyhudi.schema.vectors import is_vector, vector_text
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
@@ -176,16 +177,17 @@ def _check_index(index: IndexType, operation: Operation) -> None:
 
 
 def check_storable(schema: pa.Schema, config: TableConfig) -> None:
-    """Refuse columns with vectors and blobs in tables whose files cannot have them, nor in Apache Hudi 1.2.0.
+    """Refuse columns with vectors, blobs and variants in tables whose files cannot have them, nor in Apache Hudi 1.2.0.
 
     Raises:
         UnsupportedTableError: The base files are ORC files, or changes are logged, in records that contain the rows.
     """
     vectors = [f"column {f.name!r} is a {vector_text(f.type)}" for f in schema if is_vector(f.type)]
-    blobs = [f"column {f.name!r} is a {BLOB_TEXT}" for f in schema if is_blob(f.type)]
-    if (vectors or blobs) and config.base_file_format is FileFormat.ORC:
+    names = {BLOB: BLOB_TEXT, VARIANT: VARIANT_TEXT}
+    others = [f"column {f.name!r} is a {names[f.type]}" for f in schema if f.type in names]
+    if (vectors or others) and config.base_file_format is FileFormat.ORC:
         raise UnsupportedTableError(
-            f"{(vectors + blobs)[0]}, which ORC files cannot have; use {options.BASE_FILE_FORMAT.key}=PARQUET"
+            f"{(vectors + others)[0]}, which ORC files cannot have; use {options.BASE_FILE_FORMAT.key}=PARQUET"
         )
     if vectors and config.cdc_enabled:
         raise UnsupportedTableError(

@@ -190,8 +190,7 @@ def test_sql_ddl(sql, tmp_path):
         "INSERT INTO media VALUES ('a', named_struct('type', 'INLINE', 'data', X'0102', 'reference', null))",
     )
     assert sql("SELECT read_blob(content) FROM media") == [(b"\x01\x02",)]
-    with pytest.raises(UnsupportedTableError, match="STRING for JSON"):
-        sql("CREATE TABLE other (id INT, value VARIANT) USING hudi")
+    sql("CREATE TABLE events (id INT, payload VARIANT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
 
 
 def test_sql_dml(sql):

@@ -105,7 +105,7 @@ def test_metadata_names_a_type() -> None:
         ([], "VECTOR", "not a valid type"),
         ([], "VECTOR(0)", "must be at least 1"),
         ([], "VECTOR(3, INT)", "FLOAT, DOUBLE or INT8"),
-        ([], "VARIANT", "a type that pyhudi does not write"),
+        ([], "MATRIX", "a type that pyhudi does not write"),
     ):
         with pytest.raises(SchemaError, match=message):
             from_spark_json(marked(kind, mark))

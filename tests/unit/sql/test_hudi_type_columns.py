@@ -1,4 +1,4 @@
-"""Columns of the types VECTOR and BLOB, and table functions that search them, in SQL."""
+"""Columns of the types VECTOR, BLOB and VARIANT, and table functions that search them, in SQL."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 from pyhudi.errors import SchemaError, SqlSyntaxError
 from pyhudi.schema.blobs import BLOB
+from pyhudi.schema.variants import VARIANT
 from pyhudi.schema.vectors import vector_type
 from pyhudi.sql.hudi_type_columns import without_hudi_types
 from pyhudi.sql.table_references import find_references
@@ -45,6 +46,14 @@ def test_blobs(columns: str, names: set[str]) -> None:
     assert set(types) == names
     assert {kind for name, kind in types.items() if name != "v"} <= {BLOB}
     assert text.count("STRUCT<type: STRING, data: BINARY, reference: ") == len(names - {"v"})
+
+
+def test_variants_are_left_to_releases_of_spark_that_have_them() -> None:
+    columns = "id INT, v VARIANT COMMENT 'a VARIANT', variant STRING"
+    text, types = without_hudi_types(columns)
+    assert text == "id INT, v STRUCT<value: BINARY, metadata: BINARY> COMMENT 'a VARIANT', variant STRING"
+    assert types == {"v": VARIANT}
+    assert without_hudi_types(columns, variants=False) == (columns, {})
 
 
 def test_arguments_of_searches_are_expressions() -> None:

@@ -26,6 +26,8 @@ from pyhudi.format.corruption import as_corruption
 from pyhudi.format.text_encoding import has_text, valid_text
 from pyhudi.schema.blobs import BLOB, BLOB_IN_FILES
 from pyhudi.schema.table_types import rebuild
+from pyhudi.schema.type_conversion import is_like_nested, rebuilt
+from pyhudi.schema.variants import VARIANT, has_variant_fields
 from pyhudi.schema.vectors import (
     FOOTER_KEY,
     is_vector,
@@ -161,8 +163,13 @@ def _vector_columns(metadata: pq.FileMetaData) -> dict[str, pa.DataType]:
 
 
 def _with_blobs(kind: pa.DataType) -> pa.DataType:
-    """Return the type with blobs as such: Arrow takes values of enums for bytes."""
-    return BLOB if kind == BLOB_IN_FILES else rebuild(kind, lambda child: child.with_type(_with_blobs(child.type)))
+    """Return the type with blobs as such, as Arrow takes values of enums for bytes, and variants, whose fields may have
+    the other order."""
+    if kind == BLOB_IN_FILES:
+        return BLOB
+    if has_variant_fields(kind) and not any(field.nullable for field in kind):
+        return VARIANT
+    return rebuild(kind, lambda child: child.with_type(_with_blobs(child.type)))
 
 
 def _with_instants(kind: pa.DataType, wide: Iterator[bool]) -> pa.DataType:
@@ -214,7 +221,13 @@ def _as_read(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     if column.type == field.type:
         return column
-    return vectors_of_bytes(column, field.type, field.name) if is_vector(field.type) else column.cast(field.type)
+    return vectors_of_bytes(column, field.type, field.name) if is_vector(field.type) else _as_type(column, field.type)
+
+
+def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if is_like_nested(column.type, kind):
+        return rebuilt(column, kind, "", lambda child, target, _: _as_type(child, target))
+    return column.cast(kind)
 
 
 class FilteredFile:

@@ -14,8 +14,8 @@ from pyhudi.table.config.typed_properties import TableProperties
 
 READABLE_VERSIONS = (5, 6, 8, 9)
 WRITABLE_VERSIONS = (6, 8, 9)
-_LOST_TYPES = {"vector", "variant"}
-"""Logical types that files written by pyhudi would not have; vectors only inside of columns."""
+_LOST_TYPES = {"vector"}
+"""Logical types that files written by pyhudi would not have inside of columns."""
 
 
 def check_readable(config: TableProperties) -> None:

@@ -26,6 +26,7 @@ from pyhudi.schema.column_names import FileNames, nested_columns
 from pyhudi.schema.internal_schema import ELEMENT, VALUE
 from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.schema.timestamp_units import actual_type
+from pyhudi.schema.variants import VARIANT, is_variant
 from pyhudi.schema.vectors import is_vector
 from pyhudi.spark.execution.driver_frames import constant, union
 from pyhudi.spark.keys.key_text import quoted_name
@@ -33,7 +34,7 @@ from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, par
 from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders
 from pyhudi.spark.read.base_files.spark_file_reader import FileReader, cannot_reach, is_mount_error, read_settings
 from pyhudi.spark.read.base_files.vector_column import in_files, vector_column
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
@@ -132,6 +133,13 @@ def read_natively(
     """
     extras = extras or ScanExtras()
     numbers, more = extras.numbers, extras.files
+    if not HAS_VARIANTS and _has_variants(pa.struct(list(plan.schema))):
+        if required:
+            raise QueryError(
+                "this release of Spark has no variants, and would read shredded ones as null; leave out "
+                f"{options.READ_ENGINE.key}"
+            )
+        return None
     if plan.bootstrapped()[0].tasks.num_rows:
         if required:
             raise QueryError(
@@ -165,6 +173,10 @@ def read_natively(
         if required or not cannot_reach(e):
             raise
         return None
+
+
+def _has_variants(kind: pa.DataType) -> bool:
+    return is_variant(kind) or any(_has_variants(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _has_orc_times(plan: ScanPlan) -> bool:
@@ -230,7 +242,7 @@ class _PartReader:
         self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, extras.numbers
         self._positions = extras.has_positions
         names = {c: part.names_of(c) for c in plan.schema.names}
-        held = pa.schema([part.file_schema.field(c).with_name(n) for c, found in names.items() for n in found])
+        held = pa.schema([_held(part, plan, c).with_name(n) for c, found in names.items() for n in found])
         self._as_named = held.names == plan.schema.names
         changed = {f.name: _changed(f, names[f.name], part.file_schema, part.names) for f in plan.schema}
         self._changed = {name: column for name, column in changed.items() if column is not None}
@@ -281,6 +293,12 @@ class _PartReader:
         return StructType([*fields, StructField(FILE_NUMBER, LongType())] if source.numbered else fields)
 
 
+def _held(part: FilePart, plan: ScanPlan, column: str) -> pa.Field:
+    """Return a column of the files. Variants are read as such, also shredded ones, which only Spark can read."""
+    field = part.file_schema.field(column)
+    return field.with_type(VARIANT) if is_variant(plan.schema.field(column).type) else field
+
+
 def _changed(field: pa.Field, stored: tuple[str, ...], held: pa.Schema, names: FileNames) -> Column | None:
     """Return the conversion of a column of the files to that of the plan; None if they are the same."""
     if not stored:
@@ -288,7 +306,7 @@ def _changed(field: pa.Field, stored: tuple[str, ...], held: pa.Schema, names: F
     column = sf.col(quoted_name(stored[0]))
     if len(stored) > 1:  # No file has two of them.
         column = sf.coalesce(*(sf.col(quoted_name(name)) for name in stored))
-    kind = held.field(field.name).type
+    kind = VARIANT if is_variant(field.type) else held.field(field.name).type
     if is_vector(field.type):
         return vector_column(column, field)
     if kind != field.type or field.name in nested_columns(names):

@@ -9,14 +9,10 @@ from pyspark.sql.types import StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.schema.blobs import is_blob_text
+from pyhudi.schema.variants import is_variant_text
 from pyhudi.schema.vectors import parse_vector
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
 from pyhudi.sql.hudi_type_columns import without_hudi_types
-
-_INSTEAD = {
-    "VARIANT": "STRING for JSON, or a STRUCT",
-}
-"""Types of Apache Hudi 1.2 that Spark does not know, with what to declare in their place."""
 
 
 def declared_schema(spark: SparkSession, columns: str) -> StructType:
@@ -27,13 +23,14 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
         columns: Names and types as SQL.
 
     Returns:
-        The columns as Spark has them. Vectors are arrays, and blobs structs, with metadata that says so.
+        The columns as Spark has them. Vectors are arrays, blobs structs, and variants, too, where Spark has none, with
+        metadata that says so.
 
     Raises:
         UnsupportedTableError: A type is one of Apache Hudi's that this release does not serve.
         SchemaError: The type of a vector is not valid.
     """
-    text, types = without_hudi_types(columns)
+    text, types = without_hudi_types(columns, variants=not HAS_VARIANTS)
     try:
         declared = spark.createDataFrame([], text).schema
     except ParseException as e:
@@ -48,11 +45,8 @@ def _marked(field: StructField, kind: pa.DataType) -> StructField:
 
 def _refusal(kind: str) -> Exception | None:
     """Return the error for a type of Apache Hudi; None for others."""
-    if is_blob_text(kind) or parse_vector(kind) is not None:
+    if is_blob_text(kind) or is_variant_text(kind) or parse_vector(kind) is not None:
         return UnsupportedTableError(
             f"the type {kind} is not supported inside of structs, arrays and maps; declare a column of it"
         )
-    instead = _INSTEAD.get(kind.partition("(")[0].upper())
-    if instead is None:
-        return None
-    return UnsupportedTableError(f"columns of the type {kind} are not supported here; declare {instead}")
+    return None
