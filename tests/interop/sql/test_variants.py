@@ -27,7 +27,7 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.operation": "upsert",
 }
-BYTES = [{"name": name, "type": "binary", "nullable": False, "metadata": {}} for name in ("metadata", "value")]
+BYTES = [{"name": name, "type": "binary", "nullable": False, "metadata": {}} for name in ("value", "metadata")]
 COLUMNS = [
     {"name": "id", "type": "string", "nullable": True, "metadata": {}},
     *(

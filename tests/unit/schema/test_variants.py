@@ -13,6 +13,8 @@ from pyhudi.errors import SchemaError, SchemaMismatchError
 from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file import parquet
+from pyhudi.format.base_file.base_file_writer import BaseFileSchema
+from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.log.decoding.data_block import decode_values
 from pyhudi.schema.arrow_avro import from_avro, to_avro
 from pyhudi.schema.internal_schema import InternalSchema
@@ -116,7 +118,7 @@ def test_files_and_log_records() -> None:
     columns = {name: ROWS[name].combine_chunks() for name in ROWS.column_names}
     assert decode_values(encode_records(record_type(schema), columns, ROWS.num_rows), schema).equals(ROWS)
     sink = pa.BufferOutputStream()
-    with parquet.ParquetFileWriter(sink, SCHEMA) as writer:
+    with ParquetFileWriter(sink, BaseFileSchema(SCHEMA)) as writer:
         writer.write(ROWS)
     file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
     assert [file.schema.column(i).max_definition_level for i in (1, 2, 5, 6)] == [1, 1, 2, 2]
