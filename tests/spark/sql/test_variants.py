@@ -65,6 +65,9 @@ def test_variants(spark, tmp_path, kind):
     structs = spark.sql(f"SELECT 'e' AS id, {ONE} AS v, 5 AS n")
     structs.write.format("hudi").options(**options).mode("append").save(path)
     assert rows(spark, "SELECT to_json(v) FROM t WHERE id = 'e'") == [("1",)]
+    spark.sql("ALTER TABLE t ADD COLUMNS (l ARRAY<VARIANT>)")
+    spark.sql("INSERT INTO t (id, n, l) VALUES ('f', 6, array(parse_json('1'), null))")
+    assert rows(spark, "SELECT to_json(l[0]), l[1] FROM t WHERE id = 'f'") == [("1", None)]
 
 
 @pytest.mark.skipif(HAS_VARIANTS, reason="Spark has variants")
