@@ -61,9 +61,11 @@ class ChangeScan:
             SetupError: ``spark`` is None, and there is no active session.
         """
         from pyhudi.spark.read.change_frame import change_frame
+        from pyhudi.spark.read.table_lineage import mark_read
         from pyhudi.spark.session import active_session
 
-        return change_frame(spark or active_session(), self.plan())
+        now = self.now()
+        return mark_read(change_frame(spark or active_session(), self._plan(now)), now)
 
     def to_arrow(self) -> pa.Table:
         """Return all changes as an Arrow table in memory, in the order of the commits."""

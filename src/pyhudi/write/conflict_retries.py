@@ -18,10 +18,19 @@ from pyhudi.write.write_result import ChangeResult, WriteResult
 _Result = TypeVar("_Result", WriteResult, ChangeResult)
 
 _log = logging.getLogger(__name__)
+_FIXED = (
+    f"it is not retried as {options.NUM_RETRIES_ON_CONFLICT.key} says, because its rows were read from this table "
+    "before that commit and would undo it: load the table again, and make and write the rows anew"
+)
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 
 
-def with_retries(storage: Storage, opts: Options, attempt: Callable[[], _Result]) -> _Result:
+def with_retries(
+    storage: Storage,
+    opts: Options,
+    attempt: Callable[[], _Result],
+    is_fixed: Callable[[], bool] = lambda: False,
+) -> _Result:
     """Run a write or statement, in the turn of this thread (`writer_turn`), anew on the latest snapshot after each
     conflict with another writer, at most as often as ``hoodie.write.num.retries.on.conflict.failures`` says.
 
@@ -29,13 +38,16 @@ def with_retries(storage: Storage, opts: Options, attempt: Callable[[], _Result]
         storage: Storage of the table.
         opts: Options of the write.
         attempt: Opens the table and writes.
+        is_fixed: Tells after a conflict whether another attempt would write rows that were read from the table before
+            it. They would undo the other writer's commit, so there is no other attempt.
 
     Returns:
         The result of the attempt without a conflict, with the number of retries.
 
     Raises:
         ConflictError: Other writers were faster each time; nothing of the write is left.
-        NonRetryableConflictError: Another attempt would have the same conflict; nothing of the write is left.
+        NonRetryableConflictError: Another attempt would have the same conflict, or undo the other writer's commit;
+            nothing of the write is left.
     """
     most = opts.get_typed(options.NUM_RETRIES_ON_CONFLICT)
     for tried in range(most + 1):
@@ -45,6 +57,8 @@ def with_retries(storage: Storage, opts: Options, attempt: Callable[[], _Result]
         except ConflictError as conflict:
             if tried == most or isinstance(conflict, NonRetryableConflictError):
                 raise
+            if is_fixed():
+                raise NonRetryableConflictError(f"{conflict}; {_FIXED}") from conflict
             _log.warning("retrying a write (%d of %d) after a conflict: %s", tried + 1, most, conflict)
             # Writers that had a conflict must not return at the same moment.
             time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**tried)))

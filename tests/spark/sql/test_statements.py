@@ -19,6 +19,7 @@ from pyhudi.errors import (
     AmbiguousMergeError,
     ConfigError,
     ConflictError,
+    NonRetryableConflictError,
     NotAHudiTableError,
     QueryError,
     SchemaMismatchError,
@@ -31,6 +32,7 @@ from pyhudi.errors import (
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.catalog_listing import listed_tables, shown_table
 from pyhudi.spark.sql.commands import dml, static_partitions
+from pyhudi.spark.write.write_job import WriteJob
 from tests.cases import seldom
 from tests.unit.storage.s3_server import running_s3_server
 
@@ -480,6 +482,43 @@ def test_a_statement_that_reads_its_table_is_serializable(spark, monkeypatch, st
     finally:
         spark.sql("RESET hoodie.write.num.retries.on.conflict.failures")
     assert rows(spark, "SELECT id, fare FROM rides") == [(1, 71), (2, 70)]
+
+
+def test_an_insert_that_reads_its_table_is_retried_with_what_it_reads_then(spark, monkeypatch):
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
+    spark.table("rides").createOrReplaceTempView("earlier")
+    commit, others = WriteJob.commit, []
+
+    def commit_after_another(*args, **kwargs):
+        if others:
+            spark.sql(others.pop())
+        return commit(*args, **kwargs)
+
+    monkeypatch.setattr(WriteJob, "commit", commit_after_another)
+    settings = {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.write.num.retries.on.conflict.failures": "2",
+    }
+    for key, value in settings.items():
+        spark.sql(f"SET {key} = {value}")
+    try:
+        others.append("INSERT INTO rides VALUES (2, 'b', 20, 'Oslo')")
+        spark.sql("INSERT OVERWRITE rides PARTITION (city = 'Oslo') SELECT id, name, fare + 1 FROM rides")
+        assert rows(spark, "SELECT id, fare FROM rides") == [(1, 11), (2, 21)]
+        for insert in (
+            lambda: spark.sql("INSERT OVERWRITE rides SELECT * FROM earlier"),
+            lambda: spark.sql("UPDATE rides SET fare = (SELECT max(fare) FROM earlier) WHERE id IN (1, 3)"),
+            lambda: spark.table("rides").write.insertInto("rides", overwrite=True),
+        ):
+            others.append("INSERT INTO rides VALUES (3, 'c', 30, 'Oslo')")
+            with pytest.raises(NonRetryableConflictError):
+                insert()
+            assert rows(spark, "SELECT id FROM rides WHERE id = 3") == [(3,)]
+            spark.sql("DELETE FROM rides WHERE id = 3")
+    finally:
+        for key in settings:
+            spark.sql(f"RESET {key}")
 
 
 def test_queries_of_threads_have_views_of_their_own(spark):

@@ -11,9 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.errors import QueryError, TableExistsError
+from pyhudi.errors import NonRetryableConflictError, QueryError, TableExistsError
 from pyhudi.hudi_table import HudiTable
+from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.read.table_lineage import snapshots_read
 from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.transaction import Transaction
@@ -353,8 +356,46 @@ def test_a_dataframe_is_written_again_after_a_conflict(
         original(self, metadata)
 
     monkeypatch.setattr(Transaction, "to_inflight", overtaken)
-    result = write(
-        frame(spark, [("a", "p", 3, "mine")]), path, {**several, "hoodie.write.num.retries.on.conflict.failures": "1"}
-    )
+    retrying = {**several, "hoodie.write.num.retries.on.conflict.failures": "1"}
+    result = write(frame(spark, [("a", "p", 3, "mine")]), path, retrying)
     assert (result.retries, result.num_updates) == (1, 1)
     assert [row for row in rows_of(path) if row[0] == "a"] == [("a", "p", 3, "mine")]
+    # what was read from the table before the conflict would undo the other writer's commit
+    others.append(("b", "p", 2, "other"))
+    own = load_table(spark, path).select("id", "part", (F.col("ts") + 1).alias("ts"), F.lit("mine").alias("v"))
+    with pytest.raises(NonRetryableConflictError, match="load the table again"):
+        write(own, path, {**retrying, "hoodie.datasource.write.operation": "insert_overwrite_table"})
+    assert [row for row in rows_of(path) if row[0] == "b"] == [("b", "p", 2, "other")]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_tables_that_a_dataframe_reads_are_known(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    path = str(tmp_path / "a table")
+    write(frame(spark, ROWS), path, options("insert", hoodie__datasource__write__table__type=kind))
+    write(frame(spark, ROWS[:1]), path, options("upsert"))
+    other = str(tmp_path / "a table 2")
+    frame(spark, ROWS).write.parquet(other)
+    table, loaded, elsewhere = HudiTable.for_path(path), load_table(spark, path), spark.read.parquet(other)
+    loaded.createOrReplaceTempView("seen")
+    kept = table.scan("part = 'p'").to_spark(spark).groupBy("id").count().cache()
+    frames = [
+        loaded.where("id > 'a'").withColumn("ts", F.col("ts") + 1),
+        elsewhere.join(kept, "id").select("id"),
+        spark.sql("SELECT 1 AS id, (SELECT max(ts) FROM seen) AS ts"),
+        load_table(
+            spark,
+            path,
+            {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "0"},
+        ),
+        spark.read.option("recursiveFileLookup", True).option("pathGlobFilter", "*.parquet").parquet(path),
+    ]
+    storage = open_storage(path)
+    found = [snapshots_read(one, storage) for one in frames]
+    assert all(found)
+    assert len(found[0] | found[1] | found[2]) == 1
+    write(frame(spark, ROWS[:1]), path, options("upsert"))
+    assert found[0].isdisjoint(snapshots_read(load_table(spark, path), storage))
+    for one in (elsewhere, frame(spark, ROWS), spark.range(1)):
+        assert not snapshots_read(one, storage)
+    kept.unpersist()
+    spark.catalog.dropTempView("seen")

@@ -109,3 +109,16 @@ def test_a_conflict_that_stays_is_not_tried_again(tmp_path: Path) -> None:
     with pytest.raises(ConflictError, match="a clustering is planned"):
         with_retries(LocalStorage(tmp_path), Options.parse({RETRIES: 2}), write)
     assert len(attempts) == 1
+
+
+def test_rows_from_the_table_before_a_conflict_are_not_written_again(tmp_path: Path) -> None:
+    attempts = []
+
+    def write() -> WriteResult:
+        attempts.append(1)
+        raise ConflictError("another writer was faster")
+
+    opts = Options.parse({RETRIES: 3})
+    with pytest.raises(NonRetryableConflictError, match=r"was faster; it is not retried .* load the table again"):
+        with_retries(LocalStorage(tmp_path), opts, write, lambda: True)
+    assert len(attempts) == 1

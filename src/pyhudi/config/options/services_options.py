@@ -140,7 +140,9 @@ CONFLICT_RESOLUTION_STRATEGY = text(
     "Strategy that detects conflicts between commits, by Apache Hudi's class name.",
 )
 NUM_RETRIES_ON_CONFLICT = integer(
-    "hoodie.write.num.retries.on.conflict.failures", 0, "Number of retries of a write after a conflict."
+    "hoodie.write.num.retries.on.conflict.failures",
+    0,
+    "Number of retries of a write after a conflict. A DataFrame read from the table itself is not written again.",
 )
 HEARTBEAT_INTERVAL_MS = integer(
     "hoodie.client.heartbeat.interval_in_ms", 60_000, "Interval between heartbeats of a writer.", least=1

@@ -17,6 +17,7 @@ from pyhudi.spark.dml.merge_plan import MergePlan
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
+from pyhudi.spark.read.table_lineage import snapshots_read
 from pyhudi.spark.write.dataframe_writer import DmlCommit, write_changes
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.storage import open_storage
@@ -134,14 +135,16 @@ class MergeBuilder:
             RecordKeyError: A clause would change the record key of a row, or move it to a partition that has a record
                 of its key.
             ConflictError: Other writers changed the rows that were read, in every attempt.
+            NonRetryableConflictError: So they did, and the source comes from the table as it was before.
         """
         if not self.clauses:
             raise QueryError("a MERGE requires at least one clause: when_matched_…, when_not_matched_…")
-        spark = self.source.sparkSession
+        spark, storage = self.source.sparkSession, open_storage(self.path, self.opts)
         return with_retries(
-            open_storage(self.path, self.opts),
+            storage,
             self.opts,
             lambda: self.execute_pinned(TargetSnapshot.pin(spark, self.path, self.opts)),
+            lambda: bool(snapshots_read(self.source, storage)),
         )
 
     def execute_pinned(self, pinned: TargetSnapshot) -> ChangeResult:

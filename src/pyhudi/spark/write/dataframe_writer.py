@@ -38,6 +38,7 @@ from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.read.table_lineage import snapshots_read
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.session import check_workers
@@ -97,6 +98,7 @@ def write(
     *,
     partitions: Sequence[str] = (),
     idempotent: IdempotentCommit | None = None,
+    retries: bool = True,
 ) -> WriteResult:
     """Write a DataFrame. A table that does not exist is created.
 
@@ -111,6 +113,8 @@ def write(
         partitions: Paths of the partitions that the operation insert_overwrite replaces, or delete_partition drops.
             Empty: as the options say.
         idempotent: How the commit is recognized, if its rows may be written more than once.
+        retries: Retry after conflicts as the options say, except if the rows come from the table as it was before;
+            False: the caller does.
 
     Returns:
         The result, with the instant of the commit and the files written.
@@ -121,6 +125,7 @@ def write(
         UnsupportedTableError: The table or the operation cannot be written.
         ConflictError: Another writer changed the same file groups first, more often than the write is retried
             (`hoodie.write.num.retries.on.conflict.failures`); this write has been rolled back.
+        NonRetryableConflictError: So it was, and the rows come from the table as it was before.
     """
     check_workers(df.sparkSession)
     refuse_misspelt(given or {})
@@ -133,7 +138,13 @@ def write(
     def complete(job: WriteJob) -> WriteJob:
         return replace(job, partitions=tuple(partitions), idempotent=idempotent)
 
-    return with_retries(storage, opts, lambda: _write_once(df, storage, opts, save_mode, complete))
+    def attempt() -> WriteResult:
+        return _write_once(df, storage, opts, save_mode, complete)
+
+    if retries:
+        return with_retries(storage, opts, attempt, lambda: bool(snapshots_read(df, storage)))
+    with writer_turn(storage, opts):
+        return attempt()
 
 
 def _write_once(

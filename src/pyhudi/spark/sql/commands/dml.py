@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import DuplicatePolicy, SqlInsertMode, TableType
+from pyhudi.config.enums import DuplicatePolicy, Operation, SqlInsertMode, TableType
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.name_resolution import resolve_name
@@ -21,23 +21,26 @@ from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
 from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.dml.update import delete_pinned, update_pinned
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
+from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.read.table_lineage import snapshots_read
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, full_name, location_key
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
 from pyhudi.spark.sql.passthrough_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
-from pyhudi.spark.sql.queries.temporary_views import folded
+from pyhudi.spark.sql.queries.temporary_views import folded, is_temporary
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import key_spec, write
 from pyhudi.sql.alias_rewriting import source_alias, source_name, unqualified, with_short_qualifiers
 from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, Name, PartitionSpec, Update
-from pyhudi.storage import open_storage
+from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.conflict_retries import with_retries
-from pyhudi.write.write_result import ChangeResult
+from pyhudi.write.write_operations import type_name
+from pyhudi.write.write_result import ChangeResult, WriteResult
 
 _Change = TypeVar("_Change", Update, Delete, Merge)
 _SOURCE, _TARGET = "_pyhudi_source", "_pyhudi_target"
@@ -62,19 +65,36 @@ def own_schema(spark: SparkSession, table: CatalogTable) -> StructType:
 
 
 def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
-    """Run INSERT INTO or OVERWRITE with the rows of a query."""
-    if statement.if_not_exists and _partition_exists(spark, table, statement):
-        return
-    rows = spark_sql(spark, rewrite_query(spark, statement.query).text)
-    insert_rows(
-        spark,
-        table,
-        rows,
-        overwrite=statement.overwrite,
-        partition=statement.partition,
-        columns=statement.columns,
-        by_name=statement.by_name,
-    )
+    """Run INSERT INTO or OVERWRITE with the rows of a query, which each attempt reads anew."""
+    opts = Options.parse(write_options(spark, table))
+    query = _RepeatedQuery(spark, statement.query, open_storage(table.location, opts))
+    insertion = _Insertion(statement.overwrite, statement.partition, statement.columns, statement.by_name)
+
+    def attempt() -> WriteResult:
+        if statement.if_not_exists and _partition_exists(spark, table, statement):
+            return WriteResult(table.location, type_name(Operation.INSERT_OVERWRITE))
+        return insertion.run(spark, table, query.rows())
+
+    with_retries(query.storage, opts, attempt, query.is_fixed)
+
+
+class _RepeatedQuery:
+    """A query in the attempts to run a statement: each reads Hudi tables as they are then."""
+
+    def __init__(self, spark: SparkSession, text: str, storage: Storage) -> None:
+        self._spark = spark
+        self._text = text
+        self._rows: DataFrame | None = None
+        self.storage = storage
+
+    def rows(self) -> DataFrame:
+        """Return the rows, from the latest snapshots."""
+        self._rows = _latest_rows(self._spark, self._text)
+        return self._rows
+
+    def is_fixed(self) -> bool:
+        """Return True if the query still reads the table of the statement as the last attempt did."""
+        return self._rows is not None and _is_fixed(self._spark, self._text, self.storage, self._rows)
 
 
 def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Insert) -> bool:
@@ -109,27 +129,44 @@ def insert_rows(
     Raises:
         SchemaMismatchError: there are too many columns or too few, or one's type does not go with the table's.
     """
-    given = write_options(spark, table)
-    schema = own_schema(spark, table)
-    partition = _named(partition or {}, schema, is_case_sensitive(spark))
-    opts = Options.parse(given)
-    client = TableMetaClient.open(table.location, opts)
-    static = {name: value for name, value in partition.items() if value is not None}
-    values = None
-    if static:
-        whole = overwrite and set(static) == {field.name for field in client.config.partition_fields}
-        values = partition_values(spark, static, schema, _path(spark, client, opts) if whole else None)
-    aligned = _aligned(spark, rows, schema, static, values, columns, by_name)
-    if not overwrite:
-        write(aligned, table.location, given | _insert_into(opts, client.config), "append")
-        return
-    operation = _overwrite(spark, opts, client.config, static)
-    replaced: list[str] = []
-    if values is not None and values.path is not None:
-        replaced = [values.path]
-    elif static and not _is_dynamic(spark, opts):
-        replaced = matching_partitions(spark, table, static, values)
-    write(aligned, table.location, {**given, options.OPERATION.key: operation}, "append", partitions=replaced)
+    insertion = _Insertion(overwrite, partition or {}, columns, by_name)
+    opts = Options.parse(write_options(spark, table))
+    storage = open_storage(table.location, opts)
+    with_retries(storage, opts, lambda: insertion.run(spark, table, rows), lambda: bool(snapshots_read(rows, storage)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Insertion:
+    """What `insert_rows` does with its rows. Attributes as its arguments."""
+
+    overwrite: bool
+    partition: PartitionSpec
+    columns: tuple[str, ...]
+    by_name: bool
+
+    def run(self, spark: SparkSession, table: CatalogTable, rows: DataFrame) -> WriteResult:
+        """Insert rows once, into the table as it is now."""
+        given = write_options(spark, table)
+        schema = own_schema(spark, table)
+        partition = _named(self.partition, schema, is_case_sensitive(spark))
+        opts = Options.parse(given)
+        client = TableMetaClient.open(table.location, opts)
+        static = {name: value for name, value in partition.items() if value is not None}
+        values = None
+        if static:
+            whole = self.overwrite and set(static) == {field.name for field in client.config.partition_fields}
+            values = partition_values(spark, static, schema, _path(spark, client, opts) if whole else None)
+        aligned = _aligned(spark, rows, schema, static, values, self.columns, self.by_name)
+        replaced: list[str] = []
+        if not self.overwrite:
+            given |= _insert_into(opts, client.config)
+        else:
+            given[options.OPERATION.key] = _overwrite(spark, opts, client.config, static)
+            if values is not None and values.path is not None:
+                replaced = [values.path]
+            elif static and not _is_dynamic(spark, opts):
+                replaced = matching_partitions(spark, table, static, values)
+        return write(aligned, table.location, given, "append", partitions=replaced, retries=False)
 
 
 def _overwrite(spark: SparkSession, opts: Options, config: TableConfig, static: PartitionSpec) -> str:
@@ -230,10 +267,10 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
     statement = _with_short_qualifiers(spark, table, statement)
     alias = statement.alias or statement.name[-1]
     opts = Options.parse(write_options(spark, table))
+    subqueries = _Subqueries(spark, table, open_storage(table.location, opts))
 
     def attempt() -> ChangeResult:
         pinned = TargetSnapshot.pin(spark, table.location, opts)
-        subqueries = _Subqueries(spark, table)
         assigned = {name: subqueries.shown(value) for name, value in statement.assigned.items()}
         where = None if statement.where is None else subqueries.shown(statement.where)
         plain = {unqualified(name, alias) or name: unqualified(value, alias) for name, value in assigned.items()}
@@ -245,7 +282,7 @@ def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> N
             return update_pinned(spark, pinned, assigned, where, alias, reads_whole_table=whole)
         return update_pinned(spark, pinned, plain, condition, reads_whole_table=whole)
 
-    with_retries(open_storage(table.location, opts), opts, attempt)
+    with_retries(subqueries.storage, opts, attempt, subqueries.are_fixed)
 
 
 def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> None:
@@ -253,17 +290,17 @@ def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> N
     statement = _with_short_qualifiers(spark, table, statement)
     alias = statement.alias or statement.name[-1]
     opts = Options.parse(write_options(spark, table))
+    subqueries = _Subqueries(spark, table, open_storage(table.location, opts))
 
     def attempt() -> ChangeResult:
         pinned = TargetSnapshot.pin(spark, table.location, opts)
-        subqueries = _Subqueries(spark, table)
         where = None if statement.where is None else subqueries.shown(statement.where)
         whole, condition = subqueries.read_the_table, None if where is None else unqualified(where, alias)
         if where is not None and condition is None:
             return delete_pinned(spark, pinned, where, alias, reads_whole_table=whole)
         return delete_pinned(spark, pinned, condition, reads_whole_table=whole)
 
-    with_retries(open_storage(table.location, opts), opts, attempt)
+    with_retries(subqueries.storage, opts, attempt, subqueries.are_fixed)
 
 
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
@@ -284,9 +321,11 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
             raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
     opts = Options.parse(write_options(spark, table))
 
+    query = _RepeatedQuery(spark, f"SELECT * FROM {statement.source}", open_storage(table.location, opts))
+
     def attempt() -> ChangeResult:
         pinned = TargetSnapshot.pin(spark, table.location, opts)
-        source = spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {statement.source}").text)
+        source = query.rows()
         builder = MergeBuilder(
             table.location,
             opts,
@@ -299,7 +338,7 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
             builder = builder.with_clause(clause)
         return builder.execute_pinned(pinned)
 
-    with_retries(open_storage(table.location, opts), opts, attempt)
+    with_retries(query.storage, opts, attempt, query.is_fixed)
 
 
 def _with_short_qualifiers(
@@ -384,16 +423,43 @@ class _MergeNames:
 
 
 class _Subqueries:
-    """The subqueries of one attempt to run a statement. The table is pinned before they are made, so that they never
+    """The subqueries of the attempts to run a statement. The table is pinned before they are made, so that they never
     show it as it was before."""
 
-    def __init__(self, spark: SparkSession, table: CatalogTable) -> None:
+    def __init__(self, spark: SparkSession, table: CatalogTable, storage: Storage) -> None:
         self._spark = spark
         self._location = location_key(table.location)
+        self._views: set[Name] = set()
+        self.storage = storage
         self.read_the_table = False
 
     def shown(self, expression: str) -> str:
         """Return an expression with the Hudi tables of its subqueries by names that Spark knows."""
         prepared = rewrite_query(self._spark, _WHERE + expression)
         self.read_the_table |= any(location_key(location) == self._location for location in prepared.locations)
+        self._views.update(prepared.views)
         return prepared.text[len(_WHERE) :]
+
+    def are_fixed(self) -> bool:
+        """Return True if one reads the table of the statement by a temporary view that still shows it as before."""
+        views = (quoted(name) for name in self._views if is_temporary(self._spark, name))
+        return any(_is_fixed(self._spark, f"SELECT * FROM {view}", self.storage) for view in views)
+
+
+def _is_fixed(spark: SparkSession, query: str, storage: Storage, last: DataFrame | None = None) -> bool:
+    """Return True if a query reads a table as it was before: by a temporary view of a loaded DataFrame, or as files.
+
+    Args:
+        spark: The session.
+        query: The query.
+        storage: Storage of the table.
+        last: The rows of the query that were read last; None: those that its views show without being brought up to
+            date.
+    """
+    before = snapshots_read(spark_sql(spark, query) if last is None else last, storage)
+    return bool(before) and not before.isdisjoint(snapshots_read(_latest_rows(spark, query), storage))
+
+
+def _latest_rows(spark: SparkSession, query: str) -> DataFrame:
+    """Return the rows of a query, of the latest snapshots of Hudi tables."""
+    return spark_sql(spark, rewrite_query(spark, query).text)

@@ -1,0 +1,84 @@
+"""Which tables the rows of a DataFrame come from, whatever has been done with the loaded DataFrames since.
+
+A loaded DataFrame gets a condition that is always true and names its table and snapshot. Spark's optimizer drops the
+condition before anything is planned, but the analyzed plan of every DataFrame that is made from it still has it: below
+joins, in subqueries, in temporary views and below cached DataFrames. Rows that were collected or written to a
+checkpoint in between have no such plan; they count as rows from elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from urllib.parse import unquote
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from pyhudi.storage import resolved_root
+from pyhudi.storage.storage_protocol import Storage
+from pyhudi.table.pinned_table import PinnedTable
+
+_MARK = "_pyhudi_read_"
+_SCHEME = re.compile(r"^(\w+):/+")
+_DATA_SOURCE = re.compile(r"RelationV2\[[^\]\n]*\][^\n]*hudi", re.IGNORECASE)
+"""A table that Spark reads by `pyspark_hudi`: the plan does not say which."""
+_UNKNOWN = frozenset({"unknown"})
+
+
+def mark_read(frame: DataFrame, table: PinnedTable) -> DataFrame:
+    """Return a loaded DataFrame that `snapshots_read` recognizes, and all that is made from it.
+
+    Args:
+        frame: The DataFrame.
+        table: The snapshot of the table that it reads.
+    """
+    instants = "\n".join(f"{one.requested} {one.action}" for one in table.active.timeline.completed())
+    return frame.where(sf.lit(f"{_mark(table.storage)}{_digest(instants)}").isNotNull())
+
+
+def snapshots_read(frame: DataFrame, storage: Storage) -> frozenset[str]:
+    """Return the snapshots of a table that a DataFrame reads. Nothing is executed.
+
+    Args:
+        frame: The DataFrame.
+        storage: Storage of the table.
+
+    Returns:
+        A text for each snapshot; empty if the DataFrame does not read the table. If that cannot be found out, it
+        counts as a snapshot, always the same.
+    """
+    method = type(frame.sparkSession).sql
+    sql = getattr(method, "__wrapped__", method)
+    try:
+        plan = str(sql(frame.sparkSession, "EXPLAIN EXTENDED SELECT * FROM {frame}", frame=frame).collect()[0][0])
+        if _DATA_SOURCE.search(plan) or "Truncated plan of" in plan:
+            return _UNKNOWN
+        found = frozenset(re.findall(rf"{_mark(storage)}\w+", plan))
+        return found or frozenset({"files"} if _reads_files(frame, storage) else ())
+    except PySparkException:
+        return _UNKNOWN
+
+
+def _reads_files(frame: DataFrame, storage: Storage) -> bool:
+    """Return True if Spark reads files of the table in a DataFrame."""
+    roots = tuple(f"{_comparable(root)}/" for root in {storage.root, resolved_root(storage.root)})
+    return any(_comparable(unquote(file)).startswith(roots) for file in frame.inputFiles())
+
+
+def _mark(storage: Storage) -> str:
+    return f"{_MARK}{_digest(_comparable(resolved_root(storage.root)))}_"
+
+
+def _comparable(uri: str) -> str:
+    """Return a URI in one spelling: without the client of S3 and the number of slashes after the scheme."""
+    scheme = _SCHEME.match(uri)
+    if scheme is None:
+        return uri.rstrip("/")
+    name, path = scheme[1].lower(), uri[scheme.end() :].rstrip("/")
+    return f"/{path}" if name == "file" else f"{'s3' if name in ('s3a', 's3n') else name}://{path}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
