@@ -205,6 +205,14 @@ def test_names_everywhere_and_always_the_newest_rows(spark, tmp_path):
             frame.write.format("parquet").mode(mode).saveAsTable("a")
     with pytest.raises(QueryError, match=r"versions of a Hudi table are the instants.*newest are \d{17}, \d{17}.*CALL"):
         spark.sql("SELECT * FROM a VERSION AS OF 1")
+    for write in (
+        lambda: frame.write.option("operation", "delete").insertInto("a"),
+        lambda: frame.write.option("operation", "delete").mode("append").saveAsTable("a"),
+        lambda: frame.writeTo("a").option("operation", "delete").append(),
+        lambda: frame.writeTo("a").option("replaceWhere", "id = 1").overwritePartitions(),
+    ):
+        with pytest.raises(ConfigError, match=r"did you mean 'hoodie\.datasource\.write\.operation'|replaceWhere"):
+            write()
     frame.selectExpr("4 id", "2.5 fare", "'Moss' city").write.insertInto("a")
     frame.selectExpr("5 id", "'Moss' city", "3.5 fare").writeTo("a").append()
     frame.selectExpr("6 id", "'Moss' city", "3.5 fare").writeTo("a").overwritePartitions()
@@ -818,8 +826,12 @@ def test_temporary_views_are_those_of_the_session(spark, tmp_path):
     ):
         spark.sql(f"INSERT INTO rides VALUES ({number}, 'a', 10, 'Oslo')")
         assert read().count() == number, number
-    with pytest.raises(QueryError, match=r"`shown` is a view, to which as\.of\.instant does not apply"):
-        spark.read.option("as.of.instant", "2024").table("shown")
+    for key in ("as.of.instant", "hoodie.datasource.view.type", "hoodie.datasource.read.begin.instanttime"):
+        with pytest.raises(QueryError, match=rf"`shown` is a view, to which {re.escape(key)} does not apply"):
+            spark.read.option(key, "2024").table("shown")
+    for key in ("versionAsOf", "query.type"):
+        with pytest.raises(ConfigError, match=key):
+            spark.read.option(key, "snapshot").table("shown")
     spark.catalog.dropGlobalTempView("everywhere")
     spark.catalog.dropTempView("second")  # Spark lists it by its first name
 

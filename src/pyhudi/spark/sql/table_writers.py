@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyhudi.config import options
 from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.config.misspelled_options import refuse_misspelt_query
+from pyhudi.config.option_registry import canonical
 from pyhudi.errors import QueryError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
@@ -24,9 +25,19 @@ from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode
 from pyhudi.sql.parsers.create_parser import PROVIDERS
 from pyhudi.sql.statements import CreateTable, Name
+from pyhudi.sql.table_properties import refuse_misspelt_properties
 from pyhudi.sql.token_cursor import Cursor
 
-_ROWS_OF_TABLES = frozenset({options.AS_OF_INSTANT.key, options.QUERY_TYPE.key})
+_ROWS_OF_TABLES = frozenset(
+    option.key
+    for option in (
+        options.AS_OF_INSTANT,
+        options.QUERY_TYPE,
+        options.BEGIN_INSTANTTIME,
+        options.END_INSTANTTIME,
+        options.INCREMENTAL_FORMAT,
+    )
+)
 """Options that choose the rows of a table."""
 
 
@@ -58,9 +69,10 @@ def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None =
     prepared = rewrite_query(spark, f"SELECT * FROM {quoted(name)}")
     if not prepared.reads_hudi_tables:
         return None
-    chosen = _ROWS_OF_TABLES & {key.lower() for key in given or {}}
+    chosen = [key for key in given or {} if canonical(key) in _ROWS_OF_TABLES]
     if chosen:
         raise QueryError(f"{quoted(name)} is a view, to which {min(chosen)} does not apply; read its tables with it")
+    refuse_misspelt_query(given or {})
     return spark_sql(spark, prepared.text)
 
 
@@ -212,7 +224,13 @@ def insert_into(rows: DataFrame, text: str, *, overwrite: bool, given: Mapping[s
 
 
 def _with(table: CatalogTable, given: Mapping[str, str] | None) -> CatalogTable:
+    """Return a table with the options of a write over its properties.
+
+    Raises:
+        ConfigError: An option is misspelt, or one of another format, and the write would do something else.
+    """
     added = {key: value for key, value in (given or {}).items() if key != "path"}
+    refuse_misspelt_properties(added)
     return CatalogTable(table.name, table.location, {**table.properties, **added}, table.managed, table.foreign)
 
 
