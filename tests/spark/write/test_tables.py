@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.transaction import Transaction
 from tests.cases import seldom
+from tests.dynamodb_server import dynamodb_server
 from tests.spark.model import frame, options, rows_of
 
 ROWS = [("a", "p", 1, "one"), ("b", "p", 1, "one"), ("c", "q", 1, "one")]
@@ -340,6 +342,34 @@ def test_threads_that_create_and_upsert_one_table_take_turns(spark: SparkSession
         assert sorted(pool.map(upsert, range(3))) == [False, False, True]
     assert [row[0] for row in rows_of(path)] == ["a", "own0", "own1", "own2"]
     assert [commit["operation"] for commit in commits(path)] == ["UPSERT"] * 3
+
+
+def test_writers_with_a_lock_in_dynamodb(spark: SparkSession, tmp_path: Path) -> None:
+    """Writers to different partitions, and all commit."""
+    path = str(tmp_path / "table")
+    with dynamodb_server() as server:
+        lock = {
+            "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+            "hoodie.cleaner.policy.failed.writes": "LAZY",
+            "hoodie.write.lock.provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
+            "hoodie.write.lock.dynamodb.table": "locks",
+            "hoodie.write.lock.dynamodb.endpoint_url": server.endpoint,
+            "hoodie.aws.access.key": "x",
+            "hoodie.aws.secret.key": "y",
+        }
+
+        def upsert(part: str) -> None:
+            write(frame(spark, [(f"{part}1", part, 1, "one")]), path, options("upsert") | lock)
+
+        upsert("p")
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(upsert, "qr"))
+        deadline = time.monotonic() + 10  # Locks are released when the clock skew has passed.
+        while server.client.scan(TableName="locks")["Items"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert server.requests.count("delete_item") >= 3
+    assert [row[0] for row in rows_of(path)] == ["p1", "q1", "r1"]
 
 
 def test_a_dataframe_is_written_again_after_a_conflict(
