@@ -17,6 +17,7 @@ from pyhudi.errors import (
     AmbiguousMergeError,
     ConfigError,
     ConflictError,
+    NonRetryableConflictError,
     QueryError,
     RecordKeyError,
     SchemaMismatchError,
@@ -197,6 +198,14 @@ def test_another_writer_meanwhile(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "write_changes", write_after_another)
     assert table.delete("city = 'Bergen'").retries == 0
     assert [r[2] for r in rows(table)] == [111, 201, 44]
+    # a source that was read from the table before would undo the other write
+    source = table.scan("id = 1").to_spark(spark).selectExpr("id", "fare + 1 AS fare").alias("s")
+    merge = table.merge(source, "target.id = s.id", {"hoodie.write.num.retries.on.conflict.failures": "2"})
+    others = iter([lambda: table.upsert(frame(spark, (1, "Oslo", 500, None)))])
+    monkeypatch.setattr(merge_module, "write_changes", write_after_another)
+    with pytest.raises(NonRetryableConflictError, match="load the table again"):
+        merge.when_matched_update({"fare": "s.fare"}).execute()
+    assert [r[2] for r in rows(table)] == [500, 201, 44]
 
 
 def test_no_update_is_lost_between_threads(spark, tmp_path):

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import unquote
+from uuid import uuid4
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -49,16 +52,31 @@ def snapshots_read(frame: DataFrame, storage: Storage) -> frozenset[str]:
         A text for each snapshot; empty if the DataFrame does not read the table. If that cannot be found out, it
         counts as a snapshot, always the same.
     """
-    method = type(frame.sparkSession).sql
-    sql = getattr(method, "__wrapped__", method)
     try:
-        plan = str(sql(frame.sparkSession, "EXPLAIN EXTENDED SELECT * FROM {frame}", frame=frame).collect()[0][0])
+        plan = _analyzed_plan(frame)
         if _DATA_SOURCE.search(plan) or "Truncated plan of" in plan:
             return _UNKNOWN
         found = frozenset(re.findall(rf"{_mark(storage)}\w+", plan))
         return found or frozenset({"files"} if _reads_files(frame, storage) else ())
     except PySparkException:
         return _UNKNOWN
+
+
+def _analyzed_plan(frame: DataFrame) -> str:
+    """Return the text of the plans of a DataFrame. It is found by way of a temporary view, because `DataFrame.explain`
+    prints it, and sessions of Spark Connect 3.5 take no DataFrames in SQL."""
+    spark, view = frame.sparkSession, f"_pyhudi_plan_{uuid4().hex}"
+    _original(type(frame).createOrReplaceTempView)(frame, view)
+    try:
+        return str(_original(type(spark).sql)(spark, f"EXPLAIN EXTENDED SELECT * FROM {view}").collect()[0][0])
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+def _original(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return Spark's own method in place of one that `pyhudi.activate` has replaced."""
+    found: Callable[..., Any] = getattr(method, "__wrapped__", method)
+    return found
 
 
 def _reads_files(frame: DataFrame, storage: Storage) -> bool:
