@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
+from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import seldom
 from tests.interop.harness.in_turns import OPTIONS as TABLE
 from tests.interop.harness.in_turns import SIMPLE, InTurns, rows
@@ -15,6 +17,7 @@ from tests.interop.harness.oracle import Oracle
 
 PLANNED_BY = "org.apache.hudi.client.clustering.plan.strategy."
 RUN_BY = "org.apache.hudi.client.clustering.run.strategy."
+UPDATED_BY = "org.apache.hudi.client.clustering.update.strategy."
 OPTIONS = {**TABLE, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
 COMPLEX = {
     "hoodie.datasource.write.recordkey.field": "id,num",
@@ -65,6 +68,12 @@ def test_consistent_hashing_in_turns(oracle: Oracle, spark: SparkSession, tmp_pa
         both.check()
 
 
+def _call_clustering(both: InTurns, op: str, options: dict[str, str]) -> None:
+    told = ("hoodie.bucket.", "hoodie.clustering.", "hoodie.index.", "hoodie.datasource.write.recordkey.")
+    text = ",".join(f"{key}={value}" for key, value in options.items() if key.startswith(told))
+    both.oracle.sql(f"CALL run_clustering(op => '{op}', path => '{both.path}', options => '{text}')")
+
+
 @pytest.mark.parametrize("oracle", [seldom("1.0.2"), "1.2.0"], indirect=True)
 def test_buckets_that_either_side_splits_and_merges(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     engine = {
@@ -79,11 +88,6 @@ def test_buckets_that_either_side_splits_and_merges(oracle: Oracle, spark: Spark
     splits = {**both.options, "hoodie.bucket.index.split.threshold": "0.000001"}
     merges = {**both.options, "hoodie.bucket.index.split.threshold": "1000"}
 
-    def call(op: str, options: dict[str, str]) -> None:
-        told = ("hoodie.bucket.", "hoodie.clustering.", "hoodie.index.", "hoodie.datasource.write.recordkey.")
-        text = ",".join(f"{key}={value}" for key, value in options.items() if key.startswith(told))
-        oracle.sql(f"CALL run_clustering(op => '{op}', path => '{both.path}', options => '{text}')")
-
     def groups() -> int:
         return int(HudiTable.for_path(str(both.path)).inspect.file_slices().num_rows)
 
@@ -93,7 +97,7 @@ def test_buckets_that_either_side_splits_and_merges(oracle: Oracle, spark: Spark
     before = groups()
     plan = services.schedule_clustering(splits)
     assert plan.outputs
-    call("execute", splits)
+    _call_clustering(both, "execute", splits)
     assert not services.pending_clusterings()
     both.check()
     for side in ("ours", "theirs"):
@@ -101,7 +105,7 @@ def test_buckets_that_either_side_splits_and_merges(oracle: Oracle, spark: Spark
         both.check()
     split = groups()
     assert split > before
-    call("schedule", merges)
+    _call_clustering(both, "schedule", merges)
     (theirs,) = services.pending_clusterings()
     assert theirs.extra
     assert services.run_clustering(options=merges).instants == (theirs.instant,)
@@ -110,6 +114,51 @@ def test_buckets_that_either_side_splits_and_merges(oracle: Oracle, spark: Spark
     for side in ("theirs", "ours"):
         both.write_keys(side, 0, 80)
         both.check()
+
+
+@pytest.mark.parametrize("oracle", [seldom("0.15.0")], indirect=True)
+def test_updates_during_a_resize_that_is_rolled_back(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    """Apache Hudi writes them to the old and to the new buckets. If the latter stay, it reads them when archival has
+    passed the resize."""
+    options = {
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.bucket.index.max.num.buckets": "8",
+        "hoodie.bucket.index.split.threshold": "0.000001",
+        "hoodie.clustering.plan.strategy.class": PLANNED_BY + "SparkConsistentBucketClusteringPlanStrategy",
+        "hoodie.clustering.execution.strategy.class": RUN_BY + "SparkConsistentBucketClusteringExecutionStrategy",
+        "hoodie.clustering.updates.strategy": UPDATED_BY + "SparkConsistentBucketDuplicateUpdateStrategy",
+        "hoodie.compact.inline": "false",
+    }
+    archiving = {
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "1",
+        "hoodie.cleaner.commits.retained": "1",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+    }
+    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **options})
+    both.write_keys("theirs", 0, 40)
+    _call_clustering(both, "schedule", both.options)
+    services = HudiTable.for_path(str(both.path)).services
+    (plan,) = services.pending_clusterings()
+    both.write_keys("theirs", 0, 20)
+    assert list(both.path.rglob(f".*_{plan.instant}.log.*"))
+    both.check()
+    left = InTurns(Path(shutil.copytree(both.path, tmp_path / "left")), oracle, spark, {**both.options, **archiving})
+    (left.path / f".hoodie/{plan.instant}.replacecommit.requested").unlink()
+    assert plan.instant is not None
+    services.rollback(plan.instant)
+    both.check()
+    both.options |= archiving
+    for table in (both, left):
+        for _ in range(7):
+            table.write_keys("theirs", 30, 40)
+        start = TableMetaClient.open(str(table.path)).active_timeline().timeline.start
+        assert start is not None
+        assert start > plan.instant
+    both.check()
+    assert oracle.read(left.path, {"hoodie.metadata.enable": "false"}).num_rows > 40
 
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
