@@ -15,17 +15,14 @@ import uuid
 from dataclasses import replace
 from typing import Self
 
-import xxhash
-
 from pyhudi.config import Options, options
 from pyhudi.errors import HudiError, LockError
-from pyhudi.storage import Storage, is_remote
+from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.transaction.locks.base_path_hash import base_path_hash
 from pyhudi.transaction.locks.dynamodb_lock_table import DynamoDbLockItem, DynamoDbLockTable, ThrottledError
 from pyhudi.transaction.locks.lock_provider import LockProvider, LockRetryPolicy, dead_holder, new_owner, writer_name
 
-_HASH_SEED = 0xFFFFFFFFDABADABA
-"""Seed of Apache Hudi's ``HashID``."""
 LEAST_LEASE_S = 5.0
 """Shortest lease of locks from options: a shorter one could be lost between two requests."""
 _HEARTBEATS = 3
@@ -300,12 +297,8 @@ def _time_with_suspension() -> float:
 
 
 def implicit_partition_key(storage: Storage) -> str:
-    """Return the name of the lock of a table, as of Apache Hudi's ``DynamoDBBasedImplicitPartitionKeyLockProvider``: a
-    hash of the base path. Apache Hudi takes the path as its user writes it, local ones with or without ``file:``; here
-    they are without."""
-    base = storage.uri() if is_remote(storage) else storage.root.removeprefix("file://")
-    base = base.replace("s3a://", "s3://", 1).rstrip("/")
-    return xxhash.xxh64_hexdigest(base.encode(), _HASH_SEED).upper()
+    """Return the key of the lock of a table, as of Apache Hudi's ``DynamoDBBasedImplicitPartitionKeyLockProvider``."""
+    return base_path_hash(storage)
 
 
 def _partition_key(storage: Storage, opts: Options) -> str:

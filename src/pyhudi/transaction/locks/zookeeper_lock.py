@@ -11,12 +11,11 @@ import logging
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Self
 
-import xxhash
-
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, LockError, SetupError
-from pyhudi.storage import Storage, is_remote
+from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.transaction.locks.base_path_hash import base_path_hash
 from pyhudi.transaction.locks.lock_provider import LockProvider, LockRetryPolicy, writer_name
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from kazoo.recipe.lock import Lock
 
 _IMPLICIT_KEY = "lock_key"
-_HASH_SEED = 0xFFFFFFFFDABADABA
-"""Seed of Apache Hudi's ``HashID``."""
 _log = logging.getLogger(__name__)
 
 
@@ -220,12 +217,8 @@ def _curator_lock() -> type[Lock]:
 
 
 def implicit_path(storage: Storage) -> str:
-    """Return the path of the lock of a table, as of Apache Hudi's ``ZookeeperBasedImplicitBasePathLockProvider``: a
-    hash of the base path. Apache Hudi takes the path as its user writes it, local ones with or without ``file:``; here
-    they are without."""
-    base = storage.uri() if is_remote(storage) else storage.root.removeprefix("file://")
-    base = base.replace("s3a://", "s3://", 1).rstrip("/")
-    return f"/tmp/{xxhash.xxh64_hexdigest(base.encode(), _HASH_SEED).upper()}/{_IMPLICIT_KEY}"
+    """Return the path of the lock of a table, as of Apache Hudi's ``ZookeeperBasedImplicitBasePathLockProvider``."""
+    return f"/tmp/{base_path_hash(storage)}/{_IMPLICIT_KEY}"
 
 
 def _path(storage: Storage, opts: Options) -> str:
