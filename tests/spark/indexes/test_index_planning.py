@@ -163,7 +163,7 @@ def test_who_builds_and_dies(spark: SparkSession, tmp_path: Path, monkeypatch: p
 
     with monkeypatch.context() as patch:
         patch.setattr(async_indexer, "_written", dies)
-        patch.setattr(async_indexer._Attempt, "_give_up", lambda _: None)
+        patch.setattr(async_indexer._Attempt, "_roll_back", lambda _: None)
         with pytest.raises(KeyboardInterrupt):
             services.run_index(options=GROUPS, spark=spark)
     assert config().metadata_partitions_inflight == (partition,)

@@ -10,6 +10,7 @@ import pyhudi
 from pyhudi.errors import SchemaError, SchemaMismatchError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.blobs import BLOB
+from tests.cases import seldom
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -48,7 +49,7 @@ def create(spark, tmp_path, kind="cow"):
     return path, container
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("kind", [seldom("cow"), "mor"])
 def test_statements(spark, tmp_path, kind):
     path, container = create(spark, tmp_path, kind)
     field = spark.table("t").schema["b"]

@@ -11,6 +11,7 @@ from pyhudi.errors import QueryError, SchemaError, SchemaMismatchError, Unsuppor
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from tests.cases import seldom
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")
@@ -43,7 +44,7 @@ def create(spark, tmp_path, kind="cow"):
     return path
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("kind", [seldom("cow"), "mor"])
 def test_statements(spark, tmp_path, kind):
     path = create(spark, tmp_path, kind)
     own = "SELECT id, v, d, b, n FROM t ORDER BY id"
