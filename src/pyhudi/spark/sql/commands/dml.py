@@ -66,14 +66,15 @@ def own_schema(spark: SparkSession, table: CatalogTable) -> StructType:
 
 def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
     """Run INSERT INTO or OVERWRITE with the rows of a query, which each attempt reads anew."""
-    opts = Options.parse(write_options(spark, table))
+    given = write_options(spark, table)
+    opts = Options.parse(given)
     query = _RepeatedQuery(spark, statement.query, open_storage(table.location, opts))
     insertion = _Insertion(statement.overwrite, statement.partition, statement.columns, statement.by_name)
 
     def attempt() -> WriteResult:
-        if statement.if_not_exists and _partition_exists(spark, table, statement):
+        if statement.if_not_exists and _partition_exists(spark, table, statement, given):
             return WriteResult(table.location, type_name(Operation.INSERT_OVERWRITE))
-        return insertion.run(spark, table, query.rows())
+        return insertion.run(spark, table, query.rows(), given)
 
     with_retries(query.storage, opts, attempt, query.is_fixed)
 
@@ -97,7 +98,7 @@ class _RepeatedQuery:
         return self._rows is not None and _is_fixed(self._spark, self._text, self.storage, self._rows)
 
 
-def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Insert) -> bool:
+def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Insert, given: Mapping[str, str]) -> bool:
     """Return True if the table has the partition of INSERT OVERWRITE … IF NOT EXISTS.
 
     Raises:
@@ -105,7 +106,7 @@ def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Inser
     """
     schema = own_schema(spark, table)
     spec = _named(statement.partition, schema, is_case_sensitive(spark))
-    handle = TableHandle.at(spark, table.location, write_options(spark, table))
+    handle = TableHandle.at(spark, table.location, given)
     fields = [field.name for field in handle.load_config().partition_fields]
     if set(spec) != set(fields):
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
@@ -130,9 +131,15 @@ def insert_rows(
         SchemaMismatchError: there are too many columns or too few, or one's type does not go with the table's.
     """
     insertion = _Insertion(overwrite, partition or {}, columns, by_name)
-    opts = Options.parse(write_options(spark, table))
+    given = write_options(spark, table)
+    opts = Options.parse(given)
     storage = open_storage(table.location, opts)
-    with_retries(storage, opts, lambda: insertion.run(spark, table, rows), lambda: bool(snapshots_read(rows, storage)))
+    with_retries(
+        storage,
+        opts,
+        lambda: insertion.run(spark, table, rows, given),
+        lambda: bool(snapshots_read(rows, storage)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +151,9 @@ class _Insertion:
     columns: tuple[str, ...]
     by_name: bool
 
-    def run(self, spark: SparkSession, table: CatalogTable, rows: DataFrame) -> WriteResult:
-        """Insert rows once, into the table as it is now."""
-        given = write_options(spark, table)
+    def run(self, spark: SparkSession, table: CatalogTable, rows: DataFrame, given: Mapping[str, str]) -> WriteResult:
+        """Insert rows once, into the table as it is now. ``given``: its options (`write_options`), which take a query
+        of the session's settings."""
         schema = own_schema(spark, table)
         partition = _named(self.partition, schema, is_case_sensitive(spark))
         opts = Options.parse(given)
@@ -159,14 +166,14 @@ class _Insertion:
         aligned = _aligned(spark, rows, schema, static, values, self.columns, self.by_name)
         replaced: list[str] = []
         if not self.overwrite:
-            given |= _insert_into(opts, client.config)
+            operation = _insert_into(opts, client.config)
         else:
-            given[options.OPERATION.key] = _overwrite(spark, opts, client.config, static)
+            operation = {options.OPERATION.key: _overwrite(spark, opts, client.config, static)}
             if values is not None and values.path is not None:
                 replaced = [values.path]
             elif static and not _is_dynamic(spark, opts):
                 replaced = matching_partitions(spark, table, static, values)
-        return write(aligned, table.location, given, "append", partitions=replaced, retries=False)
+        return write(aligned, table.location, {**given, **operation}, "append", partitions=replaced, retries=False)
 
 
 def _overwrite(spark: SparkSession, opts: Options, config: TableConfig, static: PartitionSpec) -> str:
