@@ -21,6 +21,8 @@ def zookeeper_server(folder: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     settings = {"dataDir": folder, "clientPort": port, "clientPortAddress": "127.0.0.1", "admin.enableServer": "false"}
+    # sessions end when their clients say, rounded up to ticks, and not after two ticks of two seconds at the earliest
+    settings |= {"tickTime": 500, "maxSessionTimeout": 60000}
     (folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     jars = f"{Path(pyspark.__file__).parent}/jars/*"
     main = "org.apache.zookeeper.server.ZooKeeperServerMain"

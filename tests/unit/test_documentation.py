@@ -1,8 +1,11 @@
 """Documents name modules and functions that exist."""
 
+from __future__ import annotations
+
 import ast
 import builtins
 import re
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -17,14 +20,6 @@ FOLDERS = (ROOT / "src" / "pyhudi", ROOT)
 def named_modules(text: str) -> set[str]:
     """Paths of Python modules in a text, as written."""
     return set(re.findall(r"(?<![\w./-])(?:[\w-]+/)*[\w-]+\.py\b", text))
-
-
-@cache
-def defined_names() -> frozenset[str]:
-    """Names of all functions and classes of the package."""
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    trees = (ast.parse(path.read_text()) for path in (ROOT / "src").rglob("*.py"))
-    return frozenset(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, kinds))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -44,7 +39,7 @@ def test_links_of_a_document_lead_to_files(document):
 def test_functions_that_the_architecture_calls_exist():
     called = re.findall(r"`(?:\w+\.)?(\w+)\(\)`", (ROOT / "ARCHITECTURE.md").read_text())
     assert len(called) > 15
-    assert set(called) <= defined_names()
+    assert set(called) <= {name for module in modules() for name in module.defined}
 
 
 def test_a_module_that_does_not_exist_is_noticed():
@@ -124,29 +119,13 @@ def test_what_users_call_is_described(path):
         assert result or is_property or tells, f"{name} does not say what it returns"
 
 
-def test_descriptions_of_parameters_name_parameters():
-    wrong = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node)):
-                wrong += [f"{path.name}: {node.name}({name})" for name in described(text) - parameters(node)]
-            elif isinstance(node, ast.ClassDef) and (text := ast.get_docstring(node)):
-                fields = {ast.unparse(n.target) for n in node.body if isinstance(n, ast.AnnAssign)}
-                makers = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
-                fields = fields.union(*map(parameters, makers))
-                wrong += [f"{path.name}: {node.name}({name})" for name in described(text) - fields]
-    assert not wrong
-
-
-def test_descriptions_of_exceptions_name_classes():
-    trees = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
-    nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
-    imported = {name.name for _, node in nodes if isinstance(node, ast.ImportFrom) for name in node.names}
-    known, wrong = defined_names() | imported | set(dir(builtins)), []
-    for path, node in nodes:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and (text := ast.get_docstring(node)):
-            wrong += [f"{path.name}: {node.name}({name})" for name in raised(text) - known]
-    assert not wrong
+def parts(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
+    """Names that a docstring may describe: parameters of a function, fields of a class and parameters of its maker."""
+    if isinstance(node, ast.FunctionDef):
+        return parameters(node)
+    fields = {ast.unparse(n.target) for n in node.body if isinstance(n, ast.AnnAssign)}
+    makers = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+    return fields.union(*map(parameters, makers))
 
 
 def misplaced(tree: ast.Module) -> list[int]:
@@ -161,21 +140,66 @@ def misplaced(tree: ast.Module) -> list[int]:
     return found
 
 
-def test_descriptions_of_values_follow_them():
-    wrong = [
-        f"{path.name}:{line}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for line in misplaced(ast.parse(path.read_text()))
+@dataclass(frozen=True)
+class Module:
+    """What the tests ask of a module: its docstring, what it defines and imports, and what its docstrings describe that
+    is not there, or name as raised."""
+
+    path: Path
+    docstring: str
+    defined: frozenset[str]
+    imported: frozenset[str]
+    not_there: tuple[str, ...]
+    raised: tuple[tuple[str, str], ...]
+    misplaced: tuple[int, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> Module:
+        tree = ast.parse(path.read_text())
+        nodes = list(ast.walk(tree))
+        owners = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        texts = [(node, text) for node in owners if (text := ast.get_docstring(node))]
+        imports = (node.names for node in nodes if isinstance(node, ast.ImportFrom))
+        return cls(
+            path,
+            ast.get_docstring(tree) or "",
+            frozenset(node.name for node in owners),
+            frozenset(name.name for names in imports for name in names),
+            tuple(f"{node.name}({name})" for node, text in texts for name in described(text) - parts(node)),
+            tuple((node.name, name) for node, text in texts for name in raised(text)),
+            tuple(misplaced(tree)),
+        )
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """All modules of the package; a tree is large, so that none is kept."""
+    return tuple(Module.of(path) for path in sorted((ROOT / "src").rglob("*.py")))
+
+
+def test_descriptions_of_parameters_name_parameters():
+    assert not [f"{module.path.name}: {wrong}" for module in modules() for wrong in module.not_there]
+
+
+def test_descriptions_of_exceptions_name_classes():
+    known = set(dir(builtins)).union(*(module.defined | module.imported for module in modules()))
+    assert not [
+        f"{module.path.name}: {owner}({name})"
+        for module in modules()
+        for owner, name in module.raised
+        if name not in known
     ]
-    assert not wrong
+
+
+def test_descriptions_of_values_follow_them():
+    assert not [f"{module.path.name}:{line}" for module in modules() for line in module.misplaced]
     assert misplaced(ast.parse('"""A."""\na = 1\n"""B."""\n"""C."""\nimport b\n"""D."""')) == [4, 6]
 
 
 def test_every_package_says_its_job():
-    short = [
-        path for path in PACKAGE.rglob("__init__.py") if len(ast.get_docstring(ast.parse(path.read_text())) or "") < 80
-    ]
-    assert not short
+    packages = [module for module in modules() if module.path.name == "__init__.py" and PACKAGE in module.path.parents]
+    assert len(packages) > 50
+    assert not [module.path for module in packages if len(module.docstring) < 80]
 
 
 def test_a_missing_description_is_noticed():

@@ -36,6 +36,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.write.write_result import WriteResult
 from tests.cases import each_choice
+from tests.properties import places
 
 SELECTOR = "hoodie.bootstrap.mode.selector"
 ROWS = 30
@@ -329,7 +330,7 @@ def test_a_bootstrap_that_dies_anywhere_is_finished_by_the_next(source: Path, tm
     writes = sum(name in WRITES for name, _ in whole.operations)
     assert writes > 30
     done = 0
-    for number in range(1, writes + 1, 3):
+    for number in (nth + 1 for nth in places(writes, step=2)):
         path = tmp_path / str(number)
         assert run(path, Fault("writes", number, "after", Killed)).dead
         if (path / ".hoodie" / "hoodie.properties").exists() and any((path / ".hoodie/timeline").glob("*.commit")):

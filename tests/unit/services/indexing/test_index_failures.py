@@ -18,6 +18,7 @@ from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.timeline.index_plan import pending_index_plans
 from pyhudi.timeline.instant import Action
+from tests.properties import places
 from tests.unit.services.indexing.test_async_indexer import (
     FEW,
     INFLIGHT,
@@ -101,7 +102,7 @@ def test_writers_that_die_beside(mor: MorTable, monkeypatch: pytest.MonkeyPatch)
     plan(mor)
     count = sum(name in WRITES for name in operations(mor.root, lambda storage: write(storage, mor.root)))
     seen = set()
-    for nth in range(1, count + 1, 3):
+    for nth in (place + 1 for place in places(count, step=2)):
         copy = MorTable(mor.root.with_name("case"), mor.version, options=FEW)
         shutil.rmtree(copy.root)
         shutil.copytree(mor.root, copy.root)

@@ -169,7 +169,7 @@ def test_owners_that_are_killed(server: str) -> None:
     code = (
         "import sys, time\n"
         "from pyhudi.transaction.locks.zookeeper_lock import ZookeeperBasedLockProvider\n"
-        f"assert ZookeeperBasedLockProvider({server!r}, {path!r}, session_s=4).acquire(5)\n"
+        f"assert ZookeeperBasedLockProvider({server!r}, {path!r}, session_s=2).acquire(5)\n"
         "print('held', flush=True)\n"
         "time.sleep(600)\n"
     )
