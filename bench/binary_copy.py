@@ -21,7 +21,7 @@ from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.hudi_table import HudiTable
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import META_COLUMNS
 from pyhudi.table.meta_client import TableMetaClient

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from bench.data import prepare
 from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter, decode_records, scan_blocks
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import META_COLUMNS, add_meta_columns
 
 ROWS = 300_000

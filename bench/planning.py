@@ -19,7 +19,7 @@ from tests.metadata_tables import attach, file_lists, grouped, statistics
 
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.records.metadata_record import RecordType
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action

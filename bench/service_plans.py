@@ -22,7 +22,7 @@ from tests.metadata_tables import attach, file_lists
 from bench.planning import SCHEMA
 from pyhudi.config import Options
 from pyhudi.hudi_table import HudiTable
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.cleaning.clean_planner import make_clean_plan
 from pyhudi.services.restore import plan_restore
 from pyhudi.table.meta_client import TableMetaClient

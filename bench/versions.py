@@ -20,7 +20,7 @@ from tests.interop.harness.oracle import Oracle
 from tests.tables import SCHEMA
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action

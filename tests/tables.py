@@ -13,7 +13,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient

@@ -9,7 +9,18 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
 from pyhudi.read.blob_ranges import BlobRanges
-from pyhudi.schema.blobs import BLOB, BLOB_SQL, BLOB_STRUCT, DATA, INLINE, LENGTH, OFFSET, PATH, REFERENCE, TYPE
+from pyhudi.schema.logical_types.blobs import (
+    BLOB,
+    BLOB_SQL,
+    BLOB_STRUCT,
+    DATA,
+    INLINE,
+    LENGTH,
+    OFFSET,
+    PATH,
+    REFERENCE,
+    TYPE,
+)
 
 
 def read_blobs(blobs: pa.Array | pa.ChunkedArray, options: Mapping[str, str] | None = None) -> pa.ChunkedArray:

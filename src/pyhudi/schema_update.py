@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError
-from pyhudi.schema import schema_changes
-from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.schema.evolution import schema_changes
+from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.services.alter_schema import SchemaUpdateResult, alter_schema, current_schema
 from pyhudi.table.meta_client import TableMetaClient
 

@@ -22,9 +22,9 @@ from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.read.schema.table_columns import TableSchema, table_schema
 from pyhudi.read.table_location import refuse_nested_table
+from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
+from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.spark_arrow import spark_arrow_schema
-from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.type_conversion import convert
 from pyhudi.services.inline_services import after_commit, run_async_services
 from pyhudi.services.upgrade.auto_upgrade import required_version

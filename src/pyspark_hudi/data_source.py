@@ -23,7 +23,7 @@ from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.table_location import locate_table
-from pyhudi.schema.spark_arrow import as_spark_arrow
+from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.spark.execution.slice_tasks import piece_numbers
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.storage.storage_protocol import Storage

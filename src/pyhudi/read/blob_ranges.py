@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, NotFoundError, QueryError
-from pyhudi.schema.blobs import INLINE, OUT_OF_LINE
+from pyhudi.schema.logical_types.blobs import INLINE, OUT_OF_LINE
 from pyhudi.storage.storage_factory import open_storage
 from pyhudi.storage.storage_protocol import Storage
 

@@ -15,7 +15,7 @@ from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning.partition_pruning import PathColumns
 from pyhudi.read.query import Query
 from pyhudi.read.selection import InstantBounds
-from pyhudi.schema.column_names import FileNames
+from pyhudi.schema.evolution.column_names import FileNames
 from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
 from pyhudi.table.view.file_slicing import has_log_files
 
@@ -55,7 +55,8 @@ class ScanPlan:
         bounds: Bounds on the instants of rows, log blocks and schema.
         partition_columns: Columns whose values come from the paths of the partitions of ``tasks``.
         pruning: What pruning left out.
-        renamed: Base instants whose files have other names for some columns (see :mod:`pyhudi.schema.column_names`).
+        renamed: Base instants whose files have other names for some columns (see
+            :mod:`pyhudi.schema.evolution.column_names`).
         keys: Columns that are the same in all versions of a record.
         merging: Settings for merging slices with log files; None: there are none.
         key_rows: Records that the filter asks for, as far as it names keys (of slices with log files); None: any.

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
-from pyhudi.schema.vectors import ELEMENTS, is_vector, vector_text
+from pyhudi.schema.logical_types.vectors import ELEMENTS, is_vector, vector_text
 
 DISTANCE = "_hudi_distance"
 """Column with the distances in results."""

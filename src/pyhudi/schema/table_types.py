@@ -12,9 +12,9 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
-from pyhudi.schema.blobs import is_blob
-from pyhudi.schema.variants import VARIANT, has_variant_fields, is_variant
-from pyhudi.schema.vectors import is_vector, vector_type
+from pyhudi.schema.logical_types.blobs import is_blob
+from pyhudi.schema.logical_types.variants import VARIANT, has_variant_fields, is_variant
+from pyhudi.schema.logical_types.vectors import is_vector, vector_type
 
 MAX_PRECISION = 38
 """Maximum number of decimal digits of a number in a table."""
@@ -78,8 +78,8 @@ def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
     Small and unsigned integers become int32 or int64 (uint64 is refused), half floats float32, all strings string, all
     bytes binary, lists list, decimals decimal128, date64 date32, dictionaries their value type. Timestamps keep
     milliseconds and otherwise become microseconds, with time zone UTC or none. Columns with lists of a fixed number of
-    floats, doubles or bytes are vectors (`pyhudi.schema.vectors`), and structs of certain required fields blobs
-    or variants (`pyhudi.schema.blobs`, `pyhudi.schema.variants`).
+    floats, doubles or bytes are vectors (`pyhudi.schema.logical_types.vectors`), and structs of certain required fields
+    blobs or variants (`pyhudi.schema.logical_types.blobs`, `pyhudi.schema.logical_types.variants`).
     """
     t = pa.types
     if isinstance(data_type, pa.BaseExtensionType):

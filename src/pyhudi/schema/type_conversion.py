@@ -1,7 +1,7 @@
 """Conversion of values between table types, as in Apache Hudi after the promotion of a column.
 
-`pyhudi.schema.schema_evolution` defines which promotions are allowed. Conversions through text use Java's format: a
-float is converted to double, or text, by its shortest decimal representation.
+`pyhudi.schema.evolution.schema_evolution` defines which promotions are allowed. Conversions through text use Java's
+format: a float is converted to double, or text, by its shortest decimal representation.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.schema.blobs import check_blobs, is_blob
+from pyhudi.schema.logical_types.blobs import check_blobs, is_blob
+from pyhudi.schema.logical_types.variants import is_shredded, is_variant
+from pyhudi.schema.logical_types.vectors import as_lists, as_vectors, is_vector, vectors_of_bytes
 from pyhudi.schema.table_types import is_list, table_type
-from pyhudi.schema.variants import is_shredded, is_variant
-from pyhudi.schema.vectors import as_lists, as_vectors, is_vector, vectors_of_bytes
 
 _NUMBER = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<part>\d+))?(?:e(?P<exp>[+-]\d+))?$"
 

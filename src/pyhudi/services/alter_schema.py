@@ -16,8 +16,8 @@ from pyhudi.config.enums import Operation
 from pyhudi.errors import SchemaMismatchError, TransactionError, UnsupportedTableError
 from pyhudi.metadata.indexes.expression_index_definition import expression_indexes
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
-from pyhudi.schema.arrow_avro import from_avro, to_avro
-from pyhudi.schema.internal_schema import InternalSchema, with_version
+from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
+from pyhudi.schema.evolution.internal_schema import InternalSchema, with_version
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 SchemaChange = Callable[[InternalSchema], InternalSchema]
-"""A change of columns, such as `pyhudi.schema.schema_changes.rename_column` with its arguments."""
+"""A change of columns, such as `pyhudi.schema.evolution.schema_changes.rename_column` with its arguments."""
 
 _ATTEMPTS = 3
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import types
 from pyspark.sql.types import DataType, StructType
 
+from pyhudi.schema.converters.spark_json import to_spark_json
 from pyhudi.schema.name_resolution import resolve_nested
-from pyhudi.schema.spark_json import to_spark_json
 
 HAS_VARIANTS = hasattr(types, "VariantType")
 """Whether Spark has the type VARIANT: from Spark 4 on."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi.schema.blobs import BLOB, BLOB_SQL
-from pyhudi.schema.variants import VARIANT, VARIANT_SQL
-from pyhudi.schema.vectors import parse_vector
+from pyhudi.schema.logical_types.blobs import BLOB, BLOB_SQL
+from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_SQL
+from pyhudi.schema.logical_types.vectors import parse_vector
 from pyhudi.sql.token_cursor import Cursor
 
 _FORMS = {

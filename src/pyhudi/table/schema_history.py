@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from pyhudi.errors import CorruptTableError
 from pyhudi.format.file_names import file_name_of
-from pyhudi.schema.column_names import FileNames, names_between
-from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.schema.evolution.column_names import FileNames, names_between
+from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.storage.table_paths import SCHEMA_FOLDER
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import LAYOUT_2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.schema.vectors import is_vector
+from pyhudi.schema.logical_types.vectors import is_vector
 
 _TEXTS = ("", "a", "b", "ab", "é", "zz")
 

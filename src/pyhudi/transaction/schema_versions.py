@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyhudi.schema.arrow_avro import from_avro
-from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.schema.converters.arrow_avro import from_avro
+from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.transaction.commit_outcome import Conflicted

@@ -17,11 +17,11 @@ from pyhudi.errors import (
     warn,
 )
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.schema.blobs import BLOB, BLOB_TEXT
+from pyhudi.schema.logical_types.blobs import BLOB, BLOB_TEXT
+from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_TEXT
+from pyhudi.schema.logical_types.vectors import is_vector, vector_text
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
-from pyhudi.schema.variants import VARIANT, VARIANT_TEXT
-from pyhudi.schema.vectors import is_vector, vector_text
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.settings.write_settings import partial_columns

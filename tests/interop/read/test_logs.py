@@ -14,7 +14,7 @@ import pytest
 
 from pyhudi.format.file_names import next_log_version, parse_names
 from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter, decode_records, scan_blocks
-from pyhudi.schema.arrow_avro import from_avro, to_avro
+from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline import CommitMetadata, write_stats

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 
 from pyhudi.config import Options
 from pyhudi.hudi_table import HudiTable
-from pyhudi.schema.variants import VARIANT, VARIANT_STRUCT
+from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_STRUCT
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.latest_schema import newest_columns

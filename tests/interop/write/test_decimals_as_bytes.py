@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.latest_schema import newest_columns
 from tests.cases import seldom

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.config import Options
-from pyhudi.schema.spark_arrow import as_spark_arrow
+from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.schema.table_types import rebuild
 from pyhudi.services.clustering.clustering_runner import run_pending
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner

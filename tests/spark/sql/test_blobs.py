@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 import pyhudi
 from pyhudi.errors import SchemaError, SchemaMismatchError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.schema.blobs import BLOB
+from pyhudi.schema.logical_types.blobs import BLOB
 from tests.cases import seldom
 
 pytest.importorskip("sqlglot")

@@ -7,7 +7,7 @@ from pyspark.sql import functions as sf
 
 from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.schema.variants import VARIANT
+from pyhudi.schema.logical_types.variants import VARIANT
 from pyhudi.spark.spark_types import HAS_VARIANTS
 
 pytest.importorskip("sqlglot")

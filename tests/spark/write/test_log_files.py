@@ -13,7 +13,7 @@ from pyhudi.errors import ConfigError, SchemaMismatchError
 from pyhudi.format.file_names import parse_names
 from pyhudi.format.log import BlockType, Header, decode_deletes, decode_records, scan_blocks
 from pyhudi.hudi_table import HudiTable
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.spark.write.dataframe_writer import WriteResult, write
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action

@@ -15,7 +15,7 @@ from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, L
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.merge.ordering_values import type_of
 from pyhudi.merge.row_replacement import changed_rows, replace_rows, replaced_rows
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import open_storage

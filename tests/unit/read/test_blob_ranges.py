@@ -12,7 +12,7 @@ import pyhudi
 from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.read import blob_ranges
 from pyhudi.read.blob_ranges import BlobRanges
-from pyhudi.schema.blobs import BLOB, BLOB_STRUCT
+from pyhudi.schema.logical_types.blobs import BLOB, BLOB_STRUCT
 from pyhudi.storage.local_storage import LocalStorage
 
 DATA = bytes(range(256)) * 4

@@ -14,7 +14,7 @@ from pyhudi.errors import QueryError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.execute.vector_top_k import nearest_rows
 from pyhudi.read.vector_distance import Metric, array_distances, pair_distances
-from pyhudi.schema.vectors import vector_type
+from pyhudi.schema.logical_types.vectors import vector_type
 from tests.tables import HandMadeTable
 
 KIND = vector_type(3, pa.float32())

@@ -16,7 +16,7 @@ from pyhudi.format.file_names import log_file_name, next_log_version
 from pyhudi.format.log import LogBlockHeader, LogSchema, LogSlice, LogWriter
 from pyhudi.hudi_table import HudiTable
 from pyhudi.merge.ordering_values import type_of
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import Storage, join_path, open_storage

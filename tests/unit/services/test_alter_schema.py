@@ -23,8 +23,8 @@ from pyhudi.errors import (
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_definition
-from pyhudi.schema import schema_changes
-from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.schema.evolution import schema_changes
+from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.storage import Storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed

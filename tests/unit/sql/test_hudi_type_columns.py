@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import SchemaError, SqlSyntaxError
-from pyhudi.schema.blobs import BLOB
-from pyhudi.schema.variants import VARIANT
-from pyhudi.schema.vectors import vector_type
+from pyhudi.schema.logical_types.blobs import BLOB
+from pyhudi.schema.logical_types.variants import VARIANT
+from pyhudi.schema.logical_types.vectors import vector_type
 from pyhudi.sql.hudi_type_columns import without_hudi_types
 from pyhudi.sql.table_references import find_references
 

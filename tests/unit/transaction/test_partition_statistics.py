@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.partition_metadata import write_partition_metadata

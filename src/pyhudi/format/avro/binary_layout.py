@@ -29,7 +29,7 @@ from pyhudi.format.avro.type_tree import (
     record_type,
 )
 from pyhudi.format.decimals import decimals_from_bytes
-from pyhudi.schema.vectors import is_vector, vectors_of_bytes
+from pyhudi.schema.logical_types.vectors import is_vector, vectors_of_bytes
 
 PREFIX_FIELD = "prefix"
 """Field for the bytes before each record, in a layout that has them."""

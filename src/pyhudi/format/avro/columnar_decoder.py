@@ -18,7 +18,7 @@ from pyhudi.format.avro.buffer_cursors import BufferCursors
 from pyhudi.format.avro.skipper import TEXT, Ints, items_of, rows_with, skip, skip_some
 from pyhudi.format.avro.type_tree import Array, AvroType, Fixed, Map, Primitive, Record, Union
 from pyhudi.format.decimals import decimals_from_bytes
-from pyhudi.schema.vectors import is_vector, vectors_of_bytes
+from pyhudi.schema.logical_types.vectors import is_vector, vectors_of_bytes
 
 Projection = Mapping[str, Any] | None
 """Fields to decode by name, with the selection of their nested fields; None selects all.

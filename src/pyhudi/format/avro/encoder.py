@@ -20,7 +20,7 @@ from pyhudi.format.avro.container import encode_long
 from pyhudi.format.avro.type_tree import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union, is_null
 from pyhudi.format.binary_builder import BinaryRowBuilder
 from pyhudi.format.decimals import bytes_of_decimals, fixed_of_decimals
-from pyhudi.schema.vectors import is_vector, vector_bytes
+from pyhudi.schema.logical_types.vectors import is_vector, vector_bytes
 
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.converters.arrow_avro import from_avro
 
 
 @dataclass(frozen=True, slots=True)

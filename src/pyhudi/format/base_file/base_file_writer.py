@@ -14,9 +14,9 @@ from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer, KeyRecorder
 from pyhudi.format.base_file.column_bounds import BoundsRecorder, NanDetector
 from pyhudi.format.base_file.non_closing_sink import NonClosingSink
+from pyhudi.schema.logical_types.vectors import is_vector, stored_type, vector_bytes
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.required_fields import has_required_fields, without_hidden_nulls
-from pyhudi.schema.vectors import is_vector, stored_type, vector_bytes
 
 _FIRST_RATIO = 0.3
 """Ratio of file bytes to Arrow bytes that is assumed until the first block is written."""

@@ -24,17 +24,17 @@ from pyhudi.format.base_file.footer_union import NAN_KEY
 from pyhudi.format.base_file.page_selection import select_pages
 from pyhudi.format.corruption import as_corruption
 from pyhudi.format.text_encoding import has_text, valid_text
-from pyhudi.schema.blobs import BLOB, BLOB_IN_FILES
-from pyhudi.schema.table_types import rebuild
-from pyhudi.schema.type_conversion import is_like_nested, rebuilt
-from pyhudi.schema.variants import VARIANT, has_variant_fields
-from pyhudi.schema.vectors import (
+from pyhudi.schema.logical_types.blobs import BLOB, BLOB_IN_FILES
+from pyhudi.schema.logical_types.variants import VARIANT, has_variant_fields
+from pyhudi.schema.logical_types.vectors import (
     FOOTER_KEY,
     is_vector,
     parse_vector_columns,
     stored_type,
     vectors_of_bytes,
 )
+from pyhudi.schema.table_types import rebuild
+from pyhudi.schema.type_conversion import is_like_nested, rebuilt
 
 _NUMBER = "_pyhudi_number"
 _FEW_ROWS = 64

@@ -23,14 +23,14 @@ from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.column_bounds import NanDetector, parquet_bounds
 from pyhudi.format.base_file.footer_union import NAN_KEY
 from pyhudi.format.base_file.parquet_tail import TailBuffer, corrected_tail
-from pyhudi.schema.blobs import TYPE, is_blob
-from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.vectors import (
+from pyhudi.schema.logical_types.blobs import TYPE, is_blob
+from pyhudi.schema.logical_types.vectors import (
     FOOTER_KEY,
     is_vector,
     stored_type,
     vector_columns_text,
 )
+from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 
 CODECS: Mapping[str, str] = {
     "uncompressed": "none",

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.config.enums import MergeMode, PartialUpdateMode
 from pyhudi.merge.mergers.merger_registry import registered
 from pyhudi.merge.ordering_values import Index, Mask, as_mask, check_orderable, field_of, padded, type_of
-from pyhudi.schema.arrow_avro import default_value
+from pyhudi.schema.converters.arrow_avro import default_value
 from pyhudi.table.config.merge_settings import UNAVAILABLE_VALUE, MergeSettings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyhudi.format.base_file.column_bounds import leaf_type
 from pyhudi.metadata.indexes.expression_index_definition import expression_indexes
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
-from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 

@@ -42,8 +42,8 @@ from pyhudi.metadata.writer.commit_records import commit_records
 from pyhudi.metadata.writer.concurrent_writes import completed_concurrently, follows_overwrite
 from pyhudi.metadata.writer.initialize_partitions import build_partitions
 from pyhudi.metadata.writer.metadata_rollback import delete_instant, delete_unrecorded, drop_unfinished
-from pyhudi.schema.arrow_avro import from_avro
-from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.schema.converters.arrow_avro import from_avro
+from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.latest_schema import newest_columns

@@ -19,9 +19,9 @@ from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.read.changes.change_cases import ChangeCase
 from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, ChangePlan
 from pyhudi.read.changes.json_text import json_objects
-from pyhudi.schema.column_names import file_columns, with_table_names
+from pyhudi.schema.evolution.column_names import file_columns, with_table_names
+from pyhudi.schema.evolution.schema_evolution import conform
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.schema.schema_evolution import conform
 
 Task = Mapping[str, Any]
 """A row of the tasks of a plan."""

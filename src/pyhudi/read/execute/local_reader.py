@@ -23,9 +23,9 @@ from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.read.commit_time_filter import CommitTimes
 from pyhudi.read.execute.merged_reader import MergedReader
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.schema.column_names import nested_columns, with_table_names
+from pyhudi.schema.evolution.column_names import nested_columns, with_table_names
+from pyhudi.schema.evolution.schema_evolution import conform
 from pyhudi.schema.meta_fields import COMMIT_TIME
-from pyhudi.schema.schema_evolution import conform
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
-from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.schema.meta_fields import OPERATION
 from pyhudi.schema.table_types import as_nullable

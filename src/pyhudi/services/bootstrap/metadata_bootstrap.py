@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config.enums import Operation
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.bootstrap.source_listing import source_files
 from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP, BootstrapIndex, SourceFile
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata

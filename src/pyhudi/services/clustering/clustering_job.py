@@ -26,7 +26,7 @@ from pyhudi.index.consistent_hashing import (
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.services.clustering.bucket_resizing import (

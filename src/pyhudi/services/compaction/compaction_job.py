@@ -15,7 +15,7 @@ from pyhudi.config.enums import Operation
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_operations import operation_paths
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.table.config.merge_settings import with_delete_marker

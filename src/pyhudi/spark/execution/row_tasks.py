@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from pyhudi.schema.spark_arrow import as_spark_arrow
+from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.spark.spark_types import spark_schema
 
 RowTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -19,7 +19,7 @@ from pyhudi.format.base_file.column_bounds import BoundsRecorder, bounds_type, f
 from pyhudi.metadata.indexes.expression_index_definition import Expression, ExpressionIndex
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.writer.file_statistics import rows_of_file
-from pyhudi.schema.spark_arrow import spark_arrow_schema
+from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.spark.execution.driver_frames import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.keys.key_text import quoted

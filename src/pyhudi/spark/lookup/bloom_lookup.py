@@ -19,8 +19,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from pyhudi.config import options
 from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file.base_file_footer import in_one_order
+from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.keys.key_text import resolve
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, positioned_rows

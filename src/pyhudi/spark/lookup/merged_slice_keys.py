@@ -20,7 +20,7 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, open_slice, read_slice
 from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import table_schema
-from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, BaseFiles, KeyLookup
 from pyhudi.spark.session_settings import shuffle_partitions

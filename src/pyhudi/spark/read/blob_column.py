@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType
 
 from pyhudi.read.blob_ranges import BlobRanges
-from pyhudi.schema.blobs import DATA, INLINE, LENGTH, OFFSET, PATH, REFERENCE, TYPE
+from pyhudi.schema.logical_types.blobs import DATA, INLINE, LENGTH, OFFSET, PATH, REFERENCE, TYPE
 from pyhudi.spark.execution.arrow_functions import arrow_pieces_function
 
 FUNCTION = "_pyhudi_read_blob"

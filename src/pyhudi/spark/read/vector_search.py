@@ -27,8 +27,8 @@ from pyhudi.read.vector_distance import (
     pair_distances,
     vector_field,
 )
-from pyhudi.schema.spark_json import from_spark_json
-from pyhudi.schema.vectors import is_vector, vector_text
+from pyhudi.schema.converters.spark_json import from_spark_json
+from pyhudi.schema.logical_types.vectors import is_vector, vector_text
 from pyhudi.spark.execution.arrow_functions import arrow_function
 from pyhudi.spark.keys.key_text import quoted_name
 

@@ -22,7 +22,7 @@ from pyhudi.index.bucket_ids import new_tail
 from pyhudi.read.execute.merged_reader import column_names
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import stored_columns
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.services.repair.duplicate_keys import (

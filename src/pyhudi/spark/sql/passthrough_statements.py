@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from pyhudi.schema.vectors import HUDI_TYPE
+from pyhudi.schema.logical_types.vectors import HUDI_TYPE
 from pyhudi.spark.keys.key_text import quoted
 
 REDACTED = "*********(redacted)"

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError
-from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.spark.write.spark_bootstrap import bootstrap
 from pyhudi.spark.write.write_input import own_columns

@@ -19,8 +19,8 @@ from pyhudi.read.execute.merged_reader import column_names
 from pyhudi.read.logged_keys import logged_keys
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.read.table_location import refuse_nested_table
+from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.services.inline_services import (
     after_commit,
     after_deltacommit,

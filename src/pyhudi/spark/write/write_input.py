@@ -21,9 +21,9 @@ from pyspark.sql.types import (
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.converters.spark_json import from_spark_json
+from pyhudi.schema.evolution.schema_evolution import EvolutionOptions, keeps_texts, promote, reconcile
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.schema.schema_evolution import EvolutionOptions, keeps_texts, promote, reconcile
-from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, table_schema, table_type
 from pyhudi.spark.keys.key_generator import key_failure
 from pyhudi.spark.keys.key_text import quoted, resolve, value_text
@@ -99,8 +99,9 @@ def write_schema(
 
 
 def as_in_table(df: DataFrame, fields: Iterable[str], schema: pa.Schema) -> DataFrame:
-    """Return the rows with the table's types of some fields, converted as `pyhudi.schema.schema_evolution.conform` will
-    convert them for the files. Lazy; without a difference in types, the rows are returned as they are.
+    """Return the rows with the table's types of some fields, converted as
+    `pyhudi.schema.evolution.schema_evolution.conform` will convert them for the files. Lazy; without a difference in
+    types, the rows are returned as they are.
 
     Evaluation fails on a value that does not fit (`pyhudi.spark.keys.key_generator.key_errors`).
 

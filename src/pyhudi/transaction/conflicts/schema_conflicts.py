@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.transaction.commit_outcome import Conflicted
 

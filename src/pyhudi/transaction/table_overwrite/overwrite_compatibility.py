@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX
-from pyhudi.schema.arrow_avro import from_avro, to_avro
+from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import as_nullable
 

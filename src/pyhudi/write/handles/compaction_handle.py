@@ -18,8 +18,8 @@ from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, o
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
 from pyhudi.merge.modes.record_versions import RecordVersions
 from pyhudi.merge.ordering_values import Index, Mask
+from pyhudi.schema.evolution.schema_evolution import conform
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.schema_evolution import conform
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowSource
 from pyhudi.write.rows.base_file_batches import BaseReader, open_base

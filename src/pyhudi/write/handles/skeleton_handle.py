@@ -15,7 +15,7 @@ from pyhudi.keygen import KeySpec
 from pyhudi.keygen.record_key_text import record_keys
 from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.metadata.writer.file_statistics import skeleton_bounds
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import META_SCHEMA
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column

@@ -15,8 +15,8 @@ from pyhudi.errors import NotFoundError, SchemaError, SchemaMismatchError, Stora
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption import as_corruption
 from pyhudi.keygen import decode_partition_paths
+from pyhudi.schema.evolution.schema_evolution import conform
 from pyhudi.schema.meta_columns import is_meta_column
-from pyhudi.schema.schema_evolution import conform
 from pyhudi.schema.table_types import table_schema
 from pyhudi.storage import Storage, open_sibling
 from pyhudi.table.bootstrap.bootstrap_index import SourceFile

@@ -17,7 +17,7 @@ from pyhudi.merge.ordering_values import type_of
 from pyhudi.metadata.indexes.indexed_columns import indexed_columns
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, RECORD_INDEX
 from pyhudi.metadata.writer.metadata_writer import enabled_partitions, is_enabled
-from pyhudi.schema.arrow_avro import from_avro, to_avro
+from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.errors import NotAHudiTableError
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig

@@ -19,7 +19,7 @@ from pyhudi.format.avro.container import encode_long
 from pyhudi.format.avro.encoder import encode_records
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.log.decoding.avro_block import decode_framed
-from pyhudi.schema.arrow_avro import from_avro, to_avro
+from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from tests.unit.format.log.samples import datums_of, tables
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pyhudi.format.file_names import parse_names
 from pyhudi.format.log import MAGIC
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from tests.unit.format import golden
 
 

@@ -31,7 +31,7 @@ from pyhudi.format.log import (
     scan_blocks,
 )
 from pyhudi.format.log.decoding.avro_block import decode_avro
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from tests.cases import seldom
 from tests.unit.format.log.decoding.test_delete_block import decoded, delete_list, several, wrapped
 from tests.unit.format.log.samples import block, datums_of, framed

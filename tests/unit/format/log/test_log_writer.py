@@ -30,7 +30,7 @@ from pyhudi.format.log import (
     delete_schema,
     scan_blocks,
 )
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from tests.unit.format.log.samples import tables
 

@@ -16,7 +16,7 @@ from pyhudi.metadata.indexes.secondary_index_definition import secondary_definit
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.metadata_writer import drop_partitions
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.config.table_config import TableConfig

@@ -15,7 +15,7 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_pending, run_plan
 from pyhudi.services.clustering.clustering_schedule import pending_plans
 from pyhudi.table.meta_client import TableMetaClient

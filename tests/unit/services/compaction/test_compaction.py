@@ -29,7 +29,7 @@ from pyhudi.errors import (
 from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import compact_one, run_in_threads, run_pending
 from pyhudi.services.compaction.compaction_schedule import schedule

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyhudi.schema.arrow_avro import from_avro, to_avro
+from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.transaction.commit_outcome import Conflicted

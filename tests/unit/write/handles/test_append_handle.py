@@ -23,7 +23,7 @@ from pyhudi.format.log import (
     scan_blocks,
 )
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage

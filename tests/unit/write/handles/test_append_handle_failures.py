@@ -14,7 +14,7 @@ import pytest
 from pyhudi.config.options import TIME_GENERATOR_MAX_CLOCK_SKEW_MS
 from pyhudi.format.log import LogSchema
 from pyhudi.hudi_table import HudiTable
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import Storage, open_storage

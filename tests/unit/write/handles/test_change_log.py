@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyhudi.config.enums import CdcMode
 from pyhudi.format.log import LogSchema, decode_records, scan_blocks
 from pyhudi.format.log.change_schema import change_schema
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.markers import Markers

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyhudi.format.log import LogSchema, decode_deletes, decode_records, scan_blocks
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage

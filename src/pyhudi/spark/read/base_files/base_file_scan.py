@@ -22,12 +22,12 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import InvalidText, ReadEngine
 from pyhudi.errors import ConfigError, QueryError
 from pyhudi.read.schema.file_schemas import FilePart, file_parts
-from pyhudi.schema.column_names import FileNames, nested_columns
-from pyhudi.schema.internal_schema import ELEMENT, VALUE
+from pyhudi.schema.evolution.column_names import FileNames, nested_columns
+from pyhudi.schema.evolution.internal_schema import ELEMENT, VALUE
+from pyhudi.schema.logical_types.variants import VARIANT, is_variant
+from pyhudi.schema.logical_types.vectors import is_vector
 from pyhudi.schema.name_resolution import matches_ignoring_case
 from pyhudi.schema.timestamp_units import actual_type
-from pyhudi.schema.variants import VARIANT, is_variant
-from pyhudi.schema.vectors import is_vector
 from pyhudi.spark.execution.driver_frames import constant, union
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options, options
 from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
 from pyhudi.read.schema.table_columns import table_schema
-from pyhudi.schema import schema_changes
-from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.schema.converters.spark_json import from_spark_json
+from pyhudi.schema.evolution import schema_changes
+from pyhudi.schema.evolution.internal_schema import InternalSchema
+from pyhudi.schema.evolution.schema_changes import Position
 from pyhudi.schema.name_resolution import resolve_name
-from pyhudi.schema.schema_changes import Position
-from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.spark.sql.catalog import CatalogTable, update_columns
 from pyhudi.spark.sql.commands.declared_columns import declared_schema

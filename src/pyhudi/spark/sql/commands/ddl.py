@@ -14,9 +14,9 @@ from pyspark.sql.types import StructField, StructType
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError, TableExistsError, UnsupportedTableError, warn
 from pyhudi.read.table_location import refuse_nested_table
-from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.converters.arrow_avro import to_avro
+from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import is_meta_column
-from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, table_schema
 from pyhudi.spark.dml.assignments import column_of, column_path
 from pyhudi.spark.keys.key_text import quoted

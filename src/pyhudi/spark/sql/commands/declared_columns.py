@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.schema.blobs import is_blob_text
-from pyhudi.schema.variants import is_variant_text
-from pyhudi.schema.vectors import parse_vector
+from pyhudi.schema.logical_types.blobs import is_blob_text
+from pyhudi.schema.logical_types.variants import is_variant_text
+from pyhudi.schema.logical_types.vectors import parse_vector
 from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
 from pyhudi.sql.hudi_type_columns import without_hudi_types
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from pyhudi.errors import FormatError
 from pyhudi.format.log import BlockType, LogBlock, block_checksum, decode_matching, decode_records, scan_blocks
 from pyhudi.format.log.decoding.avro_block import ProbedRecords, decode_avro
-from pyhudi.schema.arrow_avro import from_avro, to_avro
+from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from tests.unit.format import golden
 from tests.unit.format.log.samples import block, datums_of, framed, golden_log_files, tables
 

@@ -17,7 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
-from pyhudi.schema.blobs import BLOB, blob_avro, is_blob
+from pyhudi.schema.logical_types.blobs import BLOB, blob_avro, is_blob
+from pyhudi.schema.logical_types.variants import VARIANT, is_variant, variant_avro
+from pyhudi.schema.logical_types.vectors import is_vector, vector_avro, vector_of_avro
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.table_types import (
     COMMENT,
@@ -28,8 +30,6 @@ from pyhudi.schema.table_types import (
     is_list,
     table_schema,
 )
-from pyhudi.schema.variants import VARIANT, is_variant, variant_avro
-from pyhudi.schema.vectors import is_vector, vector_avro, vector_of_avro
 
 _PRIMITIVES: dict[pa.DataType, Any] = {
     pa.bool_(): "boolean",
@@ -197,10 +197,10 @@ def default_value(field: pa.Field) -> pa.Scalar | None:
 def from_avro(text: str) -> pa.Schema:
     """Return the Arrow schema of a table's Avro JSON.
 
-    Enums become strings, and fixed becomes binary, or a vector (`pyhudi.schema.vectors`). A union of int and long, or
-    of float and double, becomes the wider type. Other unions of several types become a struct with one nullable field
-    ``member<n>`` per type, as in Spark. Comments, non-null defaults, and whether decimals are bytes, are kept in the
-    metadata of fields.
+    Enums become strings, and fixed becomes binary, or a vector (`pyhudi.schema.logical_types.vectors`). A union of int
+    and long, or of float and double, becomes the wider type. Other unions of several types become a struct with one
+    nullable field ``member<n>`` per type, as in Spark. Comments, non-null defaults, and whether decimals are bytes, are
+    kept in the metadata of fields.
 
     Raises:
         SchemaError: The text is not an Avro record schema, or the schema is recursive.

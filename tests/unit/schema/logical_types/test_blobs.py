@@ -18,13 +18,13 @@ from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.log.decoding.data_block import decode_values
 from pyhudi.merge.modes.value_equality import same_values
-from pyhudi.schema.arrow_avro import from_avro, to_avro
-from pyhudi.schema.blobs import BLOB, BLOB_STRUCT
-from pyhudi.schema.internal_schema import InternalSchema
-from pyhudi.schema.schema_changes import add_column, as_table_type, change_type, drop_column, rename_column
-from pyhudi.schema.schema_evolution import conform, reconcile
-from pyhudi.schema.spark_arrow import as_spark_arrow
-from pyhudi.schema.spark_json import from_spark_json, to_spark_json
+from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
+from pyhudi.schema.converters.spark_arrow import as_spark_arrow
+from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
+from pyhudi.schema.evolution.internal_schema import InternalSchema
+from pyhudi.schema.evolution.schema_changes import add_column, as_table_type, change_type, drop_column, rename_column
+from pyhudi.schema.evolution.schema_evolution import conform, reconcile
+from pyhudi.schema.logical_types.blobs import BLOB, BLOB_STRUCT
 from pyhudi.schema.table_types import as_nullable, table_schema
 
 INSIDE = pa.struct([("x", BLOB), ("n", pa.int32())])

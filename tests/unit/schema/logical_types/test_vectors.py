@@ -20,14 +20,13 @@ from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.log.decoding.data_block import decode_values
 from pyhudi.merge.modes.value_equality import same_values
 from pyhudi.read.changes.json_text import json_texts
-from pyhudi.schema.arrow_avro import from_avro, to_avro
-from pyhudi.schema.internal_schema import InternalSchema
-from pyhudi.schema.schema_changes import as_table_type, change_type
-from pyhudi.schema.schema_evolution import conform, reconcile
-from pyhudi.schema.spark_arrow import as_spark_arrow
-from pyhudi.schema.spark_json import from_spark_json, to_spark_json
-from pyhudi.schema.table_types import as_nullable, table_schema
-from pyhudi.schema.vectors import (
+from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
+from pyhudi.schema.converters.spark_arrow import as_spark_arrow
+from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
+from pyhudi.schema.evolution.internal_schema import InternalSchema
+from pyhudi.schema.evolution.schema_changes import as_table_type, change_type
+from pyhudi.schema.evolution.schema_evolution import conform, reconcile
+from pyhudi.schema.logical_types.vectors import (
     as_lists,
     as_vectors,
     parse_vector,
@@ -37,6 +36,7 @@ from pyhudi.schema.vectors import (
     vector_type,
     vectors_of_bytes,
 )
+from pyhudi.schema.table_types import as_nullable, table_schema
 
 FLOATS, DOUBLES, BYTES = (
     vector_type(size, kind) for size, kind in ((3, pa.float32()), (2, pa.float64()), (4, pa.int8()))

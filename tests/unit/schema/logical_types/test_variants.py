@@ -16,14 +16,14 @@ from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.log.decoding.data_block import decode_values
-from pyhudi.schema.arrow_avro import from_avro, to_avro
-from pyhudi.schema.internal_schema import InternalSchema
-from pyhudi.schema.schema_changes import add_column, as_table_type
-from pyhudi.schema.schema_evolution import conform, reconcile
-from pyhudi.schema.spark_arrow import as_spark_arrow
-from pyhudi.schema.spark_json import from_spark_json, to_spark_json
+from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
+from pyhudi.schema.converters.spark_arrow import as_spark_arrow
+from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
+from pyhudi.schema.evolution.internal_schema import InternalSchema
+from pyhudi.schema.evolution.schema_changes import add_column, as_table_type
+from pyhudi.schema.evolution.schema_evolution import conform, reconcile
+from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_IN_SPARK, VARIANT_STRUCT
 from pyhudi.schema.table_types import as_nullable, table_schema
-from pyhudi.schema.variants import VARIANT, VARIANT_IN_SPARK, VARIANT_STRUCT
 
 INSIDE = pa.struct([("x", VARIANT), ("n", pa.int32())])
 SCHEMA = pa.schema([("id", pa.string()), ("v", VARIANT), ("w", VARIANT), ("s", INSIDE)])

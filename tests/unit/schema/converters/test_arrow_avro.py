@@ -19,9 +19,9 @@ from pyhudi.format.avro import container as avro
 from pyhudi.format.avro.type_tree import record_type
 from pyhudi.format.base_file import parquet
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.schema.arrow_avro import decimal_size, default_value, from_avro, record_name, to_avro
-from pyhudi.schema.schema_evolution import reconcile
-from pyhudi.schema.spark_json import from_spark_json, to_spark_json
+from pyhudi.schema.converters.arrow_avro import decimal_size, default_value, from_avro, record_name, to_avro
+from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
+from pyhudi.schema.evolution.schema_evolution import reconcile
 from pyhudi.schema.table_types import DEFAULT, as_nullable, table_schema
 from tests.unit.format import golden
 

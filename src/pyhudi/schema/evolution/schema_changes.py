@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError, SchemaMismatchError
-from pyhudi.schema.blobs import BLOB, BLOB_TEXT, is_blob_text
-from pyhudi.schema.internal_schema import (
+from pyhudi.schema.converters.spark_json import from_spark_json
+from pyhudi.schema.evolution.internal_schema import (
     ELEMENT,
     KEY,
     VALUE,
@@ -29,11 +29,11 @@ from pyhudi.schema.internal_schema import (
     primitive_text,
     primitive_to_arrow,
 )
+from pyhudi.schema.logical_types.blobs import BLOB, BLOB_TEXT, is_blob_text
+from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_TEXT, is_variant_text
+from pyhudi.schema.logical_types.vectors import parse_vector
 from pyhudi.schema.name_resolution import matches_ignoring_case
-from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import nullable_type, table_type
-from pyhudi.schema.variants import VARIANT, VARIANT_TEXT, is_variant_text
-from pyhudi.schema.vectors import parse_vector
 
 _DIGITS = {"int": 10, "long": 19}
 _WIDER = {

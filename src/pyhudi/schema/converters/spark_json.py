@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
-from pyhudi.schema.blobs import BLOB, BLOB_SQL, BLOB_STRUCT, BLOB_TEXT, is_blob, is_blob_text
-from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list, nullable_type, table_schema
-from pyhudi.schema.variants import (
+from pyhudi.schema.logical_types.blobs import BLOB, BLOB_SQL, BLOB_STRUCT, BLOB_TEXT, is_blob, is_blob_text
+from pyhudi.schema.logical_types.variants import (
     VARIANT,
     VARIANT_SQL,
     VARIANT_STRUCT,
@@ -21,7 +20,8 @@ from pyhudi.schema.variants import (
     is_variant,
     is_variant_text,
 )
-from pyhudi.schema.vectors import HUDI_TYPE, is_vector, parse_vector, vector_text
+from pyhudi.schema.logical_types.vectors import HUDI_TYPE, is_vector, parse_vector, vector_text
+from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list, nullable_type, table_schema
 
 _TO_SPARK: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",

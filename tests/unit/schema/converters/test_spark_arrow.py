@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.schema.spark_arrow import as_spark_arrow, spark_arrow_schema
+from pyhudi.schema.converters.spark_arrow import as_spark_arrow, spark_arrow_schema
 
 MS = pa.timestamp("ms")
 INSIDE = pa.struct([pa.field("at", pa.timestamp("ms", "UTC")), pa.field("n", pa.int32(), False)])

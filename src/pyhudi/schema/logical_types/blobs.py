@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import SchemaMismatchError
 
 BLOB_TEXT = "BLOB"
-"""The type in statements, and in the metadata of fields of Spark (`pyhudi.schema.vectors.HUDI_TYPE`)."""
+"""The type in statements, and in the metadata of fields of Spark (`pyhudi.schema.logical_types.vectors.HUDI_TYPE`)."""
 
 INLINE, OUT_OF_LINE = "INLINE", "OUT_OF_LINE"
 STORAGE_TYPES = (INLINE, OUT_OF_LINE)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from pyhudi.schema.internal_schema import ELEMENT, VALUE, InternalSchema
+from pyhudi.schema.evolution.internal_schema import ELEMENT, VALUE, InternalSchema
 from pyhudi.schema.table_types import is_list
 
 FileNames: TypeAlias = Mapping[str, str | None]

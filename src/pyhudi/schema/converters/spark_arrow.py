@@ -1,17 +1,18 @@
 """Arrow types in which Spark takes rows from Python: those of a table, but for milliseconds and times of day.
 
-Spark has timestamps of microseconds only, and no times of day: `pyhudi.schema.spark_json` makes them numbers.
+Spark has timestamps of microseconds only, and no times of day: `pyhudi.schema.converters.spark_json` makes them
+numbers.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi.schema.blobs import BLOB_STRUCT, is_blob
+from pyhudi.schema.logical_types.blobs import BLOB_STRUCT, is_blob
+from pyhudi.schema.logical_types.variants import VARIANT_IN_SPARK, is_variant
+from pyhudi.schema.logical_types.vectors import is_vector, list_type
 from pyhudi.schema.table_types import rebuild
 from pyhudi.schema.type_conversion import convert
-from pyhudi.schema.variants import VARIANT_IN_SPARK, is_variant
-from pyhudi.schema.vectors import is_vector, list_type
 
 
 def spark_arrow_type(data_type: pa.DataType) -> pa.DataType:

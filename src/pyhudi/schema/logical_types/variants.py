@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 VARIANT_TEXT = "VARIANT"
-"""The type in statements, and in the metadata of fields of Spark (`pyhudi.schema.vectors.HUDI_TYPE`)."""
+"""The type in statements, and in the metadata of fields of Spark (`pyhudi.schema.logical_types.vectors.HUDI_TYPE`)."""
 
 METADATA, VALUE, TYPED_VALUE = "metadata", "value", "typed_value"
 

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import SchemaError, SchemaMismatchError
-from pyhudi.schema import schema_changes as sc
-from pyhudi.schema.column_names import file_columns, names_between, with_table_names
-from pyhudi.schema.internal_schema import Array, InternalSchema, Map, Record, Type, with_version
-from pyhudi.schema.schema_evolution import conform
+from pyhudi.schema.evolution import schema_changes as sc
+from pyhudi.schema.evolution.column_names import file_columns, names_between, with_table_names
+from pyhudi.schema.evolution.internal_schema import Array, InternalSchema, Map, Record, Type, with_version
+from pyhudi.schema.evolution.schema_evolution import conform
 from pyhudi.table.schema_history import SchemaHistory
 from tests.properties import examples
 
-TABLES = Path(__file__).parents[2] / "golden" / "tables"
+TABLES = Path(__file__).parents[3] / "golden" / "tables"
 INNER = pa.struct([("a", pa.int32()), ("b", pa.string())])
 START = InternalSchema.of(
     pa.schema({"id": pa.int32(), "n": pa.string(), "s": INNER, "l": pa.list_(INNER), "m": pa.map_(pa.string(), INNER)})

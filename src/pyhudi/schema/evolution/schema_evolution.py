@@ -22,13 +22,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.schema.arrow_avro import default_value
-from pyhudi.schema.blobs import BLOB, BLOB_SQL, BLOB_TEXT, has_blob_fields
+from pyhudi.schema.converters.arrow_avro import default_value
+from pyhudi.schema.logical_types.blobs import BLOB, BLOB_SQL, BLOB_TEXT, has_blob_fields
+from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_SQL, VARIANT_TEXT, has_variant_fields
+from pyhudi.schema.logical_types.vectors import is_vector, vector_text
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import LIST_ITEM, is_list, nullable_type, table_schema
 from pyhudi.schema.type_conversion import convert
-from pyhudi.schema.variants import VARIANT, VARIANT_SQL, VARIANT_TEXT, has_variant_fields
-from pyhudi.schema.vectors import is_vector, vector_text
 
 
 class _Opaque(NamedTuple):

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
-from pyhudi.schema.blobs import BLOB
+from pyhudi.schema.logical_types.blobs import BLOB
+from pyhudi.schema.logical_types.variants import VARIANT
+from pyhudi.schema.logical_types.vectors import internal_text, is_vector, parse_internal
 from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list
-from pyhudi.schema.variants import VARIANT
-from pyhudi.schema.vectors import internal_text, is_vector, parse_internal
 
 _DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\((\d+),\s*(\d+)\)(?:\[\d+\])?")
 _FIXED = re.compile(r"fixed\[\d+\]")
