@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
-from pyhudi.read.blob_ranges import BlobRanges
+from pyhudi.read.functions.blob_ranges import BlobRanges
 from pyhudi.schema.logical_types.blobs import (
     BLOB,
     BLOB_SQL,

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyhudi.config import Options
 from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, ChangePlan, plan_changes
 from pyhudi.read.changes.change_reader import ChangeReader
-from pyhudi.read.query import Query
-from pyhudi.read.query_instants import QueryTime
+from pyhudi.read.query.query import Query
+from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.table.pinned_table import PinnedTable
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError, QueryError
 from pyhudi.metadata.reader.validate_metadata import differences
 from pyhudi.read.filters.row_filter import Filter, RowFilter
+from pyhudi.read.functions.vector_distance import Metric, check_count, check_query
 from pyhudi.read.inspect import Inspect, history
-from pyhudi.read.query_instants import QueryTime
+from pyhudi.read.query.query_instants import QueryTime
+from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import table_schema
-from pyhudi.read.table_location import refuse_nested_table, table_above
-from pyhudi.read.vector_distance import Metric, check_count, check_query
 from pyhudi.scan import Scan
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema_update import SchemaUpdate

@@ -14,8 +14,8 @@ from pyhudi.config import Options
 from pyhudi.errors import SetupError
 from pyhudi.read.execute.local_reader import scan_batches, scan_table
 from pyhudi.read.filters.row_filter import Filter, RowFilter
-from pyhudi.read.query import Query
-from pyhudi.read.query_instants import QueryTime
+from pyhudi.read.query.query import Query
+from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import FilterSession, plan_scan
 from pyhudi.table.pinned_table import PinnedTable

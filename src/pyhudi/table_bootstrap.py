@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
-from pyhudi.read.table_location import refuse_nested_table
+from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.metadata_bootstrap import ThreadSkeletonWriter

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyhudi.read.execute.vector_top_k import nearest_rows
-from pyhudi.read.vector_distance import Metric, check_query, vector_field
+from pyhudi.read.functions.vector_distance import Metric, check_query, vector_field
+from pyhudi.read.functions.vector_top_k import nearest_rows
 from pyhudi.scan import ArrowConversions, Scan
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from pyhudi.keygen.partition_path_text import partition_paths
 from pyhudi.keygen.record_key_text import generated_keys, new_record_keys
 from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.read.schema.table_columns import TableSchema, table_schema
-from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY

@@ -19,10 +19,10 @@ from pyhudi.config.misspelled_options import refuse_misspelt_query
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.read.execute.local_reader import slice_readers
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.query import Query
+from pyhudi.read.query.query import Query
+from pyhudi.read.query.table_location import locate_table
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
-from pyhudi.read.table_location import locate_table
 from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.spark.execution.slice_tasks import piece_numbers
 from pyhudi.spark.spark_types import spark_schema

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
-from pyhudi.read.commit_time_filter import CommitTimes
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning.partition_pruning import PathColumns
-from pyhudi.read.query import Query
-from pyhudi.read.selection import InstantBounds
+from pyhudi.read.query.query import Query
+from pyhudi.read.selection.commit_time_filter import CommitTimes
+from pyhudi.read.selection.selected_slices import InstantBounds
 from pyhudi.schema.evolution.column_names import FileNames
 from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
 from pyhudi.table.view.file_slicing import has_log_files

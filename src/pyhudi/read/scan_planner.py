@@ -19,19 +19,19 @@ from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.merge.key_rows import KeyRows
 from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS
 from pyhudi.read.execute.merged_reader import slice_context
-from pyhudi.read.filter_hints import warn_of_path_texts
+from pyhudi.read.filters.filter_warnings import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
-from pyhudi.read.pruning.bucket_pruning import prune_buckets
+from pyhudi.read.pruning.indexes.bucket_pruning import prune_buckets
 from pyhudi.read.pruning.key_condition import key_condition
 from pyhudi.read.pruning.metadata_pruner import MetadataPruner
 from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, prune_paths, values_from_path
-from pyhudi.read.pruning.statistics_conditions import Conditions
-from pyhudi.read.query import Query
+from pyhudi.read.pruning.statistics.statistics_conditions import Conditions
+from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import PruningReport, ScanPlan
 from pyhudi.read.schema.table_columns import TableSchema, path_columns, project, query_columns, table_schema
-from pyhudi.read.selection import Selection
-from pyhudi.read.slice_selection import Prune, select_slices
-from pyhudi.read.table_files import TableFiles
+from pyhudi.read.selection.selected_slices import Selection
+from pyhudi.read.selection.slice_selection import Prune, select_slices
+from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import CheckpointError, QueryError
-from pyhudi.read.query import FIRST_BY_COMPLETION, Query
+from pyhudi.read.query.query import FIRST_BY_COMPLETION, Query
 from pyhudi.storage import join_path
 from pyhudi.streaming.source_log import SourceLog
 from pyhudi.table.pinned_table import PinnedTable

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.query import Query
+from pyhudi.read.query.query import Query
 from pyhudi.spark.read.dataframe_reader import read
 from pyhudi.spark.session_settings import session_zone
 from pyhudi.spark.write.dataframe_writer import write

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from pyhudi import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import QueryError
-from pyhudi.read.query import Query
+from pyhudi.read.query.query import Query
 from pyhudi.spark.read.dataframe_reader import read
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.storage import open_storage

@@ -13,7 +13,7 @@ from pyhudi.config import Options
 from pyhudi.format.file_names import LOG
 from pyhudi.metadata.writer.file_statistics import file_bounds, log_bounds, rows_of_file
 from pyhudi.read.execute.local_reader import scan_table
-from pyhudi.read.query import Query
+from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.write.rows.base_file_batches import open_base

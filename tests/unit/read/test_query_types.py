@@ -10,7 +10,7 @@ from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.execute.local_reader import scan_table
-from pyhudi.read.query import Query
+from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.instant import Action

@@ -14,11 +14,11 @@ from pyhudi.config import Options
 from pyhudi.errors import NotAHudiTableError, QueryError, StorageError, TableExistsError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.execute.local_reader import scan_batches, scan_table
-from pyhudi.read.query import Query
+from pyhudi.read.query.query import Query
+from pyhudi.read.query.table_location import locate_table
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan, prune_scan
 from pyhudi.read.schema.file_schemas import file_parts
-from pyhudi.read.table_location import locate_table
 from pyhudi.storage import open_storage
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.schema_history import SchemaHistory
@@ -392,7 +392,7 @@ def test_who_may_not_look_above_a_table_may_make_it(tmp_path, monkeypatch):
     def refused(*_: object) -> None:
         raise StorageError("403")
 
-    monkeypatch.setattr("pyhudi.read.table_location.table_above", refused)
+    monkeypatch.setattr("pyhudi.read.query.table_location.table_above", refused)
     HudiTable.create(str(tmp_path / "t"), {"hoodie.table.name": "t"})
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi.errors import CheckpointError, QueryError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.query import Query
+from pyhudi.read.query.query import Query
 from pyhudi.storage import open_storage
 from pyhudi.streaming.offsets import StartOffset, batch_query, commits_per_batch
 from pyhudi.streaming.source_log import SourceLog

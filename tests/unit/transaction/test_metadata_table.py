@@ -15,7 +15,7 @@ from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
-from pyhudi.read.table_files import TableFiles
+from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.partition_metadata import write_partition_metadata

@@ -17,18 +17,18 @@ from pyhudi.format.file_names import BASE, CDC, LOG
 from pyhudi.read.changes.change_cases import CHANGED_FILES, ChangeCase, changed_files
 from pyhudi.read.changes.retained_images import removed_before
 from pyhudi.read.execute.merged_reader import column_names, slice_context
-from pyhudi.read.incremental_query import completed_compactions, data_writes
 from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, values_from_path
-from pyhudi.read.query import Query
+from pyhudi.read.query.query import Query
 from pyhudi.read.schema.table_columns import path_columns, query_columns, table_schema
-from pyhudi.read.table_files import TableFiles
+from pyhudi.read.selection.incremental_query import completed_compactions, data_writes
+from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
-    from pyhudi.read.incremental_files import Write
+    from pyhudi.read.selection.incremental_files import Write
     from pyhudi.storage import Storage
     from pyhudi.table.pinned_table import PinnedTable
 

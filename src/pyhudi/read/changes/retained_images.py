@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
-from pyhudi.read.time_travel import retained_by_cleaning
+from pyhudi.read.selection.time_travel import retained_by_cleaning
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
-    from pyhudi.read.incremental_files import Write
+    from pyhudi.read.selection.incremental_files import Write
     from pyhudi.table.pinned_table import PinnedTable
 
 

@@ -17,10 +17,10 @@ from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.row_replacement import changed_rows
-from pyhudi.read.commit_time_filter import CommitTimes
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.schema.table_columns import table_schema
-from pyhudi.read.selection import InstantBounds
+from pyhudi.read.selection.commit_time_filter import CommitTimes
+from pyhudi.read.selection.selected_slices import InstantBounds
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory

@@ -23,21 +23,21 @@ from pyhudi.metadata.reader.partition_freshness import statistics_are_current
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import Groups
 from pyhudi.read.filters.terms import Term
-from pyhudi.read.pruning.bloom_filter_pruning import not_in_filters
-from pyhudi.read.pruning.column_statistics import file_bounds, partition_bounds
-from pyhudi.read.pruning.expression_index_pruning import Expressions
-from pyhudi.read.pruning.min_max import Bounds, Mask
+from pyhudi.read.pruning.indexes.bloom_filter_pruning import not_in_filters
+from pyhudi.read.pruning.indexes.expression_index_pruning import Expressions
+from pyhudi.read.pruning.indexes.record_locations import RecordLocations
 from pyhudi.read.pruning.partition_pruning import values_from_path
-from pyhudi.read.pruning.partition_stats_pruning import partitions_without
-from pyhudi.read.pruning.record_locations import RecordLocations
 from pyhudi.read.pruning.slice_files import files_of, groups_of
-from pyhudi.read.pruning.statistics_conditions import Conditions, matches_no_group
+from pyhudi.read.pruning.statistics.column_statistics import file_bounds, partition_bounds
+from pyhudi.read.pruning.statistics.min_max import Bounds, Mask
+from pyhudi.read.pruning.statistics.partition_stats_pruning import partitions_without
+from pyhudi.read.pruning.statistics.statistics_conditions import Conditions, matches_no_group
 from pyhudi.table.view.file_slicing import has_log_files
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.read.query import Query
-    from pyhudi.read.table_files import TableFiles
+    from pyhudi.read.query.query import Query
+    from pyhudi.read.selection.table_files import TableFiles
     from pyhudi.table.pinned_table import PinnedTable
 
 _MANY_PARTITIONS = 32

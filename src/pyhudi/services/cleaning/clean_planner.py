@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError
 from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
-from pyhudi.read.table_files import TableFiles
+from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.services.compaction.compaction_schedule import pending_plans
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import PARTITION_METADATA

@@ -20,7 +20,7 @@ from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
 from pyhudi.metadata.records.metadata_record import BLOOM_FILTER
-from pyhudi.read.pruning.column_statistics import file_bounds
+from pyhudi.read.pruning.statistics.column_statistics import file_bounds
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
 from pyhudi.storage import Storage

@@ -13,7 +13,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType
 
-from pyhudi.read.blob_ranges import BlobRanges
+from pyhudi.read.functions.blob_ranges import BlobRanges
 from pyhudi.schema.logical_types.blobs import DATA, INLINE, LENGTH, OFFSET, PATH, REFERENCE, TYPE
 from pyhudi.spark.execution.arrow_functions import arrow_pieces_function
 

@@ -21,16 +21,16 @@ from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.errors import QueryError
 from pyhudi.read.changes.change_plan import plan_changes
-from pyhudi.read.commit_time_filter import CommitTimes
 from pyhudi.read.execute.local_reader import TaskReader, tasks_of
 from pyhudi.read.filters.number_comparison import LISTS
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.filters.time_comparison import is_date_or_time
-from pyhudi.read.query import Query
+from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan, prune_scan
 from pyhudi.read.schema.column_paths import resolve_column, type_of
+from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.execution.row_tasks import rows_of_tasks

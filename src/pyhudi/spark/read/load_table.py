@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_other_formats
-from pyhudi.read.query import Query
-from pyhudi.read.table_location import locate_table
+from pyhudi.read.query.query import Query
+from pyhudi.read.query.table_location import locate_table
 from pyhudi.spark.read.dataframe_reader import read, read_pruned
 from pyhudi.table.meta_client import TableMetaClient
 

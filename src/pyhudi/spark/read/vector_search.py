@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DoubleType, StructType
 
 from pyhudi.errors import QueryError
-from pyhudi.read.vector_distance import (
+from pyhudi.read.functions.vector_distance import (
     DISTANCE,
     QUERY_INDEX,
     QUERY_PREFIX,

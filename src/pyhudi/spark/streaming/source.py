@@ -24,8 +24,8 @@ from pyhudi.errors import ConfigError, HudiError, OptionWithoutEffectWarning, Qu
 from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, plan_changes
 from pyhudi.read.changes.change_reader import ChangeReader
 from pyhudi.read.execute.local_reader import scan_batches
-from pyhudi.read.query import FIRST_BY_COMPLETION, Query
-from pyhudi.read.query_instants import range_instant
+from pyhudi.read.query.query import FIRST_BY_COMPLETION, Query
+from pyhudi.read.query.query_instants import range_instant
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import query_columns, table_schema

@@ -16,9 +16,9 @@ from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.keygen import KeySpec
 from pyhudi.read.execute.merged_reader import column_names
-from pyhudi.read.logged_keys import logged_keys
+from pyhudi.read.log_only_keys import log_only_keys
+from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.read.schema.table_columns import table_schema
-from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.services.inline_services import (
@@ -310,7 +310,7 @@ def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
     """Describe how the keys of a table are made."""
     spec, version = KeySpec.from_config(client.config, opts), client.config.version
     if spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1 and version < 9:
-        return spec.matching(*(sample_keys(client) or logged_keys(client, opts)))
+        return spec.matching(*(sample_keys(client) or log_only_keys(client, opts)))
     return spec
 
 

@@ -14,7 +14,7 @@ from pyhudi.errors import QueryError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.changes.change_plan import ChangePlan, plan_changes
 from pyhudi.read.changes.change_reader import ChangeReader
-from pyhudi.read.query import Query
+from pyhudi.read.query.query import Query
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.table.meta_client import TableMetaClient

@@ -21,7 +21,7 @@ from pyhudi.errors import QueryError
 from pyhudi.read.filters.number_comparison import number_of
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Term, literal
-from pyhudi.read.pruning.min_max import Bounds, excluded
+from pyhudi.read.pruning.statistics.min_max import Bounds, excluded
 
 ROWS = pa.table(
     {

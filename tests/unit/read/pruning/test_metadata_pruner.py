@@ -24,10 +24,11 @@ from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import RecordType, encode
 from pyhudi.read.execute.local_reader import scan_table
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.pruning import expression_index_pruning as read_expressions
-from pyhudi.read.pruning import metadata_pruner, partition_stats_pruning
-from pyhudi.read.pruning.column_statistics import is_ordered_type
-from pyhudi.read.pruning.record_index_pruning import keys_of
+from pyhudi.read.pruning import metadata_pruner
+from pyhudi.read.pruning.indexes import expression_index_pruning as read_expressions
+from pyhudi.read.pruning.indexes.record_index_pruning import keys_of
+from pyhudi.read.pruning.statistics import partition_stats_pruning
+from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
 from pyhudi.read.scan_planner import FilterSession, plan_scan
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable

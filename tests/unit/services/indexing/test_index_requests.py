@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.pruning.statistics_conditions import Conditions
+from pyhudi.read.pruning.statistics.statistics_conditions import Conditions
 from pyhudi.services.indexing.index_requests import IndexRequest
 from tests.golden.expected import unpack
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructField, StructType
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError, TableExistsError, UnsupportedTableError, warn
-from pyhudi.read.table_location import refuse_nested_table
+from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import is_meta_column

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.read.table_location import refuse_nested_table
+from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows

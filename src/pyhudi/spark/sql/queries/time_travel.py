@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import options
 from pyhudi.errors import InvalidOptionError, QueryError
-from pyhudi.read.query_instants import query_instant
+from pyhudi.read.query.query_instants import query_instant
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.passthrough_statements import fetched
 from pyhudi.spark.sql.table_handle import TableHandle

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from pyhudi.errors import QueryError
-from pyhudi.read.vector_distance import Metric
+from pyhudi.read.functions.vector_distance import Metric
 from pyhudi.spark.read.vector_search import nearest, nearest_to_each
 
 _PARAMETERS = {

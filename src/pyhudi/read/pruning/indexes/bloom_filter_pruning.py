@@ -13,7 +13,7 @@ from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as ids
 from pyhudi.metadata.records.metadata_record import BLOOM_FILTER
-from pyhudi.read.pruning.min_max import Mask
+from pyhudi.read.pruning.statistics.min_max import Mask
 from pyhudi.table.view.file_slicing import has_log_files
 
 _MOST_FILTERS = 2_000

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.metadata.indexes.expression_index_definition import Expression
-from pyhudi.read.pruning.min_max import Bounds
-from pyhudi.read.pruning.time_zone_bounds import Zones, in_any_zone, zones_of
+from pyhudi.read.pruning.statistics.min_max import Bounds
+from pyhudi.read.pruning.statistics.time_zone_bounds import Zones, in_any_zone, zones_of
 
 INSTANT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
 OFFSETS = st.integers(-18 * 60, 18 * 60).map(lambda minutes: dt.timezone(dt.timedelta(minutes=minutes)))

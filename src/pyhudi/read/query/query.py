@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyhudi.config import Options, options
 from pyhudi.config.enums import HollowPolicy, IncrementalFormat, QueryType, ReadMergeType, TableType
 from pyhudi.errors import ConfigError, InvalidOptionError, QueryError
-from pyhudi.read.query_instants import QueryTime, query_instant, range_instant
+from pyhudi.read.query.query_instants import QueryTime, query_instant, range_instant
 
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig

@@ -10,17 +10,17 @@ import pyarrow as pa
 from pyhudi.config.enums import TableType
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
-from pyhudi.read.pruning.record_index_pruning import keys_of, record_index_locations
-from pyhudi.read.pruning.secondary_index_lookup import keys_by_secondary
+from pyhudi.read.pruning.indexes.record_index_pruning import keys_of, record_index_locations
+from pyhudi.read.pruning.indexes.secondary_index_lookup import keys_by_secondary
 from pyhudi.table.bucket_index_detection import detect_bucket_index
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.metadata.reader.metadata_table import MetadataTable
     from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.read.pruning.statistics_conditions import Conditions
-    from pyhudi.read.query import Query
-    from pyhudi.read.table_files import TableFiles
+    from pyhudi.read.pruning.statistics.statistics_conditions import Conditions
+    from pyhudi.read.query.query import Query
+    from pyhudi.read.selection.table_files import TableFiles
     from pyhudi.table.pinned_table import PinnedTable
 
 

@@ -24,10 +24,10 @@ from pyhudi.metadata.records.stats_values import members_of_type
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import Groups, implied_predicate
 from pyhudi.read.filters.terms import Term, literal
-from pyhudi.read.pruning.bloom_filter_pruning import not_in_filters
-from pyhudi.read.pruning.column_statistics import file_bounds, is_ordered_type, partition_bounds
-from pyhudi.read.pruning.min_max import Mask, excluded
-from pyhudi.read.pruning.time_zone_bounds import Zones, in_any_zone, zones_of
+from pyhudi.read.pruning.indexes.bloom_filter_pruning import not_in_filters
+from pyhudi.read.pruning.statistics.column_statistics import file_bounds, is_ordered_type, partition_bounds
+from pyhudi.read.pruning.statistics.min_max import Mask, excluded
+from pyhudi.read.pruning.statistics.time_zone_bounds import Zones, in_any_zone, zones_of
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable

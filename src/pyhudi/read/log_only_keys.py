@@ -11,7 +11,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 
 
-def logged_keys(client: TableMetaClient, opts: Options) -> tuple[str, ...]:
+def log_only_keys(client: TableMetaClient, opts: Options) -> tuple[str, ...]:
     """Return some record keys of a table whose base files have none; empty if it has no records, or stores no keys.
 
     Reads file slices until one has records.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import PartitionValueWarning
-from pyhudi.read.filter_hints import warn_of_path_texts
+from pyhudi.read.filters.filter_warnings import warn_of_path_texts
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.table.config.table_config import TableConfig
 

@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError
-from pyhudi.read.incremental_query import select_incremental
-from pyhudi.read.query import Query, glob_pattern
-from pyhudi.read.selection import InstantBounds, Selection
-from pyhudi.read.time_travel import check_as_of
+from pyhudi.read.query.query import Query, glob_pattern
+from pyhudi.read.selection.incremental_query import select_incremental
+from pyhudi.read.selection.selected_slices import InstantBounds, Selection
+from pyhudi.read.selection.time_travel import check_as_of
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:
-    from pyhudi.read.table_files import TableFiles
+    from pyhudi.read.selection.table_files import TableFiles
     from pyhudi.table.pinned_table import PinnedTable
 
 Prune = Callable[[list[str]], list[str]]

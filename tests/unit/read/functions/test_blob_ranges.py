@@ -10,8 +10,8 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import NotFoundError, QueryError
-from pyhudi.read import blob_ranges
-from pyhudi.read.blob_ranges import BlobRanges
+from pyhudi.read.functions import blob_ranges
+from pyhudi.read.functions.blob_ranges import BlobRanges
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_STRUCT
 from pyhudi.storage.local_storage import LocalStorage
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from pyhudi.errors import InvalidOptionError
-from pyhudi.read.query_instants import query_instant, range_instant
+from pyhudi.read.query.query_instants import query_instant, range_instant
 
 ACCEPTED_BY_APACHE_HUDI = [
     ("20261121095447613", "20261121095447613"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyhudi.read.commit_time_filter import CommitTimes
+from pyhudi.read.selection.commit_time_filter import CommitTimes
 
 
 @dataclass(frozen=True, slots=True)

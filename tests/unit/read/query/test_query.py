@@ -10,7 +10,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.config.enums import HollowPolicy, QueryType
 from pyhudi.errors import ConfigError, InvalidOptionError, QueryError
-from pyhudi.read.query import Query, glob_pattern
+from pyhudi.read.query.query import Query, glob_pattern
 from pyhudi.table.config.table_config import TableConfig
 
 TYPE = "hoodie.datasource.query.type"

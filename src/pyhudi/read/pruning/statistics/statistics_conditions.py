@@ -14,9 +14,9 @@ from pyhudi.errors import QueryError
 from pyhudi.keygen.partition_path_values import has_known_kinds, partition_fields
 from pyhudi.read.filters.sql_predicate import Groups
 from pyhudi.read.filters.terms import Term
-from pyhudi.read.pruning.column_statistics import is_ordered_type
-from pyhudi.read.pruning.min_max import Bounds, Mask, excluded
 from pyhudi.read.pruning.partition_pruning import path_values
+from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
+from pyhudi.read.pruning.statistics.min_max import Bounds, Mask, excluded
 from pyhudi.read.schema.column_paths import resolve_column, type_of
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.meta_fields import RECORD_KEY

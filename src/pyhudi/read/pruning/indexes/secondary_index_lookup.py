@@ -14,13 +14,13 @@ from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as ids
 from pyhudi.metadata.records.metadata_record import SECONDARY_INDEX
 from pyhudi.read.filters.terms import Term, literal
-from pyhudi.read.pruning.record_index_pruning import MOST_KEYS
+from pyhudi.read.pruning.indexes.record_index_pruning import MOST_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.read.query import Query
+    from pyhudi.read.query.query import Query
 
 _MOST_VALUES = 1_000
 

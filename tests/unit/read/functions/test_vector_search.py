@@ -12,8 +12,8 @@ import pytest
 
 from pyhudi.errors import QueryError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.execute.vector_top_k import nearest_rows
-from pyhudi.read.vector_distance import Metric, array_distances, pair_distances
+from pyhudi.read.functions.vector_distance import Metric, array_distances, pair_distances
+from pyhudi.read.functions.vector_top_k import nearest_rows
 from pyhudi.schema.logical_types.vectors import vector_type
 from tests.tables import HandMadeTable
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.read.vector_distance import DISTANCE, Metric, array_distances, vector_field
+from pyhudi.read.functions.vector_distance import DISTANCE, Metric, array_distances, vector_field
 
 
 def nearest_rows(
