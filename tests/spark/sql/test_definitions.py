@@ -10,7 +10,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.errors import QueryError, SchemaMismatchError, TableExistsError
 from pyhudi.spark.sql.catalog import find_table
-from pyhudi.spark.sql.commands.ddl import creation_turn
+from pyhudi.spark.sql.commands.ddl.create_table import creation_turn
 
 pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.usefixtures("database")

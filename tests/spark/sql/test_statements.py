@@ -358,7 +358,7 @@ def test_a_table_that_cannot_be_renamed_keeps_its_name(spark, monkeypatch):
     def fail(*_):
         raise StorageError("the catalog broke")
 
-    monkeypatch.setattr("pyhudi.spark.sql.commands.ddl.update_columns", fail)
+    monkeypatch.setattr("pyhudi.spark.sql.commands.ddl.alter_table.update_columns", fail)
     with pytest.raises(StorageError):
         spark.sql("ALTER TABLE t RENAME TO u")
     assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["t"]

@@ -20,11 +20,22 @@ from pyhudi.spark.sql.catalog import (
     full_name,
     non_hudi_tables,
 )
-from pyhudi.spark.sql.commands import alter_columns, caching, ddl, dml, index_ddl, show
+from pyhudi.spark.sql.commands import caching, show
+from pyhudi.spark.sql.commands.ddl import index_ddl
+from pyhudi.spark.sql.commands.ddl.add_columns import add_columns
+from pyhudi.spark.sql.commands.ddl.alter_columns import alter_columns
+from pyhudi.spark.sql.commands.ddl.alter_table import alter_properties, rename_table
+from pyhudi.spark.sql.commands.ddl.create_table import create_table
+from pyhudi.spark.sql.commands.ddl.drop_table import drop_table
+from pyhudi.spark.sql.commands.ddl.truncate_table import drop_partitions, truncate
+from pyhudi.spark.sql.commands.dml.insert import run_insert
+from pyhudi.spark.sql.commands.dml.merge import run_merge
+from pyhudi.spark.sql.commands.dml.update_delete import run_delete, run_update
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries import cached_tables
-from pyhudi.spark.sql.queries.query_rewriting import rewrite_query, view_definition
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.queries.temporary_view_refresh import view_definition
 from pyhudi.spark.sql.queries.temporary_views import (
     forget_view,
     global_name,
@@ -41,15 +52,15 @@ from pyhudi.sql.table_references import find_references
 
 _READS_ONLY = (s.SelectStatement, s.Show, s.Describe)
 _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | None]] = {
-    s.Update: dml.run_update,
-    s.Delete: dml.run_delete,
-    s.Merge: dml.run_merge,
-    s.SetProperties: ddl.alter_properties,
-    s.RenameTable: ddl.rename_table,
-    s.AddColumns: ddl.add_columns,
-    s.AlterColumns: alter_columns.alter_columns,
-    s.DropPartitions: ddl.drop_partitions,
-    s.Truncate: ddl.truncate,
+    s.Update: run_update,
+    s.Delete: run_delete,
+    s.Merge: run_merge,
+    s.SetProperties: alter_properties,
+    s.RenameTable: rename_table,
+    s.AddColumns: add_columns,
+    s.AlterColumns: alter_columns,
+    s.DropPartitions: drop_partitions,
+    s.Truncate: truncate,
     s.Show: show.show,
     s.Describe: show.describe,
     s.CreateIndex: index_ddl.create_index,
@@ -127,7 +138,7 @@ def _execute(
         case s.CreateTable():
             _no_parameters(args)
             with values.frames_as_views(spark):
-                ddl.create_table(spark, statement)
+                create_table(spark, statement)
             return empty_result(spark)
     table = find_table(spark, statement.name)
     if table is None:
@@ -140,9 +151,9 @@ def _execute(
 def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFrame:
     match statement:
         case s.Insert():
-            dml.run_insert(spark, table, statement)
+            run_insert(spark, table, statement)
         case s.DropTable():
-            ddl.drop_table(spark, table, purge=statement.purge)
+            drop_table(spark, table, purge=statement.purge)
         case s.RefreshIndex():
             index_ddl.refresh_index(spark, table, statement)
         case s.RefreshTable():

@@ -15,8 +15,8 @@ from pyhudi.config.option_registry import canonical
 from pyhudi.errors import QueryError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
-from pyhudi.spark.sql.commands.ddl import create_new, create_table, creation_turn, replace_table
-from pyhudi.spark.sql.commands.dml import insert_rows
+from pyhudi.spark.sql.commands.ddl.create_table import create_new, create_table, creation_turn, replace_table
+from pyhudi.spark.sql.commands.dml.insert import insert_rows
 from pyhudi.spark.sql.passthrough_statements import column_type_text, spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.query_sources import table_frame

@@ -10,7 +10,8 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.passthrough_statements import spark_sql
 from pyhudi.spark.sql.queries import cached_tables
-from pyhudi.spark.sql.queries.query_rewriting import RewrittenQuery, rewrite_query
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
 from pyhudi.spark.sql.queries.temporary_views import forget_view
 from pyhudi.sql.statements import CacheTable, UncacheTable
 

@@ -18,8 +18,8 @@ from pyhudi.schema.evolution.schema_changes import Position
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.spark.sql.catalog import CatalogTable, update_columns
-from pyhudi.spark.sql.commands.declared_columns import declared_schema
-from pyhudi.spark.sql.commands.dml import write_options
+from pyhudi.spark.sql.commands.command_target import write_options
+from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import AddColumn, AlterColumns, ChangeColumn, ColumnChange, DropColumn, RenameColumn
 from pyhudi.table.meta_client import TableMetaClient

@@ -18,7 +18,7 @@ from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.index_engines import spark_builder
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.commands.dml import write_options
+from pyhudi.spark.sql.commands.command_target import write_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import CreateIndex, DropIndex, RefreshIndex
 

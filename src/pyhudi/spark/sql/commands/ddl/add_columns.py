@@ -1,0 +1,39 @@
+"""ALTER TABLE … ADD COLUMNS at the end of a table, which needs no history of schemas."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from pyhudi.config import options
+from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
+from pyhudi.spark.sql.catalog import CatalogTable, update_columns
+from pyhudi.spark.sql.commands.command_target import own_schema, write_options
+from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.sql.statements import AddColumns
+
+
+def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns) -> None:
+    """Run ALTER TABLE … ADD COLUMNS: a commit without rows that knows the columns.
+
+    Raises:
+        UnsupportedTableError: a column is to be not null.
+        SchemaMismatchError: there is such a column already.
+    """
+    added = declared_schema(spark, statement.columns)
+    schema = own_schema(spark, table)
+    known = {field.name.lower() for field in schema.fields}
+    for field in added.fields:
+        if field.name.lower() in known:
+            raise SchemaMismatchError(f"there is a column {field.name!r} already in {table.sql}")
+        if not field.nullable:
+            raise UnsupportedTableError(f"the new column {field.name!r} cannot be NOT NULL: stored rows have no value")
+    partitions = {field.name for field in TableHandle.of(spark, table).load_config().partition_fields}
+    own = [field for field in schema.fields if field.name not in partitions]
+    last = [field for field in schema.fields if field.name in partitions]
+    wider = StructType([*own, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *last])
+    given = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
+    write(spark.createDataFrame([], wider), table.location, given, "append")
+    update_columns(spark, table, TableHandle.of(spark, table).load_sql_schema())

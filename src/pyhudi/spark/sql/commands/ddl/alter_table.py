@@ -1,0 +1,63 @@
+"""ALTER TABLE … SET and UNSET TBLPROPERTIES, and RENAME TO."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.errors import QueryError, TableExistsError
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.sql.catalog import CatalogTable, full_name, rename, set_properties, update_columns
+from pyhudi.spark.sql.passthrough_statements import text_literal
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.sql.statements import RenameTable, SetProperties
+from pyhudi.sql.table_properties import refuse_misspelt_properties, table_options
+from pyhudi.storage import open_storage
+from pyhudi.storage.table_paths import METADATA_FOLDER
+from pyhudi.table.config.properties_file import PATH, update_properties
+
+
+def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetProperties) -> None:
+    """Run ALTER TABLE … SET or UNSET TBLPROPERTIES: they are options of later writes by name.
+
+    Raises:
+        TableConfigConflictError: the table itself says otherwise.
+    """
+    refuse_misspelt_properties(statement.put)
+    given = Options.parse(table_options(statement.put))
+    TableHandle.of(spark, table).load_config().validate_against(given)
+    set_properties(spark, table, statement.put, statement.remove)
+
+
+def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTable) -> None:
+    """Run ALTER TABLE … RENAME TO; the files stay where they are. Everything has the old name again after a failure.
+
+    Raises:
+        TableExistsError: The name is taken.
+        QueryError: It is one of another database.
+    """
+    to = full_name(spark, statement.to if len(statement.to) > 1 else (table.name[0], *statement.to))
+    if to[0].lower() != table.name[0].lower():
+        raise QueryError(
+            f"{table.sql} cannot be renamed to {quoted(to)}, because a table stays in its database; use CREATE TABLE "
+            f"{quoted(to)} USING hudi LOCATION {text_literal(table.location)} to give it another name there"
+        )
+    if spark.catalog.tableExists(quoted(to)):
+        raise TableExistsError(f"there is a table or view {quoted(to)} already")
+    before = TableHandle.of(spark, table).load_config().name
+    renamed = rename(spark, table, to)  # Spark may refuse the name
+    try:
+        _set_table_name(spark, renamed, to[1])
+        update_columns(spark, renamed, TableHandle.of(spark, renamed).load_sql_schema())
+    except BaseException:
+        _set_table_name(spark, rename(spark, renamed, table.name), before)
+        raise
+
+
+def _set_table_name(spark: SparkSession, table: CatalogTable, name: str) -> None:
+    """Write the name of a table into its properties and those of its metadata table."""
+    client = TableHandle.of(spark, table).client()
+    client.config.updated(client.storage, set={options.TABLE_NAME.key: name})
+    metadata = open_storage(client.storage.uri(METADATA_FOLDER), client.options)
+    if metadata.exists(PATH):  # a metadata table of another name is taken for another table's
+        update_properties(metadata, put={options.TABLE_NAME.key: f"{name}_metadata"})

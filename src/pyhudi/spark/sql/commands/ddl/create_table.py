@@ -1,0 +1,180 @@
+"""CREATE TABLE, CREATE OR REPLACE TABLE, and both AS SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.errors import QueryError, TableExistsError
+from pyhudi.read.query.table_location import refuse_nested_table
+from pyhudi.schema.converters.arrow_avro import to_avro
+from pyhudi.schema.converters.spark_json import from_spark_json
+from pyhudi.schema.table_types import as_nullable, table_schema
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name, register
+from pyhudi.spark.sql.commands.command_target import without_meta_columns
+from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
+from pyhudi.spark.sql.commands.ddl.location_checks import (
+    is_location_of,
+    refuse_files,
+    refuse_overlap,
+    table_exists_at,
+    table_storage,
+)
+from pyhudi.spark.sql.commands.ddl.register_table import refuse_unrelated_table, register_existing
+from pyhudi.spark.sql.commands.ddl.table_definition import (
+    checked_definition,
+    declared_columns,
+    defined_table,
+    resolve_like,
+)
+from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.sql.statements import CreateTable, Name
+from pyhudi.sql.table_properties import table_options
+from pyhudi.storage import open_sibling, open_storage
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure
+from pyhudi.transaction.writer_turns import writer_turn
+from pyhudi.write.write_checks import check_storable
+
+_CREATE_SCHEMA = options.CREATE_SCHEMA.key
+
+
+def create_table(spark: SparkSession, statement: CreateTable) -> None:
+    """Run CREATE or REPLACE TABLE. A table that is replaced stays if the new definition is refused.
+
+    Raises:
+        TableExistsError: there is one already.
+        QueryError: there is nothing to make columns of.
+    """
+    name = full_name(spark, statement.name)
+    if statement.if_not_exists and spark.catalog.tableExists(quoted(name)):
+        return  # without waiting for those that write to it
+    location = statement.location or default_location(spark, name)
+    with creation_turn(spark, location, statement.properties):
+        _create_table(spark, name, statement)
+
+
+def creation_turn(spark: SparkSession, location: str, properties: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Return a context manager that holds the turn of this thread to create a table, or to write to it
+    (`writer_turn`): of threads that create a table of one name, one does, and the others find it.
+
+    Args:
+        spark: The session.
+        location: Location of the table.
+        properties: Its properties in SQL's spelling.
+    """
+    opts = Options.parse({**session_settings(spark, location), **session_options(spark), **table_options(properties)})
+    return writer_turn(open_storage(location, opts), opts)
+
+
+def _create_table(spark: SparkSession, name: Name, statement: CreateTable) -> None:
+    old = None
+    if spark.catalog.tableExists(quoted(name)):
+        if statement.if_not_exists:
+            return
+        old = find_table(spark, name)
+        if not statement.replace or old is None:
+            raise TableExistsError(f"there is a table or view {quoted(name)} already; drop it, or take another name")
+        if statement.query is not None:  # evaluated before what it may read is gone
+            rows = spark_sql(spark, rewrite_query(spark, statement.query).text)
+            replace_table(spark, old, rows, statement)
+            return
+    if statement.like is not None:
+        statement = resolve_like(spark, statement)
+    table = defined_table(spark, name, statement, old)
+    location = table.location
+    refuse_overlap(old, table_storage(spark, table))
+    if TableHandle.exists(spark, location, table.options) and not is_location_of(old, table_storage(spark, table)):
+        if statement.query is not None:
+            raise table_exists_at(location)
+        if table.managed:
+            refuse_unrelated_table(TableHandle.of(spark, table), table)
+        register_existing(spark, table, statement, old)
+        return
+    rows = None if statement.query is None else spark_sql(spark, rewrite_query(spark, statement.query).text)
+    create_new(spark, table, statement, rows, replaced=old)
+
+
+def create_new(
+    spark: SparkSession,
+    table: CatalogTable,
+    statement: CreateTable,
+    rows: DataFrame | None,
+    *,
+    replaced: CatalogTable | None = None,
+) -> None:
+    """Make a table, of columns or of rows, and put it into the catalog.
+
+    Args:
+        spark: The session.
+        table: The table.
+        statement: Its definition.
+        rows: Its rows; None: it has the columns of the statement, and no rows.
+        replaced: The table that has the name, which is dropped after all checks, and after rows are written.
+
+    Raises:
+        QueryError: there are neither columns nor rows.
+        TableExistsError: The location has files, or is inside another table.
+    """
+    schema = declared_columns(spark, statement) if rows is None else without_meta_columns(rows.schema)
+    if not schema.fields:
+        raise QueryError(f"CREATE TABLE {table.sql} has no columns, and there is no Hudi table at {table.location!r}")
+    definition = checked_definition(spark, table, statement, schema)
+    table, schema, given = definition.table, definition.schema, definition.given
+    opts = Options.parse(given)
+    columns = as_nullable(table_schema(from_spark_json(schema.json())))
+    avro = to_avro(columns, definition.config.name)
+    config = TableConfig(MappingProxyType({**definition.config.properties, _CREATE_SCHEMA: avro}))
+    config.check_readable()
+    config.check_writable()
+    check_storable(columns, config)
+    storage = open_storage(table.location, opts)
+    refuse_nested_table(storage.root, opts)
+    if is_location_of(replaced, storage):
+        drop_replaced(spark, replaced)
+        replaced = None
+    else:
+        refuse_files(storage)
+    TableMetaClient.create(storage, config, opts)
+    if rows is not None:
+        own = rows.select(*(quoted([field.name]) for field in schema.fields))
+        try:
+            write(own, table.location, {options.OPERATION.key: "bulk_insert", **given}, "append")
+        except BaseException:
+            remove_after_failure(storage, opts)
+            raise
+    drop_replaced(spark, replaced)
+    register(spark, table, TableHandle.of(spark, table).load_sql_schema(), statement.comment)
+
+
+def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, statement: CreateTable) -> None:
+    """Put a table of rows in place of one that is there, which stays until the rows are written. Where the statement
+    gives another location, the table is made there.
+
+    Raises:
+        TableExistsError: There is another Hudi table at that location.
+    """
+    table = defined_table(spark, old.name, statement, old)
+    storage = table_storage(spark, table)
+    refuse_overlap(old, storage)
+    if open_sibling(storage, old.location).root != storage.root:
+        if TableHandle.exists(spark, table.location, table.options):
+            raise table_exists_at(table.location)
+        create_new(spark, table, statement, rows, replaced=old)
+        return
+    definition = checked_definition(spark, table, statement, without_meta_columns(rows.schema))
+    table, schema = definition.table, definition.schema
+    given = {**definition.given, options.OPERATION.key: "bulk_insert"}
+    write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
+    register(spark, table, TableHandle.of(spark, table).load_sql_schema(), statement.comment, replace=True)

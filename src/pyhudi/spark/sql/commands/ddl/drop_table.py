@@ -1,0 +1,24 @@
+"""DROP TABLE."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from pyhudi.spark.sql.catalog import CatalogTable, unregister
+from pyhudi.spark.sql.commands.ddl.location_checks import table_storage
+from pyhudi.spark.sql.queries.cached_tables import uncache
+from pyhudi.transaction.table_overwrite.created_table_removal import remove_table
+
+
+def drop_table(spark: SparkSession, table: CatalogTable, *, purge: bool) -> None:
+    """Run DROP TABLE: the files of a managed table go, too, and with PURGE those of any table."""
+    unregister(spark, table)
+    uncache(spark, table.location)
+    if table.managed or purge:
+        remove_table(table_storage(spark, table))
+
+
+def drop_replaced(spark: SparkSession, replaced: CatalogTable | None) -> None:
+    """Drop the table that another one replaces, if there is one, with the files of a managed table."""
+    if replaced is not None:
+        drop_table(spark, replaced, purge=replaced.managed)

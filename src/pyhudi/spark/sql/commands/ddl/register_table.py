@@ -1,0 +1,66 @@
+"""CREATE TABLE at the location of a Hudi table: it is put into the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options
+from pyhudi.errors import ConfigError, SchemaMismatchError, TableExistsError
+from pyhudi.spark.sql.catalog import CatalogTable, register
+from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
+from pyhudi.spark.sql.commands.ddl.table_definition import declared_columns, with_own_columns
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.sql.statements import CreateTable
+from pyhudi.sql.table_properties import refuse_misspelt_properties, registered_properties, table_options
+
+
+def refuse_unrelated_table(there: TableHandle, table: CatalogTable) -> None:
+    """Refuse a table as the managed one of a name, unless it was created by this name and has no commits: it may be
+    another entry's, as that of a table that was renamed, and DROP TABLE would delete its files.
+
+    Raises:
+        TableExistsError: The message has the cure.
+    """
+    name = there.load_config().name
+    if name.lower() == table.name[1].lower() and not there.inspect.commits().num_rows:
+        return
+    raise TableExistsError(
+        f"there is a Hudi table at {table.location!r} already, where {table.sql} belongs; its name is {name!r}. Give "
+        "the new table a LOCATION of its own, register the one that is there with LOCATION, or delete it"
+    )
+
+
+def register_existing(
+    spark: SparkSession, table: CatalogTable, statement: CreateTable, replaced: CatalogTable | None
+) -> None:
+    """Put a table that is there into the catalog, in place of another one of its name, if any; what the statement says
+    of it must be so.
+
+    Raises:
+        TableConfigConflictError: a property is another one.
+        SchemaMismatchError: a column is not there, or another type.
+    """
+    handle = TableHandle.of(spark, table)
+    config = handle.load_config()
+    refuse_misspelt_properties(statement.properties)
+    schema = handle.load_sql_schema()
+    if schema.fields:
+        table, statement = with_own_columns(spark, table, statement, schema)
+    config.validate_against(Options.parse(table_options(statement.properties)))
+    known = {field.name.lower(): field for field in schema.fields}
+    for field in declared_columns(spark, statement).fields:
+        there = known.get(field.name.lower())
+        if there is None or there.dataType != field.dataType:
+            kind = "missing" if there is None else f"of type {there.dataType.simpleString()}"
+            raise SchemaMismatchError(
+                f"the column {field.name} {field.dataType.simpleString()} is {kind} in the Hudi table at "
+                f"{table.location!r}; leave the columns out to take the table's"
+            )
+    fields = tuple(field.name for field in config.partition_fields)
+    if statement.partitioned_by and statement.partitioned_by != fields:
+        raise ConfigError(f"the Hudi table at {table.location!r} is partitioned by ({', '.join(fields)})")
+    drop_replaced(spark, replaced)
+    recorded = registered_properties(config.record_keys, config.ordering_fields, config.table_type)
+    register(spark, replace(table, properties={**recorded, **table.properties}), schema, statement.comment)

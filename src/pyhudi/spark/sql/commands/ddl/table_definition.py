@@ -1,0 +1,136 @@
+"""Definition of a table that a statement creates: its columns, its options and its properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from pyhudi.config import Options, options
+from pyhudi.spark.dml.assignments import column_of, column_path
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.session_settings import is_case_sensitive
+from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table
+from pyhudi.spark.sql.commands.command_target import own_schema, without_meta_columns
+from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
+from pyhudi.spark.sql.passthrough_statements import column_type_text, spark_sql
+from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.sql.statements import CreateTable, Name
+from pyhudi.sql.table_properties import refuse_misspelt_properties, table_options, with_columns
+from pyhudi.table.config.table_config import TableConfig
+
+
+def defined_table(spark: SparkSession, name: Name, statement: CreateTable, old: CatalogTable | None) -> CatalogTable:
+    """Return the table that a statement defines. Without a location it is managed, and where a managed table of the
+    name is, or belongs."""
+    place = old.location if old is not None and old.managed else default_location(spark, name)
+    location = statement.location or place
+    return CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A table that a statement defines: its columns, partition columns last, and the options that create it."""
+
+    table: CatalogTable
+    schema: StructType
+    given: Mapping[str, str]
+    config: TableConfig
+
+
+def checked_definition(
+    spark: SparkSession, table: CatalogTable, statement: CreateTable, schema: StructType
+) -> TableDefinition:
+    """Return the definition of a table with these columns.
+
+    Raises:
+        SchemaMismatchError: The statement, or the session, names columns that the table does not have.
+    """
+    refuse_misspelt_properties(statement.properties)
+    table, statement = with_own_columns(spark, table, statement, schema)
+    given = _creation_options(spark, table, statement)
+    schema = _partitions_last(schema, statement.partitioned_by)
+    config = TableConfig.for_new_table(Options.parse(given))
+    _check_columns(config, schema)
+    return TableDefinition(table, schema, given, config)
+
+
+def with_own_columns(
+    spark: SparkSession, table: CatalogTable, statement: CreateTable, schema: StructType
+) -> tuple[CatalogTable, CreateTable]:
+    """Return a table and its definition with the columns of keys, ordering and partitions as its schema spells them.
+
+    Raises:
+        SchemaMismatchError: There is no such column.
+    """
+    sensitive = is_case_sensitive(spark)
+
+    def own(name: str) -> str:
+        return ".".join(column_path(name, schema, sensitive))
+
+    partitions = tuple(column_of(name, schema, sensitive) for name in statement.partitioned_by)
+    spelled = with_columns(statement.properties, own)
+    changed = replace(statement, properties=spelled, partitioned_by=partitions)
+    return replace(table, properties=with_columns(table.properties, own)), changed
+
+
+def _check_columns(config: TableConfig, schema: StructType) -> None:
+    """Refuse a definition whose options name columns that the table does not have.
+
+    Raises:
+        SchemaMismatchError: The message has one of them.
+    """
+    for name in (*config.record_keys, *config.ordering_fields, *(field.name for field in config.partition_fields)):
+        column_path(name, schema, case_sensitive=True)
+
+
+def _creation_options(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> dict[str, str]:
+    given = {
+        **session_settings(spark, table.location),
+        options.HIVE_STYLE_PARTITIONING.key: "true",
+        **session_options(spark),
+        **table_options(statement.properties),
+    }
+    given.setdefault(options.TABLE_NAME.key, table.name[1])
+    given.setdefault(options.DATABASE_NAME.key, table.name[0])
+    if statement.partitioned_by:
+        given[options.PARTITIONPATH_FIELD.key] = ",".join(statement.partitioned_by)
+    return given
+
+
+def declared_columns(spark: SparkSession, statement: CreateTable) -> StructType:
+    """Return the columns that a statement lists, without meta columns; empty if it lists none."""
+    if not statement.columns:
+        return StructType([])
+    return without_meta_columns(declared_schema(spark, statement.columns))
+
+
+def _partitions_last(schema: StructType, partitions: tuple[str, ...]) -> StructType:
+    last = [schema[name] for name in partitions]
+    return StructType([*(field for field in schema.fields if field not in last), *last])
+
+
+def resolve_like(spark: SparkSession, statement: CreateTable) -> CreateTable:
+    """Return CREATE TABLE … LIKE as a statement that lists the columns of the other table; of a Hudi table also its
+    partition columns and properties."""
+    assert statement.like is not None
+    source = find_table(spark, statement.like)
+    if source is None:
+        shape = spark_sql(spark, f"SELECT * FROM {quoted(statement.like)} LIMIT 0").schema
+        return replace(statement, columns=_columns_text(without_meta_columns(shape)), like=None)
+    partitions = tuple(field.name for field in TableHandle.of(spark, source).load_config().partition_fields)
+    return replace(
+        statement,
+        columns=_columns_text(own_schema(spark, source)),
+        partitioned_by=partitions,
+        properties={**source.properties, **statement.properties},
+        like=None,
+    )
+
+
+def _columns_text(schema: StructType) -> str:
+    return ", ".join(f"{quoted([field.name])} {column_type_text(field)}" for field in schema.fields)

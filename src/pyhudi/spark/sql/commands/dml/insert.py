@@ -1,0 +1,218 @@
+"""INSERT INTO and INSERT OVERWRITE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import DuplicatePolicy, Operation, SqlInsertMode, TableType
+from pyhudi.errors import QueryError, SchemaMismatchError
+from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.schema.name_resolution import resolve_name
+from pyhudi.spark.dml.assignments import column_of, has_same_names, stored_as
+from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
+from pyhudi.spark.read.table_lineage import snapshots_read
+from pyhudi.spark.session_settings import is_case_sensitive
+from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.commands.command_target import own_schema, write_options
+from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery
+from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.write.dataframe_writer import key_spec, write
+from pyhudi.sql.statements import Insert, PartitionSpec
+from pyhudi.storage import open_storage
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.write.conflict_retries import with_retries
+from pyhudi.write.write_operations import type_name
+from pyhudi.write.write_result import WriteResult
+
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+
+
+def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
+    """Run INSERT INTO or OVERWRITE with the rows of a query, which each attempt reads anew."""
+    given = write_options(spark, table)
+    opts = Options.parse(given)
+    query = RepeatedQuery(spark, statement.query, open_storage(table.location, opts))
+    insertion = _Insertion(statement.overwrite, statement.partition, statement.columns, statement.by_name)
+
+    def attempt() -> WriteResult:
+        if statement.if_not_exists and _partition_exists(spark, table, statement, given):
+            return WriteResult(table.location, type_name(Operation.INSERT_OVERWRITE))
+        return insertion.run(spark, table, query.rows(), given)
+
+    with_retries(query.storage, opts, attempt, query.reads_same_snapshot)
+
+
+def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Insert, given: Mapping[str, str]) -> bool:
+    """Return True if the table has the partition of INSERT OVERWRITE … IF NOT EXISTS.
+
+    Raises:
+        QueryError: It is not one partition that is given.
+    """
+    schema = own_schema(spark, table)
+    spec = _named(statement.partition, schema, is_case_sensitive(spark))
+    handle = TableHandle.at(spark, table.location, given)
+    fields = [field.name for field in handle.load_config().partition_fields]
+    if set(spec) != set(fields):
+        raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
+    path = partition_values(spark, spec, schema, _path(spark, handle.client(), handle.opts)).path
+    return path in handle.inspect.partitions()["partition"].to_pylist()
+
+
+def insert_rows(
+    spark: SparkSession,
+    table: CatalogTable,
+    rows: DataFrame,
+    *,
+    overwrite: bool = False,
+    partition: PartitionSpec | None = None,
+    columns: tuple[str, ...] = (),
+    by_name: bool = False,
+) -> None:
+    """Insert rows. Their columns are taken by name if they have the names of the table's or ``by_name`` says so, else
+    in the order of the table's, or of ``columns``. Meta columns of another table are left out.
+
+    Raises:
+        SchemaMismatchError: there are too many columns or too few, or one's type does not go with the table's.
+    """
+    insertion = _Insertion(overwrite, partition or {}, columns, by_name)
+    given = write_options(spark, table)
+    opts = Options.parse(given)
+    storage = open_storage(table.location, opts)
+    with_retries(
+        storage,
+        opts,
+        lambda: insertion.run(spark, table, rows, given),
+        lambda: bool(snapshots_read(rows, storage)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Insertion:
+    """What `insert_rows` does with its rows. Attributes as its arguments."""
+
+    overwrite: bool
+    partition: PartitionSpec
+    columns: tuple[str, ...]
+    by_name: bool
+
+    def run(self, spark: SparkSession, table: CatalogTable, rows: DataFrame, given: Mapping[str, str]) -> WriteResult:
+        """Insert rows once, into the table as it is now. ``given``: its options (`write_options`), which take a query
+        of the session's settings."""
+        schema = own_schema(spark, table)
+        partition = _named(self.partition, schema, is_case_sensitive(spark))
+        opts = Options.parse(given)
+        client = TableMetaClient.open(table.location, opts)
+        static = {name: value for name, value in partition.items() if value is not None}
+        values = None
+        if static:
+            whole = self.overwrite and set(static) == {field.name for field in client.config.partition_fields}
+            values = partition_values(spark, static, schema, _path(spark, client, opts) if whole else None)
+        aligned = _aligned(spark, rows, schema, static, values, self.columns, self.by_name)
+        replaced: list[str] = []
+        if not self.overwrite:
+            operation = _insert_into(opts, client.config)
+        else:
+            operation = {options.OPERATION.key: _overwrite(spark, opts, client.config, static)}
+            if values is not None and values.path is not None:
+                replaced = [values.path]
+            elif static and not _is_dynamic(spark, opts):
+                replaced = matching_partitions(spark, table, static, values)
+        return write(aligned, table.location, {**given, **operation}, "append", partitions=replaced, retries=False)
+
+
+def _overwrite(spark: SparkSession, opts: Options, config: TableConfig, static: PartitionSpec) -> str:
+    """Return the operation of INSERT OVERWRITE, as Apache Hudi decides it: the partitions that match the static values
+    are replaced, without such values the whole table, or in dynamic mode the partitions that rows are for."""
+    if config.partition_fields and (static or _is_dynamic(spark, opts)):
+        return "insert_overwrite"
+    return "insert_overwrite_table"
+
+
+def _is_dynamic(spark: SparkSession, opts: Options) -> bool:
+    mode = opts.get_typed(options.OVERWRITE_MODE) or str(spark.conf.get(_OVERWRITE_MODE, "static"))
+    return mode.upper() == "DYNAMIC" or opts.text(options.OPERATION) == "insert_overwrite"
+
+
+def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
+    """Return the options of INSERT INTO. The settings that 0.14 deprecated count where the operation is not given."""
+    operation = options.OPERATION.key
+    given = opts.get_typed(options.SQL_INSERT_INTO_OPERATION) or opts.text(options.OPERATION)
+    if given:
+        return {operation: given}
+    if opts.get_typed(options.SQL_BULK_INSERT_ENABLE):
+        return {operation: "bulk_insert"}
+    mode = opts.get_typed(options.SQL_INSERT_MODE) if config.record_keys else None
+    if mode is SqlInsertMode.STRICT and config.table_type is TableType.COPY_ON_WRITE:
+        return {operation: "insert", options.INSERT_DUP_POLICY.key: str(DuplicatePolicy.FAIL)}
+    upserts = mode in (SqlInsertMode.UPSERT, SqlInsertMode.STRICT)
+    return {operation: "upsert" if upserts else "insert"}
+
+
+def _path(spark: SparkSession, client: TableMetaClient, opts: Options) -> Callable[[StructType], Column]:
+    """Return what makes the partition path of columns."""
+    spec = key_spec(client, opts)
+    zone = jvm_zone(spark) if spec.timestamp is not None else "UTC"
+    return lambda schema: partition_path(schema, spec, zone)
+
+
+def _named(partition: PartitionSpec, schema: StructType, sensitive: bool) -> dict[str, str | None]:
+    return {column_of(name, schema, sensitive): value for name, value in partition.items()}
+
+
+def _aligned(
+    spark: SparkSession,
+    rows: DataFrame,
+    schema: StructType,
+    static: Mapping[str, str],
+    static_values: StaticValues | None,
+    columns: tuple[str, ...],
+    by_name: bool,
+) -> DataFrame:
+    """The rows with the table's columns."""
+    if not columns:
+        rows = rows.drop(*(name for name in rows.columns if is_meta_column(name)))
+    sensitive = is_case_sensitive(spark)
+    if columns or by_name:
+        wanted = [column_of(name, schema, sensitive) for name in columns or rows.columns]
+    else:
+        own = StructType([field for field in schema.fields if field.name not in static])
+        named = _named_columns(rows.schema, own, sensitive)
+        by_name, wanted = bool(named), named or own.names
+    if len(rows.columns) != len(wanted):
+        raise SchemaMismatchError(
+            f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(wanted)} are inserted: "
+            f"{', '.join(wanted)}"
+        )
+    numbered = rows.toDF(*(f"_c{n}" for n in range(len(wanted))))
+    values: dict[str, Column] = {}
+    for number, name in enumerate(wanted):
+        if name in values:
+            raise SchemaMismatchError(f"the column {name!r} is inserted twice")
+        kind = numbered.schema.fields[number].dataType
+        values[name] = stored_as(
+            F.col(f"_c{number}"), kind, schema[name].dataType, name, by_position=not (columns or by_name)
+        )
+    if static_values is not None:
+        values |= {name: static_values.column(name, text, schema[name].dataType) for name, text in static.items()}
+    for field in schema.fields:
+        values.setdefault(field.name, F.lit(None).cast(field.dataType))
+    return numbered.select(*(values[field.name].alias(field.name) for field in schema.fields))
+
+
+def _named_columns(given: StructType, wanted: StructType, sensitive: bool) -> list[str]:
+    """Return the table's columns that the columns of a query are called as; none if the query does not have the names
+    of all columns, and of all fields in them. Then columns and fields are taken by position, as Apache Hudi does."""
+    names = [resolve_name(name, wanted.names, case_sensitive=sensitive) for name in given.names]
+    found = [name for name in names if name is not None]
+    if len(found) < len(names) or sorted(found) != sorted(wanted.names):
+        return []
+    same = (has_same_names(own.dataType, wanted[name].dataType) for own, name in zip(given.fields, found, strict=True))
+    return found if all(same) else []

@@ -1,0 +1,108 @@
+"""MERGE INTO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options
+from pyhudi.errors import QueryError
+from pyhudi.schema.name_resolution import resolve_name
+from pyhudi.spark.dml.merge_builder import MergeBuilder
+from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
+from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, full_name
+from pyhudi.spark.sql.commands.command_target import own_schema, write_options
+from pyhudi.spark.sql.commands.dml.column_qualifiers import with_qualifiers, with_target_qualifiers
+from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery
+from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.queries.temporary_views import folded
+from pyhudi.sql.alias_rewriting import source_alias, source_name
+from pyhudi.sql.statements import ClauseKind, Merge, Name
+from pyhudi.storage import open_storage
+from pyhudi.write.conflict_retries import with_retries
+from pyhudi.write.write_result import ChangeResult
+
+_SOURCE, _TARGET = "_pyhudi_source", "_pyhudi_target"
+
+
+def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
+    """Run MERGE."""
+    names = _MergeNames.of(spark, table, statement)
+    statement = names.with_short_qualifiers(spark, table, statement)
+    clauses = tuple(
+        Clause(clause.kind, MergeAction[clause.action], clause.values, clause.condition) for clause in statement.clauses
+    )
+    for clause in clauses:
+        if (clause.action is MergeAction.INSERT) != (clause.kind is ClauseKind.NOT_MATCHED):
+            raise QueryError(f"WHEN {clause.kind.value} cannot {clause.action.name}")
+        if (
+            clause.kind is ClauseKind.NOT_MATCHED_BY_SOURCE
+            and clause.action is MergeAction.UPDATE
+            and clause.values is None
+        ):
+            raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
+    opts = Options.parse(write_options(spark, table))
+
+    query = RepeatedQuery(spark, f"SELECT * FROM {statement.source}", open_storage(table.location, opts))
+
+    def attempt() -> ChangeResult:
+        pinned = TargetSnapshot.pin(spark, table.location, opts)
+        source = query.rows()
+        builder = MergeBuilder(
+            table.location,
+            opts,
+            names.target,
+            source if names.source is None else source.alias(names.source),
+            statement.on,
+            source_alias=names.source,
+        )
+        for clause in clauses:
+            builder = builder.with_clause(clause)
+        return builder.execute_pinned(pinned)
+
+    with_retries(query.storage, opts, attempt, query.reads_same_snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class _MergeNames:
+    """What the sides of a MERGE are called in its condition and clauses.
+
+    Args:
+        target: Alias of the target.
+        source: Alias of the source; None: it has none.
+        source_name: The source's full name if it is a table without an alias.
+        alike: Whether the last names of both are the same, so that they have aliases that nothing else has.
+    """
+
+    target: str
+    source: str | None
+    source_name: Name | None = None
+    alike: bool = False
+
+    @classmethod
+    def of(cls, spark: SparkSession, table: CatalogTable, statement: Merge) -> _MergeNames:
+        """Return the names in a statement. Two tables of the same last name are told apart by their databases."""
+        target = statement.alias or statement.name[-1]
+        name = source_name(statement.source)
+        if name is None:
+            return cls(target, source_alias(statement.source))
+        name = name if len(name) > 2 else (SESSION_CATALOG, *full_name(spark, name))
+        own = (SESSION_CATALOG, *table.name)
+        alike = statement.alias is None and folded(name) != folded(own) and folded(name[-1:]) == folded(own[-1:])
+        return cls(_TARGET, _SOURCE, name, True) if alike else cls(target, source_alias(statement.source), name)
+
+    def with_short_qualifiers(self, spark: SparkSession, table: CatalogTable, statement: Merge) -> Merge:
+        """Return the statement with the names of both sides where columns are qualified by full names, unless one of
+        them has a column that is called as the source's database."""
+        short = with_target_qualifiers(spark, table, statement, self.target if self.alike else None)
+        if self.source_name is None:
+            return short
+        changed = with_qualifiers(short, self.source_name, self.source if self.alike else None)
+        if changed == short:
+            return short
+        columns = spark_sql(spark, rewrite_query(spark, f"SELECT * FROM {statement.source}").text).columns
+        taken = resolve_name(self.source_name[-2], [*columns, *own_schema(spark, table).names])
+        return changed if taken is None else short

@@ -1,0 +1,78 @@
+"""Queries of a statement that each of its attempts runs again, on the latest snapshots of Hudi tables."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.table_lineage import snapshots_read
+from pyhudi.spark.sql.catalog import CatalogTable, location_key
+from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
+from pyhudi.spark.sql.queries.temporary_views import is_temporary
+from pyhudi.sql.statements import Name
+from pyhudi.storage import Storage
+
+_WHERE = "SELECT 1 FROM _pyhudi_nothing WHERE "
+
+
+class RepeatedQuery:
+    """A query in the attempts to run a statement: each reads Hudi tables as they are then."""
+
+    def __init__(self, spark: SparkSession, text: str, storage: Storage) -> None:
+        self._spark = spark
+        self._text = text
+        self._rows: DataFrame | None = None
+        self.storage = storage
+
+    def rows(self) -> DataFrame:
+        """Return the rows, from the latest snapshots."""
+        self._rows = _latest_rows(self._spark, self._text)
+        return self._rows
+
+    def reads_same_snapshot(self) -> bool:
+        """Return True if the query still reads the table of the statement as the last attempt did."""
+        return self._rows is not None and _reads_same_snapshot(self._spark, self._text, self.storage, self._rows)
+
+
+class RepeatedSubqueries:
+    """The subqueries of the attempts to run a statement. The table is pinned before they are made, so that they never
+    show it as it was before."""
+
+    def __init__(self, spark: SparkSession, table: CatalogTable, storage: Storage) -> None:
+        self._spark = spark
+        self._location = location_key(table.location)
+        self._views: set[Name] = set()
+        self.storage = storage
+        self.read_target = False
+
+    def rewritten(self, expression: str) -> str:
+        """Return an expression with the Hudi tables of its subqueries by names that Spark knows."""
+        prepared = rewrite_query(self._spark, _WHERE + expression)
+        self.read_target |= any(location_key(location) == self._location for location in prepared.locations)
+        self._views.update(prepared.views)
+        return prepared.text[len(_WHERE) :]
+
+    def read_same_snapshot(self) -> bool:
+        """Return True if one reads the table of the statement by a temporary view that still shows it as before."""
+        views = (quoted(name) for name in self._views if is_temporary(self._spark, name))
+        return any(_reads_same_snapshot(self._spark, f"SELECT * FROM {view}", self.storage) for view in views)
+
+
+def _reads_same_snapshot(spark: SparkSession, query: str, storage: Storage, last: DataFrame | None = None) -> bool:
+    """Return True if a query reads a table as it was before: by a temporary view of a loaded DataFrame, or as files.
+
+    Args:
+        spark: The session.
+        query: The query.
+        storage: Storage of the table.
+        last: The rows of the query that were read last; None: those that its views show without being brought up to
+            date.
+    """
+    before = snapshots_read(spark_sql(spark, query) if last is None else last, storage)
+    return bool(before) and not before.isdisjoint(snapshots_read(_latest_rows(spark, query), storage))
+
+
+def _latest_rows(spark: SparkSession, query: str) -> DataFrame:
+    """Return the rows of a query, of the latest snapshots of Hudi tables."""
+    return spark_sql(spark, rewrite_query(spark, query).text)

@@ -1,0 +1,60 @@
+"""UPDATE and DELETE."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options
+from pyhudi.errors import QueryError
+from pyhudi.spark.dml.target_table import TargetSnapshot
+from pyhudi.spark.dml.update import delete_pinned, update_pinned
+from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.commands.command_target import write_options
+from pyhudi.spark.sql.commands.dml.column_qualifiers import with_target_qualifiers
+from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedSubqueries
+from pyhudi.sql.alias_rewriting import unqualified
+from pyhudi.sql.statements import Delete, Update
+from pyhudi.storage import open_storage
+from pyhudi.write.conflict_retries import with_retries
+from pyhudi.write.write_result import ChangeResult
+
+
+def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> None:
+    """Run UPDATE."""
+    statement = with_target_qualifiers(spark, table, statement)
+    alias = statement.alias or statement.name[-1]
+    opts = Options.parse(write_options(spark, table))
+    subqueries = RepeatedSubqueries(spark, table, open_storage(table.location, opts))
+
+    def attempt() -> ChangeResult:
+        pinned = TargetSnapshot.pin(spark, table.location, opts)
+        assigned = {name: subqueries.rewritten(value) for name, value in statement.assigned.items()}
+        where = None if statement.where is None else subqueries.rewritten(statement.where)
+        plain = {unqualified(name, alias) or name: unqualified(value, alias) for name, value in assigned.items()}
+        if len(plain) < len(assigned):
+            raise QueryError(f"a column is assigned twice: {', '.join(assigned)}")
+        condition = None if where is None else unqualified(where, alias)
+        whole = subqueries.read_target
+        if None in plain.values() or (where is not None and condition is None):
+            return update_pinned(spark, pinned, assigned, where, alias, reads_whole_table=whole)
+        return update_pinned(spark, pinned, plain, condition, reads_whole_table=whole)
+
+    with_retries(subqueries.storage, opts, attempt, subqueries.read_same_snapshot)
+
+
+def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> None:
+    """Run DELETE."""
+    statement = with_target_qualifiers(spark, table, statement)
+    alias = statement.alias or statement.name[-1]
+    opts = Options.parse(write_options(spark, table))
+    subqueries = RepeatedSubqueries(spark, table, open_storage(table.location, opts))
+
+    def attempt() -> ChangeResult:
+        pinned = TargetSnapshot.pin(spark, table.location, opts)
+        where = None if statement.where is None else subqueries.rewritten(statement.where)
+        whole, condition = subqueries.read_target, None if where is None else unqualified(where, alias)
+        if where is not None and condition is None:
+            return delete_pinned(spark, pinned, where, alias, reads_whole_table=whole)
+        return delete_pinned(spark, pinned, condition, reads_whole_table=whole)
+
+    with_retries(subqueries.storage, opts, attempt, subqueries.read_same_snapshot)

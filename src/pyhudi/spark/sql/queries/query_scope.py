@@ -1,0 +1,75 @@
+"""Scope of a query: what the names in it mean, and where it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from pyspark.sql import SparkSession
+
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
+from pyhudi.spark.sql.queries.temporary_views import folded
+from pyhudi.sql.statements import Name
+from pyhudi.sql.token_cursor import Cursor
+
+RefreshedViews: TypeAlias = dict[Name, "RewrittenQuery | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryScope:
+    """What the names in a query mean, and where it is used.
+
+    Args:
+        namespace: The database of names without one, with its catalog if it has one; None: the current one.
+        temporary: Names in lower case that mean temporary views; None: those of all that there are.
+        prunes: Files are left out by what the query says in WHERE, and this text tells its views from those of others;
+            empty: they are not, and queries share views.
+        lasting: Whether Spark keeps the query, as that of a temporary view.
+        options: The session's settings of Apache Hudi; None: as they are now.
+        session: The session whose views stand for tables (`session_id`); None: this one.
+        args: Values of the parameters of the query.
+        refreshed: Queries of the temporary views that are up to date by now, by name.
+    """
+
+    namespace: Name | None = None
+    temporary: frozenset[Name] | None = None
+    prunes: str = ""
+    lasting: bool = False
+    options: Mapping[str, str] | None = None
+    session: str | None = None
+    args: Any = None
+    refreshed: RefreshedViews = field(default_factory=dict)
+
+    def is_temporary(self, name: Name) -> bool:
+        """Return True if a name means a temporary view, whatever there is now."""
+        return self.temporary is not None and folded(name) in self.temporary
+
+    def qualified(self, spark: SparkSession, name: Name) -> Name:
+        """Return a name so that it means the same in any database and catalog."""
+        return name if self.is_temporary(name) else qualified_name(spark, name, self.namespace)
+
+
+def qualified_name(spark: SparkSession, name: Name, namespace: Name | None) -> Name:
+    """Return a name in the query of a permanent view so that it means the same in any database and catalog."""
+    if namespace is None or len(name) > 2:
+        return name
+    if len(namespace) == 1 or str(spark.catalog.currentCatalog()) == namespace[0]:
+        return name if len(name) == 2 else (namespace[-1], *name)
+    if len(name) == 1:
+        return (*namespace, *name)
+    full = (namespace[0], *name)
+    return full if spark.catalog.databaseExists(quoted(full[:2])) else name
+
+
+def parse_table_name(table: str) -> Name:
+    """Parse the name of a table or view.
+
+    Raises:
+        SqlSyntaxError: It is no name.
+    """
+    cursor = Cursor(table)
+    name = cursor.name()
+    cursor.finish()
+    return name

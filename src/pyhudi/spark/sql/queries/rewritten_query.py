@@ -1,0 +1,44 @@
+"""A rewritten query: its text, and the views that stand for Hudi tables in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyhudi.spark.sql.queries.query_sources import FunctionSource, Source, ViewSource
+from pyhudi.sql.statements import Name
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenQuery:
+    """A query that Spark can run.
+
+    Args:
+        text: The query with the names of views.
+        sources: What these views show, by name of the view; those that others depend on come first.
+        reads_hudi_tables: Whether it reads a Hudi table, or blobs, at all.
+        temporary: What the views in temporary views show that the query uses.
+        views: Names of these temporary views, and others that may become one.
+        shown: The views by which references are replaced, by number of the reference.
+        query: The query with the names of tables.
+    """
+
+    text: str
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    reads_hudi_tables: bool = False
+    temporary: Mapping[str, Source] = field(default_factory=dict)
+    views: tuple[Name, ...] = ()
+    shown: Mapping[int, str] = field(default_factory=dict)
+    query: str = ""
+
+    @property
+    def locations(self) -> frozenset[str]:
+        """Locations of the tables that the query reads."""
+        locations: set[str] = set()
+        for source in (*self.sources.values(), *self.temporary.values()):
+            match source:
+                case ViewSource(location=location):
+                    locations.add(location)
+                case FunctionSource(locations=read):
+                    locations.update(read)
+        return frozenset(locations)

@@ -1,0 +1,125 @@
+"""Refresh of temporary views over Hudi tables: each query that uses one sees the tables as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import HudiError
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
+from pyhudi.spark.sql.queries.query_scope import QueryScope, RefreshedViews, qualified_name
+from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
+from pyhudi.spark.sql.queries.temporary_views import (
+    TemporaryView,
+    folded,
+    forget_view,
+    is_temporary,
+    remember_view,
+    session_id,
+    temporary_view,
+)
+from pyhudi.spark.sql.session_config import session_options
+from pyhudi.sql.statements import CreateView, Name
+from pyhudi.sql.table_references import find_references
+
+RewriteView: TypeAlias = Callable[[TemporaryView, QueryScope], RewrittenQuery]
+"""Rewrites the query of a temporary view in its scope."""
+
+
+def view_definition(
+    spark: SparkSession, statement: CreateView, prepared: RewrittenQuery, args: Any
+) -> TemporaryView | None:
+    """Return what is to be remembered of a temporary view.
+
+    Args:
+        spark: The session that creates it.
+        statement: The statement by which it does.
+        prepared: The query as it is given to Spark.
+        args: Values of the parameters of the query.
+
+    Returns:
+        The definition; None if the query reads no tables.
+    """
+    if not prepared.shown and not prepared.views:
+        return None
+    return TemporaryView(
+        query=prepared.query,
+        references=tuple(find_references(prepared.query) or ()),
+        namespace=(str(spark.catalog.currentCatalog()), str(spark.catalog.currentDatabase())),
+        temporary=frozenset(folded(name) for name in prepared.views if is_temporary(spark, name)),
+        options=session_options(spark),
+        args=args,
+        clauses=statement.clauses,
+        session=session_id(spark),
+        shown=prepared.shown,
+    )
+
+
+def refresh_temporary_view(
+    spark: SparkSession, name: Name, refreshed: RefreshedViews, rewrite: RewriteView
+) -> RewrittenQuery | None:
+    """Have a temporary view show what there is now; returns its query, None if it is no view that is known.
+
+    Args:
+        spark: The session.
+        name: The view's name.
+        refreshed: The temporary views that are up to date by now.
+        rewrite: Rewrites the query of the view, and refreshes the views that it uses.
+    """
+    view = temporary_view(spark, name)
+    if view is None:
+        return None
+    if folded(name) not in refreshed:
+        refreshed[folded(name)] = None  # it may read itself
+        refreshed[folded(name)] = _refreshed(spark, name, view, refreshed, rewrite)
+    return refreshed[folded(name)]
+
+
+def _refreshed(
+    spark: SparkSession, name: Name, view: TemporaryView, refreshed: RefreshedViews, rewrite: RewriteView
+) -> RewrittenQuery | None:
+    scope = QueryScope(
+        view.namespace,
+        view.temporary,
+        lasting=True,
+        options=view.options,
+        session=view.session,
+        args=view.args,
+        refreshed=refreshed,
+    )
+    try:
+        rewritten = rewrite(view, scope)
+    except HudiError:
+        if _is_another(spark, name, view, {}):
+            forget_view(spark, name)
+            return None
+        raise
+    if rewritten.shown == view.shown:
+        return rewritten
+    if _is_another(spark, name, view, rewritten.shown):
+        forget_view(spark, name)
+        return None
+    kind = "TEMPORARY VIEW" if len(name) == 1 else "GLOBAL TEMPORARY VIEW"
+    spark_sql(spark, f"CREATE OR REPLACE {kind} {quoted(name[-1:])} {view.clauses} AS {rewritten.text}")
+    remember_view(spark, name, replace(view, shown=rewritten.shown))
+    return rewritten
+
+
+def _is_another(spark: SparkSession, name: Name, view: TemporaryView, shown: Mapping[int, str]) -> bool:
+    """Return True if a temporary view is none of the definition that is known: something that pyhudi does not see, as a
+    program in Scala, has replaced it.
+
+    Args:
+        spark: The session.
+        name: The view's name.
+        view: The definition.
+        shown: The views of the tables that would be read now.
+    """
+    plan = str(fetched(spark, f"EXPLAIN EXTENDED SELECT * FROM {quoted(name)}")[0][0]).lower()
+    tables = [qualified_name(spark, view.references[n].name, view.namespace) for n in shown if n not in view.shown]
+    wanted = [*view.shown.values(), *(".".join(table) for table in tables)]
+    return not all(one.lower() in plan for one in wanted)
