@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config import Options
-from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, ChangePlan, plan_changes
-from pyhudi.read.changes.change_reader import ChangeReader
+from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, CdcPlan, plan_cdc
+from pyhudi.read.cdc.cdc_reader import CdcReader
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.table.pinned_table import PinnedTable
@@ -36,7 +36,7 @@ class ChangeScan:
         end = "" if self.end is None else f" until {self.end}"
         return f"ChangeScan(after {self.begin}{end}; not read yet: to_arrow(), to_spark() read it)"
 
-    def plan(self) -> ChangePlan:
+    def plan(self) -> CdcPlan:
         """Plan the query without reading data.
 
         Returns:
@@ -47,9 +47,9 @@ class ChangeScan:
         """
         return self._plan(self.now())
 
-    def _plan(self, now: PinnedTable) -> ChangePlan:
+    def _plan(self, now: PinnedTable) -> CdcPlan:
         query = replace(Query.of(now.config, begin=self.begin, end=self.end, opts=self.settings), changes=True)
-        return plan_changes(now, query, self.settings)
+        return plan_cdc(now, query, self.settings)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return the changes as a DataFrame, which Spark reads lazily.
@@ -60,12 +60,12 @@ class ChangeScan:
         Raises:
             SetupError: ``spark`` is None, and there is no active session.
         """
-        from pyhudi.spark.read.change_frame import change_frame
+        from pyhudi.spark.read.cdc_frame import cdc_frame
         from pyhudi.spark.read.table_lineage import mark_read
         from pyhudi.spark.session import active_session
 
         now = self.now()
-        return mark_read(change_frame(spark or active_session(), self._plan(now)), now)
+        return mark_read(cdc_frame(spark or active_session(), self._plan(now)), now)
 
     def to_arrow(self) -> pa.Table:
         """Return all changes as an Arrow table in memory, in the order of the commits."""
@@ -77,8 +77,8 @@ class ChangeScan:
         return pa.RecordBatchReader.from_batches(CHANGES_SCHEMA, _batches(plan))
 
 
-def _batches(plan: ChangePlan) -> Iterator[pa.RecordBatch]:
-    reader = ChangeReader.of(plan)
+def _batches(plan: CdcPlan) -> Iterator[pa.RecordBatch]:
+    reader = CdcReader.of(plan)
     for start in range(plan.tasks.num_rows):
         for task in plan.tasks.slice(start, 1).to_pylist():
             yield from reader.read(task)

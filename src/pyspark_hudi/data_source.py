@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from pyhudi.config import Options, options
 from pyhudi.config.misspelled_options import refuse_misspelt_query
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.read.execute.local_reader import slice_readers
+from pyhudi.read.execution.local_reader import slice_readers
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.table_location import locate_table

@@ -293,7 +293,7 @@ def test_the_session_is_the_given_or_the_active_one(table, monkeypatch, given):
         "write.dataframe_writer.write",
         "read.dataframe_reader.dataframe",
         "read.pruning.filter_session.filter_session",
-        "read.change_frame.change_frame",
+        "read.cdc_frame.cdc_frame",
     ):
         monkeypatch.setattr(f"pyhudi.spark.{name}", use)
     monkeypatch.setattr("pyhudi.spark.read.table_lineage.mark_read", lambda frame, _: frame)

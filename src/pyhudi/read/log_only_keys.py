@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config import Options
-from pyhudi.read.execute.local_reader import slice_readers
+from pyhudi.read.execution.local_reader import slice_readers
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY

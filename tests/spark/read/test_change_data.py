@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import pyhudi
 from pyhudi.errors import QueryError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.spark.read import change_frame
+from pyhudi.spark.read import cdc_frame
 
 INCREMENTAL = {
     "hoodie.datasource.query.type": "incremental",
@@ -62,8 +62,8 @@ def test_ways_to_ask(
         last = HudiTable.for_path(path).changes(since).to_arrow().to_pylist()
         assert _images([tuple(row.values()) for row in last]) == [("u", 12.0, 13.0)]
         # few changes are read by the driver, more by tasks
-        for small in (change_frame._SMALL, 0):
-            monkeypatch.setattr(change_frame, "_SMALL", small)
+        for small in (cdc_frame._SMALL, 0):
+            monkeypatch.setattr(cdc_frame, "_SMALL", small)
             capsys.readouterr()
             frame = HudiTable.for_path(path).changes(since).to_spark(spark)
             frame.explain()

@@ -21,7 +21,7 @@ from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import SliceContext, read_slice
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.read.execute.local_reader import ReadTask, TaskReader
+from pyhudi.read.execution.local_reader import ReadTask, TaskReader
 from pyhudi.schema.meta_fields import COMMIT_TIME, RECORD_KEY
 from pyhudi.table.config.key_generator_type import KeyGenType
 from tests.unit.format.log.samples import block

@@ -12,7 +12,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import FormatError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.execute.local_reader import scan_table
+from pyhudi.read.execution.local_reader import scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.table_types import as_nullable

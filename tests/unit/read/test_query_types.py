@@ -9,7 +9,7 @@ from pyhudi.config import Options
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.execute.local_reader import scan_table
+from pyhudi.read.execution.local_reader import scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.pinned_table import PinnedTable

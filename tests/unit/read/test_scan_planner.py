@@ -13,7 +13,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import NotAHudiTableError, QueryError, StorageError, TableExistsError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.execute.local_reader import scan_batches, scan_table
+from pyhudi.read.execution.local_reader import scan_batches, scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.table_location import locate_table
 from pyhudi.read.scan_plan import ScanPlan

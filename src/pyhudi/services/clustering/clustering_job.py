@@ -24,7 +24,7 @@ from pyhudi.index.consistent_hashing import (
     store,
 )
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
-from pyhudi.read.execute.merged_reader import column_names, slice_context
+from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import RECORD_KEY

@@ -20,7 +20,7 @@ from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, c
 from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import build_partition
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
-from pyhudi.read.execute.merged_reader import column_names, slice_context
+from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after, table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable

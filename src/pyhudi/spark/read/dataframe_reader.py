@@ -20,8 +20,8 @@ from pyspark.sql import functions as sf
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.errors import QueryError
-from pyhudi.read.changes.change_plan import plan_changes
-from pyhudi.read.execute.local_reader import TaskReader, tasks_of
+from pyhudi.read.cdc.cdc_plan import plan_cdc
+from pyhudi.read.execution.local_reader import TaskReader, tasks_of
 from pyhudi.read.filters.number_comparison import LISTS
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.filters.terms import Term
@@ -42,7 +42,7 @@ from pyhudi.spark.read.base_files.base_file_scan import (
     read_engine,
     read_natively,
 )
-from pyhudi.spark.read.change_frame import change_frame
+from pyhudi.spark.read.cdc_frame import cdc_frame
 from pyhudi.spark.read.merge_on_read.merged_slices import is_key_lookup, merged_rows
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
 from pyhudi.spark.read.pruning.filter_session import filter_session
@@ -85,7 +85,7 @@ def read(
     """
     table = PinnedTable.of(client)
     if query is not None and query.changes:
-        return mark_read(change_frame(spark, plan_changes(table, query, settings)), table)
+        return mark_read(cdc_frame(spark, plan_cdc(table, query, settings)), table)
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
 
     session = filter_session(spark, table.config, rows)
@@ -125,7 +125,7 @@ def read_pruned(
     """
     table = PinnedTable.of(client)
     if query.changes:
-        return mark_read(change_frame(spark, plan_changes(table, query, settings)), table)
+        return mark_read(cdc_frame(spark, plan_cdc(table, query, settings)), table)
     pruned_by = RowFilter(sql=predicate)
     session = filter_session(spark, table.config, pruned_by)
     plan = plan_scan(table, query, filter=pruned_by, opts=settings, session=session)

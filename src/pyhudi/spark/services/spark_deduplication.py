@@ -19,7 +19,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation, PartitionValues
 from pyhudi.errors import QueryError
 from pyhudi.index.bucket_ids import new_tail
-from pyhudi.read.execute.merged_reader import column_names
+from pyhudi.read.execution.merged_reader import column_names
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro

@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IncrementalFormat
 from pyhudi.errors import ConfigError, HudiError, OptionWithoutEffectWarning, QueryError, warn
-from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, plan_changes
-from pyhudi.read.changes.change_reader import ChangeReader
-from pyhudi.read.execute.local_reader import scan_batches
+from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, plan_cdc
+from pyhudi.read.cdc.cdc_reader import CdcReader
+from pyhudi.read.execution.local_reader import scan_batches
 from pyhudi.read.query.query import FIRST_BY_COMPLETION, Query
 from pyhudi.read.query.query_instants import range_instant
 from pyhudi.read.scan_plan import ScanPlan
@@ -246,8 +246,8 @@ class _ChangePlanner(_Planner):
 
     def plan(self, table: PinnedTable, query: Query) -> Iterator[_Piece]:
         """Plan the changes of each commit."""
-        plan = plan_changes(table, replace(query, changes=True), self.settings)
-        reader = ChangeReader.of(plan)
+        plan = plan_cdc(table, replace(query, changes=True), self.settings)
+        reader = CdcReader.of(plan)
         return (_ChangePiece(reader, part) for part in self._parts(plan.tasks))
 
 
@@ -263,7 +263,7 @@ class _RowPiece:
 
 @dataclass(frozen=True, slots=True)
 class _ChangePiece:
-    reader: ChangeReader
+    reader: CdcReader
     tasks: pa.Table
 
     def batches(self) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,7 @@ from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.keygen import KeySpec
-from pyhudi.read.execute.merged_reader import column_names
+from pyhudi.read.execution.merged_reader import column_names
 from pyhudi.read.log_only_keys import log_only_keys
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.read.schema.table_columns import table_schema

@@ -22,7 +22,7 @@ from pyhudi.metadata.indexes.index_definitions import store_definitions
 from pyhudi.metadata.reader import partition_freshness
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import RecordType, encode
-from pyhudi.read.execute.local_reader import scan_table
+from pyhudi.read.execution.local_reader import scan_table
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning import metadata_pruner
 from pyhudi.read.pruning.indexes import expression_index_pruning as read_expressions

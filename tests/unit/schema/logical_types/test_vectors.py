@@ -19,7 +19,7 @@ from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.log.decoding.data_block import decode_values
 from pyhudi.merge.modes.value_equality import same_values
-from pyhudi.read.changes.json_text import json_texts
+from pyhudi.read.cdc.json_text import json_texts
 from pyhudi.schema.converters.arrow_avro import from_avro, to_avro
 from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json

@@ -16,7 +16,7 @@ from pyhudi.index.record_index_values import group_count
 from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.metadata.file_groups.delta_files import GroupSlice
 from pyhudi.metadata.metadata_layout import file_group_ids
-from pyhudi.read.execute.merged_reader import column_names, slice_context
+from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered

@@ -19,7 +19,7 @@ from pyhudi.metadata.indexes.group_changes import slice_changes
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.metadata_layout import metadata_timeline
-from pyhudi.read.execute.merged_reader import column_names, slice_context
+from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, slice_keys, task_count

@@ -19,7 +19,7 @@ from pyhudi.config.enums import ReadEngine
 from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.merge.row_replacement import replaced_rows
-from pyhudi.read.execute.merged_reader import MergedReader
+from pyhudi.read.execution.merged_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.read.execute.merged_reader import MergedReader
+from pyhudi.read.execution.merged_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.merge_on_read.log_overlay import overlaid_rows
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition

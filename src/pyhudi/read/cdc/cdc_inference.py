@@ -32,7 +32,7 @@ CHANGED_FILES = pa.schema(
 written base file; ``logged_bytes``: the size of the change log, null if it is not known."""
 
 
-class ChangeCase(StrEnum):
+class CdcInferenceCase(StrEnum):
     """Source of the changes."""
 
     AS_IS = "AS_IS"
@@ -42,7 +42,7 @@ class ChangeCase(StrEnum):
     REPLACE_COMMIT = "REPLACE_COMMIT"
 
 
-def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
+def cdc_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     """Return the file groups that a commit changed (CHANGED_FILES).
 
     Raises:
@@ -64,8 +64,8 @@ def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
         all_deleted = pc.and_(all_deleted, False)
     case = pc.case_when(
         pc.make_struct(logged, is_log, all_deleted, all_new),
-        *(pa.scalar(str(c)) for c in (ChangeCase.AS_IS, ChangeCase.LOG_FILE)),
-        *(pa.scalar(str(c)) for c in (ChangeCase.BASE_FILE_DELETE, ChangeCase.BASE_FILE_INSERT)),
+        *(pa.scalar(str(c)) for c in (CdcInferenceCase.AS_IS, CdcInferenceCase.LOG_FILE)),
+        *(pa.scalar(str(c)) for c in (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.BASE_FILE_INSERT)),
     )
     unknown = stats["path"].filter(pc.is_null(case))
     if len(unknown):
@@ -121,7 +121,7 @@ def _with_data(table: pa.Table, stats: pa.Table, is_log: pa.Array) -> pa.Table:
 
 def _one_for_each_group(table: pa.Table) -> pa.Table:
     """Combine several log files of a file group to one change."""
-    logs = table.filter(pc.equal(table["case"], ChangeCase.LOG_FILE))
+    logs = table.filter(pc.equal(table["case"], CdcInferenceCase.LOG_FILE))
     if not logs.num_rows:
         return table
     flat = logs.select(["instant", "case", "partition", "file_id"]).append_column(
@@ -131,7 +131,7 @@ def _one_for_each_group(table: pa.Table) -> pa.Table:
     joined = flat.group_by(keys, use_threads=False).aggregate([("path", "list")])
     nothing = [pa.nulls(joined.num_rows, kind) for kind in (pa.string(), pa.int64())]
     columns = [*(joined[key] for key in keys), joined["path_list"], *nothing]
-    others = table.filter(pc.not_equal(table["case"], ChangeCase.LOG_FILE))
+    others = table.filter(pc.not_equal(table["case"], CdcInferenceCase.LOG_FILE))
     return pa.concat_tables([others, pa.Table.from_arrays(columns, schema=CHANGED_FILES)])
 
 
@@ -142,7 +142,7 @@ def _replaced(instant: str, metadata: CommitMetadata) -> pa.Table:
     count = gone.num_rows
     columns = [
         pa.repeat(instant, count),
-        pa.repeat(str(ChangeCase.REPLACE_COMMIT), count),
+        pa.repeat(str(CdcInferenceCase.REPLACE_COMMIT), count),
         gone["partition"],
         gone["file_id"],
         pa.array([[]] * count, pa.list_(pa.string())),

@@ -14,9 +14,9 @@ from pyhudi.config import Options
 from pyhudi.config.enums import CdcMode
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import BASE, CDC, LOG
-from pyhudi.read.changes.change_cases import CHANGED_FILES, ChangeCase, changed_files
-from pyhudi.read.changes.retained_images import removed_before
-from pyhudi.read.execute.merged_reader import column_names, slice_context
+from pyhudi.read.cdc.cdc_inference import CHANGED_FILES, CdcInferenceCase, cdc_files
+from pyhudi.read.cdc.retained_images import removed_before
+from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, values_from_path
 from pyhudi.read.query.query import Query
 from pyhudi.read.schema.table_columns import path_columns, query_columns, table_schema
@@ -37,11 +37,11 @@ CHANGES_SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "bef
 
 _SLICE = pa.struct(list(SLICE_SCHEMA))
 _CHECKED_ONE_BY_ONE, _ASKED_AT_A_TIME = 64, 16
-_BEFORE = (ChangeCase.BASE_FILE_DELETE, ChangeCase.REPLACE_COMMIT, ChangeCase.LOG_FILE)
+_BEFORE = (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.REPLACE_COMMIT, CdcInferenceCase.LOG_FILE)
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePlan:
+class CdcPlan:
     """Plan of a change data query.
 
     ``tasks``: one row per file group that a commit changed, with the columns of CHANGED_FILES and the file slices
@@ -68,7 +68,7 @@ class ChangePlan:
         return "\n".join(f"{count['values']:<18}{count['counts']}" for count in counts) or "no changes"
 
 
-def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) -> ChangePlan:
+def plan_cdc(table: PinnedTable, query: Query, opts: Options | None = None) -> CdcPlan:
     """Plan the files with the changes of a range of commits; ``opts`` are those of the read.
 
     Raises:
@@ -85,7 +85,7 @@ def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) 
     if query.path_glob or query.sql_filters:
         raise QueryError("a change data query supports neither a path glob nor SQL filters; filter its rows instead")
     writes = sorted(data_writes(table, query), key=lambda write: write.time)
-    commits = [changed_files(write.requested, write.read()) for write in writes]
+    commits = [cdc_files(write.requested, write.read()) for write in writes]
     tasks = pa.concat_tables([_within(files, query) for files in commits]) if commits else None
     schema = table_schema(table, None)
     columns = pa.schema([]) if schema is None else query_columns(table, schema.schema, partitions_from_path=False)
@@ -97,7 +97,7 @@ def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) 
         names=column_names(table, columns),
         opts=opts,
     )
-    plan = ChangePlan(
+    plan = CdcPlan(
         _NO_TASKS,
         config.cdc_mode,
         context,
@@ -121,9 +121,11 @@ def _within(files: pa.Table, query: Query) -> pa.Table:
     return files.filter(pc.starts_with(pc.binary_join_element_wise(files["partition"], "", "/"), query.subpath + "/"))
 
 
-def _check_keys(plan: ChangePlan, tasks: pa.Table, *, populated: bool) -> None:
+def _check_keys(plan: CdcPlan, tasks: pa.Table, *, populated: bool) -> None:
     cases = set(pc.unique(tasks["case"]).to_pylist())
-    by_key = ChangeCase.LOG_FILE in cases or (ChangeCase.AS_IS in cases and plan.mode is not CdcMode.DATA_BEFORE_AFTER)
+    by_key = CdcInferenceCase.LOG_FILE in cases or (
+        CdcInferenceCase.AS_IS in cases and plan.mode is not CdcMode.DATA_BEFORE_AFTER
+    )
     if by_key and not populated:
         raise QueryError(
             "these changes are identified by record key, which the files of the table do not store "
@@ -138,7 +140,7 @@ _NO_TASKS = pa.schema(
 ).empty_table()
 
 
-def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: list[Write], opts: Options) -> pa.Table:
+def _with_slices(table: PinnedTable, plan: CdcPlan, tasks: pa.Table, writes: list[Write], opts: Options) -> pa.Table:
     read_files = _files_read(plan, tasks)
     view = None
     if read_files.num_rows <= _CHECKED_ONE_BY_ONE and not any(pc.any(needs).as_py() for needs in _needs(plan, tasks)):
@@ -175,19 +177,19 @@ def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: 
     return pa.concat_tables(parts).combine_chunks() if parts else _NO_TASKS
 
 
-def _needs(plan: ChangePlan, tasks: pa.Table) -> tuple[pa.Array, pa.Array]:
+def _needs(plan: CdcPlan, tasks: pa.Table) -> tuple[pa.Array, pa.Array]:
     """Return which tasks read the slice before, and the one after the commit, if the commit itself has not written
     it."""
-    before = [*_BEFORE, *([ChangeCase.AS_IS] if plan.mode is CdcMode.OP_KEY_ONLY else [])]
+    before = [*_BEFORE, *([CdcInferenceCase.AS_IS] if plan.mode is CdcMode.OP_KEY_ONLY else [])]
     return (
         pc.is_in(tasks["case"], value_set=pa.array([str(case) for case in before])),
-        pc.equal(tasks["case"], ChangeCase.LOG_FILE),
+        pc.equal(tasks["case"], CdcInferenceCase.LOG_FILE),
     )
 
 
 def _read_before(tasks: pa.Table, needed: pa.Array, before: pa.Array, after: pa.Array) -> pa.Table:
     """Return which files a commit has appended to, and the slices of it that are read (`removed_before`)."""
-    appended = contiguous(pc.equal(tasks["case"], ChangeCase.LOG_FILE))
+    appended = contiguous(pc.equal(tasks["case"], CdcInferenceCase.LOG_FILE))
     return pa.table({"appended": appended, "before": before, "after": after}).filter(needed)
 
 
@@ -214,12 +216,12 @@ def _written(tasks: pa.Table) -> pa.Array:
     )
 
 
-def _files_read(plan: ChangePlan, tasks: pa.Table) -> pa.Table:
+def _files_read(plan: CdcPlan, tasks: pa.Table) -> pa.Table:
     """Return the files of the range that a query reads, with the instants of their commits."""
-    plain = tasks.filter(pc.not_equal(tasks["case"], ChangeCase.BASE_FILE_DELETE))
+    plain = tasks.filter(pc.not_equal(tasks["case"], CdcInferenceCase.BASE_FILE_DELETE))
     written = contiguous(plain["written"])
     if plan.mode is CdcMode.DATA_BEFORE_AFTER:
-        logged = contiguous(pc.equal(plain["case"], ChangeCase.AS_IS))  # The log has both images.
+        logged = contiguous(pc.equal(plain["case"], CdcInferenceCase.AS_IS))  # The log has both images.
         written = pc.if_else(logged, pa.scalar(None, pa.string()), written)
     files = pa.table(
         {

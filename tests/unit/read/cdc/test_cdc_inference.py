@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import QueryError
-from pyhudi.read.changes.change_cases import changed_files
+from pyhudi.read.cdc.cdc_inference import cdc_files
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 
 LOG = ".f_20260101000000000.log.1_0-1-2"
@@ -29,7 +29,7 @@ def stat(path: str = "p/f_0-1-2_20260101000000000.parquet", **more: Any) -> dict
     ],
 )
 def test_cases(operation: str, found: dict[str, Any], case: str) -> None:
-    (row,) = changed_files("1", CommitMetadata(operation, write_stats([found]))).to_pylist()
+    (row,) = cdc_files("1", CommitMetadata(operation, write_stats([found]))).to_pylist()
     assert (row["instant"], row["case"], row["partition"], row["file_id"]) == ("1", case, "p", "f")
     is_base = found["path"].endswith("parquet")
     assert row["written"] == (found["path"] if is_base else None)
@@ -44,18 +44,18 @@ def test_log_files_of_a_group_are_one_change_and_empty_ones_none() -> None:
         stat("p/.f_20260101000000000.log.2_0-1-2", numDeletes=1),
         {**stat("p/.g_20260101000000000.log.1_0-1-2"), "fileId": "g", "fileSizeInBytes": 0},
     ]
-    (row,) = changed_files("1", CommitMetadata("UPSERT", write_stats(stats))).to_pylist()
+    (row,) = cdc_files("1", CommitMetadata("UPSERT", write_stats(stats))).to_pylist()
     assert row["paths"] == [f"p/{LOG}", "p/.f_20260101000000000.log.2_0-1-2"]
 
 
 def test_replaced_groups_and_services() -> None:
     replaced = pa.Table.from_pylist([{"partition": "p", "file_id": "old"}], REPLACED_SCHEMA)
     stats = write_stats([stat(numWrites=1, numInserts=1)])
-    rows = changed_files("1", CommitMetadata("INSERT_OVERWRITE", stats, replaced=replaced)).to_pylist()
+    rows = cdc_files("1", CommitMetadata("INSERT_OVERWRITE", stats, replaced=replaced)).to_pylist()
     assert [(row["case"], row["file_id"]) for row in rows] == [("BASE_FILE_INSERT", "f"), ("REPLACE_COMMIT", "old")]
-    assert not changed_files("1", CommitMetadata("CLUSTER", stats, replaced=replaced)).num_rows
+    assert not cdc_files("1", CommitMetadata("CLUSTER", stats, replaced=replaced)).num_rows
 
 
 def test_a_rewritten_file_without_a_log_is_refused() -> None:
     with pytest.raises(QueryError, match="without logging its changes"):
-        changed_files("1", CommitMetadata("UPSERT", write_stats([stat(numWrites=3, numUpdateWrites=1)])))
+        cdc_files("1", CommitMetadata("UPSERT", write_stats([stat(numWrites=3, numUpdateWrites=1)])))

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
 from pyhudi.config.enums import CdcMode
-from pyhudi.read.changes.change_cases import ChangeCase
-from pyhudi.read.changes.change_plan import ChangePlan
-from pyhudi.read.changes.change_reader import ChangeReader
+from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
+from pyhudi.read.cdc.cdc_plan import CdcPlan
+from pyhudi.read.cdc.cdc_reader import CdcReader
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.slice_tasks import parallelism
@@ -24,11 +24,11 @@ _TASKS_PER_CORE = 4
 """Pieces per core, so that faster cores process more."""
 
 
-def change_frame(spark: SparkSession, plan: ChangePlan) -> DataFrame:
+def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
     """Return the changes of a plan, with the columns op, ts_ms, before and after. Lazy."""
     schema = spark_schema(plan.output_schema)
     if _is_small(plan):
-        batches = (batch for task in plan.tasks.to_pylist() for batch in ChangeReader.of(plan).read(task))
+        batches = (batch for task in plan.tasks.to_pylist() for batch in CdcReader.of(plan).read(task))
         return small_frame(spark, pa.Table.from_batches(list(batches), plan.output_schema))
     count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
     if not count:
@@ -36,7 +36,7 @@ def change_frame(spark: SparkSession, plan: ChangePlan) -> DataFrame:
     # Neighbouring files belong to the same commit. Round-robin assignment balances the pieces.
     numbers = (pa.array(range(first, plan.tasks.num_rows, count)) for first in range(count))
     pieces = tuple(table_to_bytes(plan.tasks.take(some)) for some in numbers)
-    reader = ChangeReader.of(plan)
+    reader = CdcReader.of(plan)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
@@ -48,9 +48,9 @@ def change_frame(spark: SparkSession, plan: ChangePlan) -> DataFrame:
     return spark.range(0, count, 1, count).mapInArrow(run, schema)
 
 
-def _is_small(plan: ChangePlan) -> bool:
+def _is_small(plan: CdcPlan) -> bool:
     """Return True if change logs suffice and are so small that reading them takes less time than a Spark job."""
-    logged = pc.equal(plan.tasks["case"], ChangeCase.AS_IS)
+    logged = pc.equal(plan.tasks["case"], CdcInferenceCase.AS_IS)
     if plan.mode is not CdcMode.DATA_BEFORE_AFTER or not pc.all(logged, min_count=1).as_py():
         return False
     size = pc.sum(plan.tasks["logged_bytes"], skip_nulls=False).as_py()

@@ -20,7 +20,7 @@ from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption import as_corruption
 from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.merge.skeleton_file import open_skeleton
-from pyhudi.read.execute.merged_reader import MergedReader
+from pyhudi.read.execution.merged_reader import MergedReader
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.schema.evolution.column_names import nested_columns, with_table_names

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyhudi.read.changes.json_text import json_objects
+from pyhudi.read.cdc.json_text import json_objects
 from tests.properties import examples
 
 KIND = pa.struct(

@@ -16,9 +16,9 @@ from pyhudi.format.log import DATA_BLOCKS, BlockType, LogBlock, decode_deletes, 
 from pyhudi.format.log.change_schema import DELETE, INSERT, UPDATE
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.merge.logs.log_file_pool import LogFiles
-from pyhudi.read.changes.change_cases import ChangeCase
-from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, ChangePlan
-from pyhudi.read.changes.json_text import json_objects
+from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
+from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, CdcPlan
+from pyhudi.read.cdc.json_text import json_objects
 from pyhudi.schema.evolution.column_names import file_columns, with_table_names
 from pyhudi.schema.evolution.schema_evolution import conform
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -35,7 +35,7 @@ _IMAGES = pa.schema([("key", pa.string()), ("image", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeReader:
+class CdcReader:
     """Reads the changes of a file group in a commit. Can be pickled, so that it can be sent to executors.
 
     If the change log or a single data file suffices, rows are read batch by batch. If changes are identified by key,
@@ -49,7 +49,7 @@ class ChangeReader:
     by_completion: bool
 
     @classmethod
-    def of(cls, plan: ChangePlan) -> ChangeReader:
+    def of(cls, plan: CdcPlan) -> CdcReader:
         """Return the reader for the tasks of a plan."""
         return cls(plan.mode, plan.reading, plan.images, plan.values, plan.by_completion)
 
@@ -69,14 +69,14 @@ class ChangeReader:
             ) from e
 
     def _read(self, task: Task) -> Iterator[pa.RecordBatch]:
-        instant, case = task["instant"], ChangeCase(task["case"])
-        if case is ChangeCase.BASE_FILE_INSERT:
+        instant, case = task["instant"], CdcInferenceCase(task["case"])
+        if case is CdcInferenceCase.BASE_FILE_INSERT:
             yield from (_rows(INSERT, instant, None, image) for _, image in self._slice(task["after"], instant))
-        elif case in (ChangeCase.BASE_FILE_DELETE, ChangeCase.REPLACE_COMMIT):
+        elif case in (CdcInferenceCase.BASE_FILE_DELETE, CdcInferenceCase.REPLACE_COMMIT):
             yield from (
                 _rows(DELETE, instant, image, None) for _, image in self._slice(task["before"], task["earlier"])
             )
-        elif case is ChangeCase.AS_IS:
+        elif case is CdcInferenceCase.AS_IS:
             with LogFiles(self.reading.storage) as logs:
                 for block in logs.blocks(task["paths"]):
                     yield from self._logged(task, block)

@@ -1,5 +1,0 @@
-"""Change data queries: inserts, updates and deletes of each commit of a range.
-
-Takes a table and a range, and returns a plan (`change_plan`) and, task by task, rows ``op``, ``ts_ms``, ``before``,
-``after`` (`change_reader`).
-"""
