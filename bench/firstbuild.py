@@ -18,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from bench.memory_use import Sampler
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
-from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.table.meta_client import TableMetaClient

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tests.metadata_tables import attach, file_lists, grouped, statistics
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.records.metadata_record import RecordType
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.table.meta_client import TableMetaClient

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from tests.metadata_tables import attach, file_lists
 
 from bench.planning import SCHEMA
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.cleaning.clean_planner import make_clean_plan
 from pyhudi.services.restore import plan_restore

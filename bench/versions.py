@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.interop.harness.oracle import Oracle
 from tests.tables import SCHEMA
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats

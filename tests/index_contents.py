@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.metadata_keys import split_secondary_key

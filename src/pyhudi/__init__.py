@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.blobs import read_blobs
-from pyhudi.change_scan import ChangeScan
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.blob_reads import read_blobs
+from pyhudi.api.change_scan import ChangeScan
+from pyhudi.api.hudi_table import HudiTable
+from pyhudi.api.scan import Scan
+from pyhudi.api.services.repair_services import overwrite_properties
+from pyhudi.api.table_bootstrap import bootstrap_table
 from pyhudi.merge.mergers.merger_registry import register_merger, unregister_merger
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records, choose, newer_by_ordering
-from pyhudi.scan import Scan
-from pyhudi.table_bootstrap import bootstrap_table
-from pyhudi.table_services.repair_services import overwrite_properties
 
 if TYPE_CHECKING:
     from pyhudi.spark.activate import activate, deactivate

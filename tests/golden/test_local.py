@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import HudiError
-from pyhudi.hudi_table import HudiTable
 from tests.golden.expected import NAMES, Query, answers_error, cases, check, unpack
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from tests.cases import every_second
 from tests.golden.expected import NAMES, unpack
 from tests.rows import META_COLUMNS, assert_same_rows

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import WriteResult, write
 
 SCHEMA = "id string, part string, ts long, v string"

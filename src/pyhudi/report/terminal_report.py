@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from pyhudi.hudi_table import HudiTable
+    from pyhudi.api.hudi_table import HudiTable
 
 INSTANTS_SHOWN = 10
 PARTITIONS_SHOWN = 15

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from tests.interop.harness.oracle import Oracle, OracleInstant, read_with_hudi_rs
 from tests.interop.harness.scenarios import PARALLELISM, Model, Scenario, Step
 from tests.rows import META_COLUMNS, assert_same_rows

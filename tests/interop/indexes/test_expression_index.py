@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.indexes.index_definitions import DEFAULT_PATH
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.write.dataframe_writer import write

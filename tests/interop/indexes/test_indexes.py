@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import seldom
 from tests.interop.harness.in_turns import OPTIONS as TABLE

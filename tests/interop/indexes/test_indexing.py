@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.services.indexing import async_indexer
 from tests.cases import seldom
 from tests.index_contents import indexed_locations, secondary_entries, stored_locations

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.format.hfile.hfile_reader import HFileReader
-from pyhudi.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.in_turns import OPTIONS, SIMPLE, InTurns, rows
 from tests.interop.harness.oracle import Oracle

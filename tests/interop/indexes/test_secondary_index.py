@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.index_contents import secondary_entries
 from tests.interop.harness.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns, rows

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
 from pyhudi.storage import open_storage

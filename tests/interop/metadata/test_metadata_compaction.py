@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.maintenance import metadata_compaction
 from pyhudi.metadata.metadata_layout import metadata_timeline

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.oracle import RELEASES, Oracle, OracleInstant
 from tests.interop.harness.scenarios import PARALLELISM

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.table.meta_client import TableMetaClient

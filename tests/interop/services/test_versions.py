@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.table.config.properties_text import parse_properties
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import decode_commit

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.hudi_table import HudiTable
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.latest_schema import newest_columns

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
 

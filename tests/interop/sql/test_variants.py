@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
-from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_STRUCT
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable

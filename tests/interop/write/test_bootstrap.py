@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
 from tests.unit.services.test_bootstrap import make_source, options_for

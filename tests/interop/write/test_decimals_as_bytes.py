@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.latest_schema import newest_columns

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.transaction.transaction import Transaction
 from tests.cases import seldom
 from tests.interop.harness.both import OURS, THEIRS, Both

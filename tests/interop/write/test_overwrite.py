@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.in_turns import OPTIONS, SIMPLE, VERSIONS, rows, table
 from tests.interop.harness.oracle import Oracle

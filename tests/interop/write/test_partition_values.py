@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle

@@ -14,11 +14,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyhudi.api.hudi_table import HudiTable
+from pyhudi.api.scan import Scan
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.indexes.expression_index_definition import BLOOM_FILTERS, COLUMN_STATS, FUNCTIONS, ExpressionIndex
-from pyhudi.scan import Scan
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
 from pyhudi.services.compaction.compaction_schedule import schedule
 from pyhudi.spark.indexes.expression_values import summaries

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import FormatError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.indexes import file_statistics_build
 from pyhudi.spark.write.dataframe_writer import write

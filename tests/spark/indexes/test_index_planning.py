@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config.property_keys import METADATA_PARTITIONS_INFLIGHT as INFLIGHT
 from pyhudi.errors import ConfigError, ConflictError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.indexes.index_definitions import drop_definitions, load_definitions
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.services.indexing import async_indexer

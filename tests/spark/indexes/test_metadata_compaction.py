@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.maintenance import metadata_compaction_job
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.metadata_layout import metadata_timeline

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConflictError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.indexes.record_index import record_index_update
 from pyhudi.spark.write.dataframe_writer import write

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConfigError, MetadataTableWarning, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.indexes import dependent_indexes
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.transaction import transaction

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options, options
-from pyhudi.hudi_table import HudiTable
 from pyhudi.keygen import KeySpec
 from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
 from pyhudi.spark.lookup.bloom_filter_sources import FilterSource, StoredFilters, metadata_of, stored_ranges

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from tests.cases import each_choice
 from tests.spark.model import frame, options, rows_of

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.read import cdc_frame
 
 INCREMENTAL = {

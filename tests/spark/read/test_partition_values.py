@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError, SchemaMismatchError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.read.query.query import Query
 from pyhudi.spark.read.dataframe_reader import read
 from pyhudi.spark.session_settings import session_zone

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError, InvalidOptionError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.services.clustering.clustering_runner import run_pending
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.write.dataframe_writer import write

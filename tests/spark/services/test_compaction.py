@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import HudiError, OptionWithoutEffectWarning
-from pyhudi.hudi_table import HudiTable
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
 from pyhudi.spark.write.dataframe_writer import write as write_df
 from tests.cases import seldom

@@ -9,9 +9,9 @@ from shutil import copytree
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, QueryError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.services.repair.duplicate_keys import DedupeType
 from pyhudi.spark.services.spark_deduplication import deduplicate
 from pyhudi.spark.write.dataframe_writer import write

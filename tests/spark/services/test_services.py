@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import TransactionError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from tests.cases import seldom
 from tests.spark.model import Model, batch, by_event_time, frame, rows_of

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import functions as sf
 
 import pyhudi
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import SchemaError, SchemaMismatchError, SqlSyntaxError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.logical_types.blobs import BLOB
 from tests.cases import seldom
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as sf
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.logical_types.variants import VARIANT
 from pyhudi.spark.spark_types import HAS_VARIANTS
 

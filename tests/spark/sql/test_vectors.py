@@ -7,8 +7,8 @@ import math
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError, SchemaError, SchemaMismatchError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from tests.cases import seldom

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError, TableExistsError
-from pyhudi.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.unit.services.test_bootstrap import make_source, options_for
 

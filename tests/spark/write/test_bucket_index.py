@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConfigError, ConflictError, RecordKeyError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.index.bucket_counts import BucketCounts
 from pyhudi.index.bucket_hash import bucket_of as bucket_of_key
 from pyhudi.index.bucket_index import Bucketing

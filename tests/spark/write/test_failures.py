@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError, StorageError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.write_job import WriteJob

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import RecordKeyError, SchemaMismatchError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from tests.spark.model import options, rows_of
 

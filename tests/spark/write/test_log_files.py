@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConfigError, SchemaMismatchError
 from pyhudi.format.file_names import parse_names
 from pyhudi.format.log import BlockType, Header, decode_deletes, decode_records, scan_blocks
-from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.spark.write.dataframe_writer import WriteResult, write
 from pyhudi.table.meta_client import TableMetaClient

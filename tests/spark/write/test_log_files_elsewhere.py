@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.write.dataframe_writer import WriteResult, write
 from tests.cases import each_choice

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi import RecordMerger, Records, choose, register_merger, unregister_merger
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from tests.spark.model import options, rows_of
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config.enums import TableType
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.execution import write_stages
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.plans import partition_upsert_plan

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.format.log import BlockType, decode_deletes
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.config.merge_settings import PAYLOADS
 from tests.cases import seldom

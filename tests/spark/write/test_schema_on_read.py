@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from tests.cases import seldom
 
 pytest.importorskip("sqlglot")

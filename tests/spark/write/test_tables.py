@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import NonRetryableConflictError, QueryError, TableExistsError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.read.table_lineage import snapshots_read
 from pyhudi.spark.write.dataframe_writer import write

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import OPTIONS, Options, options
 from pyhudi.config.enums import IndexType, MergeMode, Operation, SortMode, TableType
 from pyhudi.config.option import NAMED
 from pyhudi.config.option_registry import ALIASES, canonical, is_known, spellings, suggest
 from pyhudi.errors import ConfigError, InvalidOptionError, UnknownOptionWarning
-from pyhudi.hudi_table import HudiTable
 from tests.golden.expected import unpack
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import FormatError, InvalidOptionError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.index.bucket_counts import FOLDER, BucketCounts, load_counts, store_counts
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instant import Action, Instant, State

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.read.scan_plan import ScanPlan
 from tests.properties import examples
 from tests.tables import HandMadeTable

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import NotAHudiTableError, QueryError, StorageError, TableExistsError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.read.execution.local_reader import scan_batches, scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.table_location import locate_table

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.timeline.instant import Action
 from tests.properties import examples
 from tests.tables import HandMadeTable, at

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.format.file_names import log_file_name, next_log_version
 from pyhudi.format.log import LogBlockHeader, LogSchema, LogSlice, LogWriter
-from pyhudi.hudi_table import HudiTable
 from pyhudi.merge.ordering_values import type_of
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import (
     ConfigError,
@@ -20,7 +21,6 @@ from pyhudi.errors import (
     TransactionError,
     UnsupportedTableError,
 )
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_definition
 from pyhudi.schema.evolution import schema_changes

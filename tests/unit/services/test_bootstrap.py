@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import (
     ConfigError,
@@ -22,7 +23,6 @@ from pyhudi.errors import (
     TableExistsError,
     UnsupportedTableError,
 )
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap

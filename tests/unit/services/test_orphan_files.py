@@ -7,6 +7,7 @@ from shutil import copyfile, copytree
 
 import pytest
 
+from pyhudi.api.services import TableServices
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, QueryError
 from pyhudi.services.repair.orphan_files import delete_orphan_files, find_orphan_files
@@ -14,7 +15,6 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.table_services import TableServices
 from pyhudi.timeline.instant import Action
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 

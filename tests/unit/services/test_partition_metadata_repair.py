@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import InstantNotFoundError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 

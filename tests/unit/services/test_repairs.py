@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import pyhudi
+from pyhudi.api.services import TableServices
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, ConfigError, CorruptTableError, NotAHudiTableError
 from pyhudi.table.config import properties_file
 from pyhudi.table.config.properties_text import parse_properties
-from pyhudi.table_services import TableServices
 from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.timeline.instant import Action
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row

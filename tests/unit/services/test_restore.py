@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import InstantNotFoundError, TransactionError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services import retained_history
 from pyhudi.services.restore import Restorer

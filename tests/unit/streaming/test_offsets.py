@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import CheckpointError, QueryError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.read.query.query import Query
 from pyhudi.storage import open_storage
 from pyhudi.streaming.offsets import StartOffset, batch_query, commits_per_batch

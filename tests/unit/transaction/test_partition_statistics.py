@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi.hudi_table import HudiTable
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.table_config import TableConfig

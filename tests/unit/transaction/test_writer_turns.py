@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError, NonRetryableConflictError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.storage import LocalStorage, open_storage
 from pyhudi.transaction import writer_turns
 from pyhudi.transaction.writer_turns import writer_turn

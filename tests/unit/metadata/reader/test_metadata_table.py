@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableError, MetadataTableWarning
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable

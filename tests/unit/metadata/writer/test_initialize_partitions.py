@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.format.file_names import BASE, CDC, LOG
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.table.meta_client import TableMetaClient

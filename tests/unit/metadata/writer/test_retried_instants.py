@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import TransactionError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.index.record_index_values import encode_locations
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, MetadataCommit, publish
 from pyhudi.metadata.file_groups.log_file_groups import group_slices

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import QueryError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.read.cdc.cdc_plan import CdcPlan, plan_cdc
 from pyhudi.read.cdc.cdc_reader import CdcReader
 from pyhudi.read.query.query import Query

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.read.functions.vector_distance import Metric, array_distances, pair_distances
 from pyhudi.read.functions.vector_top_k import nearest_rows
 from pyhudi.schema.logical_types.vectors import vector_type

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import MetadataTableWarning, QueryError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex, expression_definition
 from pyhudi.metadata.indexes.index_definitions import store_definitions
 from pyhudi.metadata.reader import partition_freshness

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError
-from pyhudi.hudi_table import HudiTable
 from tests.tables import HandMadeTable, Rows, at
 
 OPTIONS = {

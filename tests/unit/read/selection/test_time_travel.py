@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import QueryError
-from pyhudi.hudi_table import HudiTable
 from tests.tables import HandMadeTable, at
 
 QUIET = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.metadata.enable": "false"}

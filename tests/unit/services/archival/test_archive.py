@@ -9,9 +9,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import CorruptInstantError, TransactionError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.archival.table_archival import archive_table
 from pyhudi.services.inline_services import after_commit

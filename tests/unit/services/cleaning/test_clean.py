@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import QueryError, TransactionError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.cleaning.clean_planner import pending_cleans

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, FormatError, TransactionError
 from pyhudi.format.file_names import new_file_id
-from pyhudi.hudi_table import HudiTable
 from pyhudi.index.bucket_counts import BucketCounts
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.index.consistent_hashing import (

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, ConflictError, HudiError, InstantNotFoundError, TransactionError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges

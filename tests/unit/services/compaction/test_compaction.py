@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi import register_merger, unregister_merger
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import (
     BusyError,
@@ -27,7 +28,6 @@ from pyhudi.errors import (
     UnsupportedTableError,
 )
 from pyhudi.format.base_file.parquet import read_footer
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob

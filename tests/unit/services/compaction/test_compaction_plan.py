@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.format.avro.container import read_container
-from pyhudi.hudi_table import HudiTable
 from pyhudi.services.compaction.compaction_operations import OPERATION_SCHEMA
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.services.compaction.compaction_schedule import make_plan, pending_plans

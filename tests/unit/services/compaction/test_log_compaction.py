@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError
 from pyhudi.format.log import BlockType, scan_blocks
-from pyhudi.hudi_table import HudiTable
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
 from pyhudi.services.inline_services import after_deltacommit

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConfigError, HudiError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.read.pruning.statistics.statistics_conditions import Conditions
 from pyhudi.services.indexing.index_requests import IndexRequest
 from tests.golden.expected import unpack

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import BusyError, ConfigError, TransactionError, UnsupportedTableError
-from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.compaction.compaction_runner import run_in_threads
 from pyhudi.services.upgrade.metadata_move import JOURNAL

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config.options import TIME_GENERATOR_MAX_CLOCK_SKEW_MS
 from pyhudi.format.log import LogSchema
-from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.errors import QueryError
 from pyhudi.read.functions.vector_distance import Metric
-from pyhudi.spark.read.vector_search import nearest, nearest_to_each
+from pyhudi.spark.read.nearest_neighbors import nearest, nearest_to_each
 
 _PARAMETERS = {
     "hudi_vector_search": ("table", "embedding_col", "query_vector", "k", "metric", "algorithm"),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.api.scan import ArrowConversions, Scan
 from pyhudi.read.functions.vector_distance import Metric, check_query, vector_field
 from pyhudi.read.functions.vector_top_k import nearest_rows
-from pyhudi.scan import ArrowConversions, Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ class VectorSearch(ArrowConversions):
             QueryError: There is no such column, or the query vector does not have its dimension.
             SetupError: ``spark`` is None, and there is no active session.
         """
-        from pyhudi.spark.read.vector_search import nearest
+        from pyhudi.spark.read.nearest_neighbors import nearest
 
         return nearest(self._rows().to_spark(spark), self.column, self.query, self.k, self.metric)
 

@@ -10,7 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.change_scan import ChangeScan
+from pyhudi.api.change_scan import ChangeScan
+from pyhudi.api.scan import Scan
+from pyhudi.api.schema_update import SchemaUpdate
+from pyhudi.api.services import TableServices
+from pyhudi.api.table_writes import TableWrites
+from pyhudi.api.vector_search import VectorSearch
 from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError, QueryError
@@ -22,16 +27,11 @@ from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import table_schema
-from pyhudi.scan import Scan
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.schema_update import SchemaUpdate
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.table_services import TableServices
-from pyhudi.table_writes import TableWrites
-from pyhudi.vector_search import VectorSearch
 
 _RECENT = 10
 

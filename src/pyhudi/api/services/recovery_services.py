@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal, overload
 
+from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
 from pyhudi.metrics.progress import Progress
 from pyhudi.read.result_table import ResultTable
 from pyhudi.services.restore import RestorePlan, Restorer
 from pyhudi.services.rollback import roll_back
 from pyhudi.services.savepoint import create_savepoint, delete_savepoint, list_savepoints
 from pyhudi.services.service_result import ServiceResult
-from pyhudi.table_services.service_base import Given, ServiceBase, file_stats_reader
 
 
 class RecoveryServices(ServiceBase):

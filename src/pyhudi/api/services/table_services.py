@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pyhudi.table_services.cleaning_services import CleaningServices
-from pyhudi.table_services.clustering_services import ClusteringServices
-from pyhudi.table_services.compaction_services import CompactionServices
-from pyhudi.table_services.index_services import IndexServices
-from pyhudi.table_services.partition_services import PartitionServices
-from pyhudi.table_services.recovery_services import RecoveryServices
-from pyhudi.table_services.repair_services import RepairServices
-from pyhudi.table_services.version_services import VersionServices
+from pyhudi.api.services.cleaning_services import CleaningServices
+from pyhudi.api.services.clustering_services import ClusteringServices
+from pyhudi.api.services.compaction_services import CompactionServices
+from pyhudi.api.services.index_services import IndexServices
+from pyhudi.api.services.partition_services import PartitionServices
+from pyhudi.api.services.recovery_services import RecoveryServices
+from pyhudi.api.services.repair_services import RepairServices
+from pyhudi.api.services.version_services import VersionServices
 
 
 class TableServices(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, overload
 
+from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
 from pyhudi.services.compaction.compaction_runner import run_in_threads
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 from pyhudi.spark.session import session_if_any
-from pyhudi.table_services.service_base import Given, ServiceBase, file_stats_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

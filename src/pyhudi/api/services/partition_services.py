@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.api.services.service_base import Given, ServiceBase
 from pyhudi.errors import SetupError
 from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata
 from pyhudi.spark.session import session_if_any
 from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.table_services.service_base import Given, ServiceBase
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

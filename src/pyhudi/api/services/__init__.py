@@ -6,6 +6,6 @@ plans and results.
 
 from __future__ import annotations
 
-from pyhudi.table_services.table_services import TableServices
+from pyhudi.api.services.table_services import TableServices
 
 __all__ = ["TableServices"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, overload
 
+from pyhudi.api.services.service_base import Given, ServiceBase
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_runner import (
@@ -15,7 +16,6 @@ from pyhudi.services.clustering.clustering_runner import (
 )
 from pyhudi.services.clustering.clustering_schedule import make_plan, pending_plans, schedule
 from pyhudi.spark.session import session_if_any
-from pyhudi.table_services.service_base import Given, ServiceBase
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

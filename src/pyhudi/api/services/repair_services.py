@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
 from pyhudi.config import Options
 from pyhudi.errors import SetupError
 from pyhudi.services.repair.clean_files_repair import repair_clean_files
@@ -17,7 +18,6 @@ from pyhudi.services.repair.partition_metadata_migration import migrate_partitio
 from pyhudi.services.repair.properties_repair import repair_properties
 from pyhudi.spark.session import session_if_any
 from pyhudi.storage import open_storage
-from pyhudi.table_services.service_base import Given, ServiceBase, file_stats_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
