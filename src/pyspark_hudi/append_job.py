@@ -21,7 +21,7 @@ from pyhudi.keygen.record_key_text import generated_keys, new_record_keys
 from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.read.query.table_location import refuse_nested_table
-from pyhudi.read.schema.table_columns import TableSchema, table_schema
+from pyhudi.read.schema.table_columns import TableSchema, resolve_table_schema
 from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -301,7 +301,7 @@ def _check_key_columns(incoming: pa.Schema, spec: KeySpec) -> None:
 
 
 def _table_columns(client: TableMetaClient | None) -> TableSchema | None:
-    columns = None if client is None else table_schema(PinnedTable.of(client))
+    columns = None if client is None else resolve_table_schema(PinnedTable.of(client))
     if columns is not None and columns.has_history:
         raise UnsupportedTableError(f"the table has a schema history, which a write must continue; {ACTIVATE}")
     return columns

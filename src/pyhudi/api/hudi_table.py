@@ -26,7 +26,7 @@ from pyhudi.read.inspect import Inspect, history
 from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.read.query.table_location import refuse_nested_table, table_above
 from pyhudi.read.result_table import ResultTable, as_html
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -152,7 +152,7 @@ class HudiTable(TableWrites):
     def schema(self) -> pa.Schema:
         """The table's current Arrow schema, meta columns first; empty when it has no columns yet. Each access reads the
         timeline, so that it is that of the last commit."""
-        current = table_schema(self._pin())
+        current = resolve_table_schema(self._pin())
         return current.schema if current is not None else pa.schema([])
 
     @property

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.arrow.arrays import contiguous
 from pyhudi.keygen.partition_path_values import as_formatted, decode_partition_paths
 from pyhudi.read.result_table import ResultTable
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, total
@@ -194,7 +194,7 @@ class Inspect:
         )
         summary = summary.rename_columns(["partition", "file_groups", "log_files", "size", "latest_instant"])
         summary = summary.sort_by("partition")
-        columns = table_schema(now)
+        columns = resolve_table_schema(now)
         schema = as_formatted(now.config, columns.schema if columns is not None else pa.schema([]))
         decoded = decode_partition_paths(now.config, schema, summary["partition"].to_pylist())
         for name in reversed(decoded.column_names):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyhudi.config import Options
 from pyhudi.read.execution.local_reader import slice_readers
 from pyhudi.read.scan_planner import plan_scan
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
@@ -17,7 +17,7 @@ def log_only_keys(client: TableMetaClient, opts: Options) -> tuple[str, ...]:
     Reads file slices until one has records.
     """
     table = PinnedTable.of(client)
-    if not client.config.populate_meta_fields or table_schema(table) is None:
+    if not client.config.populate_meta_fields or resolve_table_schema(table) is None:
         return ()
     plan = plan_scan(table, columns=[RECORD_KEY], opts=opts)
     for read in slice_readers(plan, client.storage):

@@ -25,10 +25,10 @@ from pyhudi.read.pruning.indexes.bucket_pruning import prune_buckets
 from pyhudi.read.pruning.key_condition import key_condition
 from pyhudi.read.pruning.metadata_pruner import MetadataPruner
 from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, prune_paths, values_from_path
-from pyhudi.read.pruning.statistics.statistics_conditions import Conditions
+from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_plan import PruningReport, ScanPlan
-from pyhudi.read.schema.table_columns import TableSchema, path_columns, project, query_columns, table_schema
+from pyhudi.read.schema.table_columns import TableSchema, path_columns, project, query_columns, resolve_table_schema
 from pyhudi.read.selection.selected_slices import Selection
 from pyhudi.read.selection.slice_selection import Prune, select_slices
 from pyhudi.read.selection.table_files import TableFiles
@@ -170,7 +170,7 @@ def _planned(
         return None
     if query.is_incremental:
         # its columns are those as of its last commit
-        found = table_schema(table, selection.bounds.schema)
+        found = resolve_table_schema(table, selection.bounds.schema)
         rows, history = context.adapted(rows, table, found), _history(table, found)
     if found is None and selection.slices.num_rows:
         raise QueryError("no write to this table has recorded its columns, so it cannot be read")
@@ -283,8 +283,8 @@ def _deletes_since(table: PinnedTable) -> bool:
 
 def _columns_of_snapshot(table: PinnedTable, as_of: str | None) -> TableSchema | None:
     """Return the columns at that time; before the first write, when there are no rows, the current ones."""
-    found = table_schema(table, as_of)
-    return table_schema(table) if found is None and as_of is not None else found
+    found = resolve_table_schema(table, as_of)
+    return resolve_table_schema(table) if found is None and as_of is not None else found
 
 
 def _key_columns(table: PinnedTable, schema: pa.Schema) -> frozenset[str]:
@@ -329,7 +329,9 @@ def _file_pruner(
     """Return the pruner of partitions and slices, which prunes nothing for an incremental query, whose schema is not
     known yet."""
     schema = context.columns(table, found)
-    conditions = Conditions(table.config, schema, context.path_columns(table, schema), _unchanged(found, history))
+    conditions = StatisticsEvaluator(
+        table.config, schema, context.path_columns(table, schema), _unchanged(found, history)
+    )
     return MetadataPruner(
         table, files, context.query, conditions, rows, context.opts, context.session.overridden_functions
     )

@@ -22,7 +22,7 @@ def has_required_fields(data_type: pa.DataType) -> bool:
     return is_list(data_type) and has_required_fields(data_type.value_type)
 
 
-def without_hidden_nulls(array: pa.Array, path: str) -> pa.Array:
+def with_required_fields_filled(array: pa.Array, path: str) -> pa.Array:
     """Return the same values, with other values than null in required fields below null structs.
 
     Raises:
@@ -31,8 +31,8 @@ def without_hidden_nulls(array: pa.Array, path: str) -> pa.Array:
     return _filled(array, array.type, path)
 
 
-def batch_without_hidden_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows with `without_hidden_nulls` applied to all columns.
+def batch_with_required_fields_filled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with `with_required_fields_filled` applied to all columns.
 
     Raises:
         SchemaMismatchError: A required field of a struct that is there is null.
@@ -40,7 +40,7 @@ def batch_without_hidden_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
     if not any(has_required_fields(kind) for kind in batch.schema.types):
         return batch
     named = zip(batch.columns, batch.schema.names, strict=True)
-    columns = [without_hidden_nulls(column, name) for column, name in named]
+    columns = [with_required_fields_filled(column, name) for column, name in named]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 

@@ -31,7 +31,7 @@ DECIMAL_FORM = b"hudi.decimal"
 the table has that instead of fixed, because schemas with one and the other are incompatible in Avro."""
 
 
-def table_schema(schema: pa.Schema) -> pa.Schema:
+def to_table_types(schema: pa.Schema) -> pa.Schema:
     """Return the schema as stored in a table: types as in `table_type`, names checked.
 
     Raises:

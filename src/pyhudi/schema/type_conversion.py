@@ -1,6 +1,6 @@
 """Conversion of values between table types, as in Apache Hudi after the promotion of a column.
 
-`pyhudi.schema.evolution.schema_evolution` defines which promotions are allowed. Conversions through text use Java's
+`pyhudi.schema.evolution.write_evolution` defines which promotions are allowed. Conversions through text use Java's
 format: a float is converted to double, or text, by its shortest decimal representation.
 """
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.join_keys import JoinKey, join_keys
 from pyhudi.sql.predicate_pushdown import pushed_predicate
-from pyhudi.sql.semi_joins import JoinedKey, joined_keys
 from pyhudi.sql.statements import Name
 from pyhudi.sql.time_travel_clause import parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
@@ -39,7 +39,7 @@ class Reference:
             their last part.
         longer: Qualifiers that may be the table's full name, in lower case, with these positions.
         predicate: Condition on its rows in WHERE (`pyhudi.sql.predicate_pushdown`).
-        joined: Its columns that the query compares with columns of other tables (`pyhudi.sql.semi_joins`).
+        joined: Its columns that the query compares with columns of other tables (`pyhudi.sql.join_keys`).
     """
 
     name: Name
@@ -54,7 +54,7 @@ class Reference:
     qualified: tuple[tuple[int, int, int], ...] = ()
     longer: tuple[tuple[Name, int, int, int], ...] = ()
     predicate: str | None = None
-    joined: tuple[JoinedKey, ...] = ()
+    joined: tuple[JoinKey, ...] = ()
 
 
 def find_references(query: str) -> list[Reference] | None:
@@ -118,7 +118,7 @@ def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
         qualified=_qualified(tree, name),
         longer=_longer_qualifiers(tree, name),
         predicate=pushed_predicate(node),
-        joined=joined_keys(node),
+        joined=join_keys(node),
     )
 
 

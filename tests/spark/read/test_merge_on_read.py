@@ -15,7 +15,8 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.merge.mergers.merger_registry import unregister_merger
-from pyhudi.spark.read.merge_on_read import merge_by_partition, row_exclusion
+from pyhudi.spark.read.merge_on_read import deletion_vectors as row_exclusion
+from pyhudi.spark.read.merge_on_read import merge_by_partition
 from pyhudi.timeline.instant import Action
 from tests.cases import each_choice, seldom
 from tests.rows import assert_same_rows

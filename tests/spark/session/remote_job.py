@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
 from pyhudi.spark.java_runtime import ensure_java
-from pyhudi.spark.read.table_lineage import snapshots_read
+from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session import configure_spark
 from pyhudi.storage import open_storage
 from tests.sessions import SMALL
@@ -63,8 +63,8 @@ def run(spark: SparkSession, folder: Path, names: Sequence[str] = tuple(TABLES))
         if name.startswith("MERGE_ON_READ"):
             table.services.compact(spark=spark)
         answers.append(_found(table.scan([("p", "in", ["3", "4"])]).to_spark(spark)))
-    assert snapshots_read(spark.read.format("hudi").load(path).groupBy("p").count(), open_storage(path))
-    assert not snapshots_read(spark.range(1), open_storage(path))
+    assert snapshot_ids(spark.read.format("hudi").load(path).groupBy("p").count(), open_storage(path))
+    assert not snapshot_ids(spark.range(1), open_storage(path))
     return answers
 
 

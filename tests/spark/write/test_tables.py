@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import NonRetryableConflictError, QueryError, TableExistsError
 from pyhudi.spark.read.load_table import load_table
-from pyhudi.spark.read.table_lineage import snapshots_read
+from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
@@ -420,12 +420,12 @@ def test_the_tables_that_a_dataframe_reads_are_known(spark: SparkSession, tmp_pa
         spark.read.option("recursiveFileLookup", True).option("pathGlobFilter", "*.parquet").parquet(path),
     ]
     storage = open_storage(path)
-    found = [snapshots_read(one, storage) for one in frames]
+    found = [snapshot_ids(one, storage) for one in frames]
     assert all(found)
     assert len(found[0] | found[1] | found[2]) == 1
     write(frame(spark, ROWS[:1]), path, options("upsert"))
-    assert found[0].isdisjoint(snapshots_read(load_table(spark, path), storage))
+    assert found[0].isdisjoint(snapshot_ids(load_table(spark, path), storage))
     for one in (elsewhere, frame(spark, ROWS), spark.range(1)):
-        assert not snapshots_read(one, storage)
+        assert not snapshot_ids(one, storage)
     kept.unpersist()
     spark.catalog.dropTempView("seen")

@@ -296,7 +296,7 @@ def test_the_session_is_the_given_or_the_active_one(table, monkeypatch, given):
         "read.cdc_frame.cdc_frame",
     ):
         monkeypatch.setattr(f"pyhudi.spark.{name}", use)
-    monkeypatch.setattr("pyhudi.spark.read.table_lineage.mark_read", lambda frame, _: frame)
+    monkeypatch.setattr("pyhudi.spark.read.table_lineage.with_snapshot_id", lambda frame, _: frame)
     monkeypatch.setattr("pyhudi.spark.session.active_session", lambda: "another" if given else session)
     monkeypatch.setattr("pyhudi.api.change_scan.ChangeScan._plan", lambda *_: None)
     keyword = {"spark": session} if given else {}

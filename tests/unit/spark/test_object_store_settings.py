@@ -27,7 +27,7 @@ def session(settings: Mapping[str, str]) -> Any:
 
 
 def test_a_table_is_found_with_the_settings_of_the_session() -> None:
-    from pyhudi.spark.sql.table_handle import TableHandle
+    from pyhudi.spark.sql.sql_table import SqlTable
 
     with running_s3_server() as server:
         path = f"s3://{server.new_bucket()}/t"
@@ -35,11 +35,11 @@ def test_a_table_is_found_with_the_settings_of_the_session() -> None:
         TableMetaClient.create(path, TableConfig.for_new_table(given), given)
         keys = {"access.key": "test-id", "secret.key": "test-secret", "endpoint": server.endpoint}
         spark = session({PREFIX + key: value for key, value in keys.items()})
-        assert TableHandle.at(spark, path).load_config().name == "t"
-        assert not TableHandle.exists(spark, f"{path}/none")
+        assert SqlTable.at(spark, path).load_config().name == "t"
+        assert not SqlTable.exists(spark, f"{path}/none")
         # options that are given override those of the session
         elsewhere = session({f"{PREFIX}endpoint": "http://127.0.0.1:1"})
-        assert TableHandle.exists(elsewhere, path, server.options)
+        assert SqlTable.exists(elsewhere, path, server.options)
 
 
 def test_writes_and_statements_have_the_settings_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.table_references import find_references, replaced
+from pyhudi.sql.table_statement import expand_table_statements
 
 
 def swapped(query: str) -> str:
@@ -138,4 +138,4 @@ def test_what_is_not_understood_is_left_to_spark():
     ],
 )
 def test_the_short_form_of_queries(query, long):
-    assert in_long_form(query) == long
+    assert expand_table_statements(query) == long

@@ -16,7 +16,7 @@ from pyhudi.format.base_file.column_bounds import BoundsRecorder, NanDetector
 from pyhudi.format.base_file.non_closing_sink import NonClosingSink
 from pyhudi.schema.logical_types.vectors import is_vector, stored_type, vector_bytes
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.schema.required_fields import has_required_fields, without_hidden_nulls
+from pyhudi.schema.required_fields import has_required_fields, with_required_fields_filled
 
 _FIRST_RATIO = 0.3
 """Ratio of file bytes to Arrow bytes that is assumed until the first block is written."""
@@ -231,7 +231,7 @@ def _repeat(value: pa.Array, n: int, target: pa.DataType) -> pa.Array:
 
 def _as_type(column: pa.Array, field: pa.Field) -> pa.Array:
     if column.type == field.type:
-        return without_hidden_nulls(column, field.name) if has_required_fields(field.type) else column
+        return with_required_fields_filled(column, field.name) if has_required_fields(field.type) else column
     if is_vector(column.type) and field.type == stored_type(column.type):
         return vector_bytes(column)
     if pa.types.is_dictionary(field.type):

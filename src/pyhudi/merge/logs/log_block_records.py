@@ -23,7 +23,7 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields
 from pyhudi.merge.ordering_values import Index, as_mask, type_of
 from pyhudi.schema.evolution.column_names import FileNames, file_columns, with_table_names
-from pyhudi.schema.evolution.schema_evolution import conform
+from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.schema.timestamp_units import with_actual_types

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyhudi.format.log import BlockType, LogBlock
 from pyhudi.merge.key_rows import KeyRows
 from pyhudi.schema.evolution.column_names import FileNames, file_columns, with_table_names
-from pyhudi.schema.evolution.schema_evolution import conform
+from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.timestamp_units import with_actual_types
 

@@ -19,7 +19,7 @@ from pyhudi.read.cdc.retained_images import removed_before
 from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, values_from_path
 from pyhudi.read.query.query import Query
-from pyhudi.read.schema.table_columns import path_columns, query_columns, table_schema
+from pyhudi.read.schema.table_columns import path_columns, query_columns, resolve_table_schema
 from pyhudi.read.selection.incremental_query import completed_compactions, data_writes
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.schema.meta_columns import is_meta_column
@@ -87,7 +87,7 @@ def plan_cdc(table: PinnedTable, query: Query, opts: Options | None = None) -> C
     writes = sorted(data_writes(table, query), key=lambda write: write.time)
     commits = [cdc_files(write.requested, write.read()) for write in writes]
     tasks = pa.concat_tables([_within(files, query) for files in commits]) if commits else None
-    schema = table_schema(table, None)
+    schema = resolve_table_schema(table, None)
     columns = pa.schema([]) if schema is None else query_columns(table, schema.schema, partitions_from_path=False)
     without_file_values = path_columns(table, columns, partitions_from_path=False)
     context = slice_context(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.arrow.arrays import contiguous
-from pyhudi.read.selection.time_travel import retained_by_cleaning
+from pyhudi.read.selection.retention_limits import retained_by_cleaning
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.instant import Action
 

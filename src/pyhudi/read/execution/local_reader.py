@@ -24,7 +24,7 @@ from pyhudi.read.execution.merged_reader import MergedReader
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.schema.evolution.column_names import nested_columns, with_table_names
-from pyhudi.schema.evolution.schema_evolution import conform
+from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.schema.timestamp_units import with_actual_types
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton

@@ -18,7 +18,7 @@ from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.row_replacement import changed_rows
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.read.selection.selected_slices import InstantBounds
 from pyhudi.schema.meta_fields import COMMIT_TIME
@@ -49,7 +49,7 @@ def column_names(table: PinnedTable, schema: pa.Schema, as_of: str | None = None
 
     A history file without a commit that records it belongs to a change of columns that was undone.
     """
-    found = table_schema(table)
+    found = resolve_table_schema(table)
     if found is None or not found.has_history:
         return None
     history = SchemaHistory.load(table.active)

@@ -23,15 +23,15 @@ from pyhudi.metadata.reader.partition_freshness import statistics_are_current
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import Groups
 from pyhudi.read.filters.terms import Term
-from pyhudi.read.pruning.indexes.bloom_filter_pruning import not_in_filters
-from pyhudi.read.pruning.indexes.expression_index_pruning import Expressions
+from pyhudi.read.pruning.indexes.bloom_filter_pruning import slices_without_keys
+from pyhudi.read.pruning.indexes.expression_index_pruning import ExpressionIndexPruner
 from pyhudi.read.pruning.indexes.record_locations import RecordLocations
 from pyhudi.read.pruning.partition_pruning import values_from_path
-from pyhudi.read.pruning.slice_files import files_of, groups_of
+from pyhudi.read.pruning.slice_files import groups_of, slice_files
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds, partition_bounds
 from pyhudi.read.pruning.statistics.min_max import Bounds, Mask
-from pyhudi.read.pruning.statistics.partition_stats_pruning import partitions_without
-from pyhudi.read.pruning.statistics.statistics_conditions import Conditions, matches_no_group
+from pyhudi.read.pruning.statistics.partition_stats_pruning import partitions_without_matching_files
+from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator, matches_no_group
 from pyhudi.table.view.file_slicing import has_log_files
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class MetadataPruner:
     table: PinnedTable
     files: TableFiles
     query: Query
-    conditions: Conditions
+    conditions: StatisticsEvaluator
     given: InitVar[RowFilter | None]
     opts: Options
     overridden_functions: Collection[str] = ()
@@ -63,7 +63,7 @@ class MetadataPruner:
     rows: RowFilter | None = None
     """Condition implied by the filter that is ``given`` for every matching row."""
     text: RowFilter | None = None
-    expressions: Expressions | None = None
+    expressions: ExpressionIndexPruner | None = None
     keys: RecordLocations = field(init=False)
 
     def __post_init__(self, given: RowFilter | None) -> None:
@@ -145,7 +145,9 @@ class MetadataPruner:
         if len(kept) < _MANY_PARTITIONS or COLUMN_STATS not in metadata.partitions or not terms:
             return kept
         try:
-            without = partitions_without(metadata, self.conditions, self._groups, terms, kept, self.known_partitions)
+            without = partitions_without_matching_files(
+                metadata, self.conditions, self._groups, terms, kept, self.known_partitions
+            )
         except HudiError:
             return kept  # The check per slice reports the problem.
         if without is None:
@@ -184,7 +186,7 @@ class MetadataPruner:
         if keys is None:
             return slices
         if BLOOM_FILTERS in metadata.partitions:
-            out, num_filters = not_in_filters(metadata, keys, slices)
+            out, num_filters = slices_without_keys(metadata, keys, slices)
             self.report.append(
                 f"{BLOOM_FILTERS}: {int(out.sum())} of {slices.num_rows} slices out, {num_filters} filters checked"
             )
@@ -207,7 +209,7 @@ class MetadataPruner:
         if not terms:
             self.report.append(f"{COLUMN_STATS}: not used: no condition on a column that supports statistics")
             return slices
-        files, owner = files_of(slices)
+        files, owner = slice_files(slices)
         masks, without = self._masks_by_statistics(metadata, terms, slices, files, owner)
         out = matches_no_group(self._groups, masks, slices.num_rows)
         self._report_pruned(COLUMN_STATS, "slices", out, terms)
@@ -269,7 +271,7 @@ class MetadataPruner:
         mine = self._of_expressions(expressions)
         if not mine:
             return slices
-        files, owner = files_of(slices)
+        files, owner = slice_files(slices)
         masks: dict[Term, Mask] = {}
         if COLUMN_STATS in metadata.partitions and not all(
             any(t in mine for t in group) for group in expressions.groups
@@ -287,12 +289,12 @@ class MetadataPruner:
         return slices.filter(pa.array(~out))
 
     @staticmethod
-    def _of_expressions(found: Expressions) -> list[Term]:
+    def _of_expressions(found: ExpressionIndexPruner) -> list[Term]:
         """Return the conditions on indexed expressions."""
         terms = {term for group in found.groups for term in group if isinstance(term.value, Hashable)}
         return [term for term in terms if term.column in found.by_text]
 
-    def _expressions(self, metadata: MetadataTable) -> Expressions | None:
+    def _expressions(self, metadata: MetadataTable) -> ExpressionIndexPruner | None:
         """Return the expression indexes that apply to the filter."""
         if self.text is None or not any(is_expression(name) for name in metadata.partitions):
             return None
@@ -302,7 +304,7 @@ class MetadataPruner:
             return None
         if self.expressions is None:
             try:
-                self.expressions = Expressions.of(
+                self.expressions = ExpressionIndexPruner.of(
                     metadata, self.text, self.rows, self.schema, self.conditions.non_file_columns
                 )
             except HudiError as e:

@@ -14,7 +14,7 @@ from pyhudi.format.file_names import file_names_of
 _MOST_BYTES = (1 << 31) - 1
 
 
-def files_of(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np.int64]]]:
+def slice_files(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np.int64]]]:
     """Return the names of all files of slices with their partitions, and the row of each one's slice."""
     base = np.flatnonzero(pc.is_valid(slices["base_path"]).to_numpy(zero_copy_only=False))
     lists = slices["log_paths"].combine_chunks()

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.evolution.column_names import FileNames, nested_columns
 from pyhudi.schema.evolution.internal_schema import ELEMENT, KEY, VALUE
-from pyhudi.schema.table_types import table_schema
+from pyhudi.schema.table_types import to_table_types
 from pyhudi.schema.timestamp_units import actual_type
 from pyhudi.write.rows.base_file_batches import read_schema
 
@@ -204,4 +204,4 @@ def _schema_of(active: ActiveTimeline, files: pa.Table, instant: str) -> pa.Sche
 
 def file_schema(storage: Storage, path: str) -> pa.Schema:
     """Return the columns of a base file, in the form of table schemas."""
-    return table_schema(read_schema(storage, path))
+    return to_table_types(read_schema(storage, path))

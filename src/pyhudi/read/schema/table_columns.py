@@ -32,7 +32,7 @@ class TableSchema:
     recorded: str | None = None
 
 
-def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | None:
+def resolve_table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | None:
     """Return the table's columns, meta columns first, as recorded by its newest write up to ``as_of``.
 
     A table without a write has the schema with which it was created, or None. Partition columns that files do not hold
@@ -60,7 +60,7 @@ def query_columns(table: PinnedTable, schema: pa.Schema, *, partitions_from_path
 
     Args:
         table: The table.
-        schema: Its columns (`table_schema`).
+        schema: Its columns (`resolve_table_schema`).
         partitions_from_path: Whether the query takes partition columns from paths that files hold, too.
     """
     schema = as_nullable(schema)
@@ -80,9 +80,9 @@ def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tup
     Raises:
         UnsupportedTableError: The table has no columns yet.
     """
-    current = table_schema(table)
+    current = resolve_table_schema(table)
     if current is not None and current.has_history and instant:
-        current = table_schema(table, instant)
+        current = resolve_table_schema(table, instant)
     if current is None:
         raise UnsupportedTableError(
             f"the table at {table.storage.root} has no schema yet, so there is nothing to {purpose}"
@@ -95,7 +95,7 @@ def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tup
 
 def schema_after(table: PinnedTable, metadata: CommitMetadata) -> pa.Schema:
     """Return the table's columns, all nullable, after a write with this commit metadata."""
-    current = table_schema(table)
+    current = resolve_table_schema(table)
     known = pa.schema([]) if current is None else current.schema
     if metadata.schema_json is None:
         return as_nullable(known)

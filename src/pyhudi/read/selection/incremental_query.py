@@ -23,8 +23,8 @@ from pyhudi.errors import QueryError
 from pyhudi.read.query.query import FIRST_BY_COMPLETION, Query
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.read.selection.incremental_files import Write, lost_files, written_files
+from pyhudi.read.selection.retention_limits import first_pending_write, retained_from
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
-from pyhudi.read.selection.time_travel import first_pending_write, retained_from
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 from pyhudi.timeline.archive.archived_timeline import archived_writes, read_history

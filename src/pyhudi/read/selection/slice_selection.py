@@ -13,8 +13,8 @@ from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError
 from pyhudi.read.query.query import Query, glob_pattern
 from pyhudi.read.selection.incremental_query import select_incremental
+from pyhudi.read.selection.retention_limits import check_as_of
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
-from pyhudi.read.selection.time_travel import check_as_of
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from pyhudi.schema.table_types import (
     LIST_ITEM,
     MAX_PRECISION,
     is_list,
-    table_schema,
+    to_table_types,
 )
 
 _PRIMITIVES: dict[pa.DataType, Any] = {
@@ -79,7 +79,7 @@ def to_avro(schema: pa.Schema, table_name: str) -> str:
         SchemaError: A column has an unsupported type or an invalid name.
     """
     name, namespace = record_name(table_name)
-    fields = _named_once([_field(field, f"{namespace}.{name}") for field in table_schema(schema)])
+    fields = _named_once([_field(field, f"{namespace}.{name}") for field in to_table_types(schema)])
     return json.dumps(
         {"type": "record", "name": name, "namespace": namespace, "fields": fields},
         separators=(",", ":"),

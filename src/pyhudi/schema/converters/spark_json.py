@@ -21,7 +21,7 @@ from pyhudi.schema.logical_types.variants import (
     is_variant_text,
 )
 from pyhudi.schema.logical_types.vectors import HUDI_TYPE, is_vector, parse_vector, vector_text
-from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list, nullable_type, table_schema
+from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list, nullable_type, to_table_types
 
 _TO_SPARK: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",
@@ -72,7 +72,7 @@ def to_spark_json(schema: pa.Schema, *, has_variants: bool = False) -> str:
     Raises:
         SchemaError: A column has an unsupported type.
     """
-    struct = _ToSpark(has_variants).struct(list(table_schema(schema)))
+    struct = _ToSpark(has_variants).struct(list(to_table_types(schema)))
     return json.dumps(struct, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -14,7 +14,7 @@ from pyhudi.format.corruption import as_corruption
 from pyhudi.keygen import KeySpec, partition_fields
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.name_resolution import top_column
-from pyhudi.schema.table_types import as_nullable, table_schema
+from pyhudi.schema.table_types import as_nullable, to_table_types
 from pyhudi.services.bootstrap.source_listing import check_input_provider, list_source, select_mode
 from pyhudi.storage import Storage, join_path, open_storage
 from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
@@ -73,7 +73,7 @@ class BootstrapPlan:
         check_input_provider(opts)
         if metadata_only.num_rows:
             _check_metadata_only(config, opts)
-        schema = _first_columns(source, listed, config) if columns is None else as_nullable(table_schema(columns))
+        schema = _first_columns(source, listed, config) if columns is None else as_nullable(to_table_types(columns))
         opts = config.validate_against(opts)
         merging = config.merging_of_write(opts)
         check_writable(config, merging, Operation.BULK_INSERT, opts)
@@ -151,7 +151,7 @@ def _first_columns(source: Storage, listed: pa.Table, config: TableConfig) -> pa
     path = join_path(listed["source_partition"][0].as_py(), listed["name"][0].as_py())
     with as_corruption(f"cannot bootstrap {source.uri(path)}"), source.open_input(path) as file:
         stored = (orc.read_footer(file) if path.endswith(".orc") else parquet.read_footer(file)).schema
-    own = as_nullable(table_schema(remove_meta_columns(stored)))
+    own = as_nullable(to_table_types(remove_meta_columns(stored)))
     from_path = [field.name for field in partition_fields(config) if field.name not in own.names]
     return pa.schema([*own, *((name, pa.string()) for name in from_path)])
 

@@ -17,7 +17,7 @@ from pyhudi.spark.dml.merge_plan import MergePlan
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
-from pyhudi.spark.read.table_lineage import snapshots_read
+from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.write.dataframe_writer import DmlCommit, write_changes
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.storage import open_storage
@@ -144,7 +144,7 @@ class MergeBuilder:
             storage,
             self.opts,
             lambda: self.execute_pinned(TargetSnapshot.pin(spark, self.path, self.opts)),
-            lambda: bool(snapshots_read(self.source, storage)),
+            lambda: bool(snapshot_ids(self.source, storage)),
         )
 
     def execute_pinned(self, pinned: TargetSnapshot) -> ChangeResult:

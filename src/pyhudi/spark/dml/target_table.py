@@ -18,7 +18,7 @@ from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import FilterSession, plan_scan
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
@@ -84,7 +84,7 @@ class TargetSnapshot:
         client = TableMetaClient.open(path, opts)
         opts = client.config.validate_against(opts)
         table = PinnedTable.of(client)
-        found = table_schema(table)
+        found = resolve_table_schema(table)
         if found is None or not remove_meta_columns(found.schema).names:
             raise ConfigError(
                 f"the table at {path!r} has no columns yet, so it has no rows to change; write rows first"

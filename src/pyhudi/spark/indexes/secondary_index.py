@@ -21,7 +21,7 @@ from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import build_partition
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.read.execution.merged_reader import column_names, slice_context
-from pyhudi.read.schema.table_columns import schema_after, table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema, schema_after
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
@@ -71,7 +71,7 @@ class InitialEntries:
     def write(self, instant: str) -> list[dict[str, Any]]:
         """Write the base files of the index at an instant of the metadata table; return their write stats. Runs a Spark
         job."""
-        schema = table_schema(self.table)
+        schema = resolve_table_schema(self.table)
         if not self.slices.num_rows or schema is None:
             return []
         context = _context(self.table, as_nullable(schema.schema), [self.index], self.opts)

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 from pyhudi.config import options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.keygen import KeySpec
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.keys.key_generator import jvm_zone, record_key
@@ -272,7 +272,7 @@ def _stored_fields(
     if not names:
         return [], True
     if merge_logs:
-        table = table_schema(PinnedTable.of(client))
+        table = resolve_table_schema(PinnedTable.of(client))
         stored = {n: {table.schema.field(n).type} if table and n in table.schema.names else set() for n in names}
     else:
         stored = stored_types(client, search.files, names)

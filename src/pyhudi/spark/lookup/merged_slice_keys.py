@@ -19,7 +19,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, open_slice, read_slice
 from pyhudi.read.execution.merged_reader import column_names, slice_context
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, BaseFiles, KeyLookup
@@ -49,7 +49,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
         UnsupportedTableError: The table has no schema.
     """
     pinned = PinnedTable.of(lookup.client)
-    found = table_schema(pinned)
+    found = resolve_table_schema(pinned)
     if found is None:
         raise UnsupportedTableError("the table has log files, but no schema")
     context = slice_context(pinned, found.schema, names=column_names(pinned, found.schema), opts=lookup.opts)

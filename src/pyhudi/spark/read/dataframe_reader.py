@@ -47,7 +47,7 @@ from pyhudi.spark.read.merge_on_read.merged_slices import is_key_lookup, merged_
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
 from pyhudi.spark.read.pruning.filter_session import filter_session
 from pyhudi.spark.read.pruning.frame_pruning import FrameOrigin, remember_origin, remember_read
-from pyhudi.spark.read.table_lineage import mark_read
+from pyhudi.spark.read.table_lineage import with_snapshot_id
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.pinned_table import PinnedTable
@@ -85,12 +85,12 @@ def read(
     """
     table = PinnedTable.of(client)
     if query is not None and query.changes:
-        return mark_read(cdc_frame(spark, plan_cdc(table, query, settings)), table)
+        return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
 
     session = filter_session(spark, table.config, rows)
     plan = plan_scan(table, query, filter=rows, columns=columns, opts=settings, session=session)
-    loaded = remember_read(mark_read(dataframe(spark, table, plan, settings), table), plan)
+    loaded = remember_read(with_snapshot_id(dataframe(spark, table, plan, settings), table), plan)
     # Spark Connect reports missing columns only when rows are fetched.
     if rows is not None or is_connect(spark):
         return loaded
@@ -125,12 +125,12 @@ def read_pruned(
     """
     table = PinnedTable.of(client)
     if query.changes:
-        return mark_read(cdc_frame(spark, plan_cdc(table, query, settings)), table)
+        return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
     pruned_by = RowFilter(sql=predicate)
     session = filter_session(spark, table.config, pruned_by)
     plan = plan_scan(table, query, filter=pruned_by, opts=settings, session=session)
     plan = replace(plan, filter=None)
-    return remember_read(mark_read(dataframe(spark, table, plan, settings), table), plan)
+    return remember_read(with_snapshot_id(dataframe(spark, table, plan, settings), table), plan)
 
 
 def dataframe(

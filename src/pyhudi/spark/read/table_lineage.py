@@ -23,25 +23,25 @@ from pyhudi.storage import resolved_root
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.pinned_table import PinnedTable
 
-_MARK = "_pyhudi_read_"
+_ID_PREFIX = "_pyhudi_read_"
 _SCHEME = re.compile(r"^(\w+):/+")
 _DATA_SOURCE = re.compile(r"RelationV2\[[^\]\n]*\][^\n]*hudi", re.IGNORECASE)
 """A table that Spark reads by `pyspark_hudi`: the plan does not say which."""
 _UNKNOWN = frozenset({"unknown"})
 
 
-def mark_read(frame: DataFrame, table: PinnedTable) -> DataFrame:
-    """Return a loaded DataFrame that `snapshots_read` recognizes, and all that is made from it.
+def with_snapshot_id(frame: DataFrame, table: PinnedTable) -> DataFrame:
+    """Return a loaded DataFrame that `snapshot_ids` recognizes, and all that is made from it.
 
     Args:
         frame: The DataFrame.
         table: The snapshot of the table that it reads.
     """
     instants = "\n".join(f"{one.requested} {one.action}" for one in table.active.timeline.completed())
-    return frame.where(sf.lit(f"{_mark(table.storage)}{_digest(instants)}").isNotNull())
+    return frame.where(sf.lit(f"{_id_prefix(table.storage)}{_digest(instants)}").isNotNull())
 
 
-def snapshots_read(frame: DataFrame, storage: Storage) -> frozenset[str]:
+def snapshot_ids(frame: DataFrame, storage: Storage) -> frozenset[str]:
     """Return the snapshots of a table that a DataFrame reads. Nothing is executed.
 
     Args:
@@ -56,7 +56,7 @@ def snapshots_read(frame: DataFrame, storage: Storage) -> frozenset[str]:
         plan = _analyzed_plan(frame)
         if _DATA_SOURCE.search(plan) or "Truncated plan of" in plan:
             return _UNKNOWN
-        found = frozenset(re.findall(rf"{_mark(storage)}\w+", plan))
+        found = frozenset(re.findall(rf"{_id_prefix(storage)}\w+", plan))
         return found or frozenset({"files"} if _reads_files(frame, storage) else ())
     except PySparkException:
         return _UNKNOWN
@@ -85,8 +85,8 @@ def _reads_files(frame: DataFrame, storage: Storage) -> bool:
     return any(_comparable(unquote(file)).startswith(roots) for file in frame.inputFiles())
 
 
-def _mark(storage: Storage) -> str:
-    return f"{_MARK}{_digest(_comparable(resolved_root(storage.root)))}_"
+def _id_prefix(storage: Storage) -> str:
+    return f"{_ID_PREFIX}{_digest(_comparable(resolved_root(storage.root)))}_"
 
 
 def _comparable(uri: str) -> str:

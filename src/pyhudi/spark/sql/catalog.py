@@ -19,10 +19,10 @@ from pyspark.sql.types import StructType
 
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.sql.passthrough_statements import (
+from pyhudi.spark.sql.native_statements import (
     REDACTED,
+    collect_statement,
     comment_of,
-    fetched,
     spark_sql,
     text_literal,
     type_text,
@@ -133,7 +133,7 @@ def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     if non_hudi_tables.has(spark, text):
         return None
     try:
-        properties = dict(fetched(spark, f"SHOW TBLPROPERTIES {text}"))
+        properties = dict(collect_statement(spark, f"SHOW TBLPROPERTIES {text}"))
         if LOCATION in properties:
             properties = _decoded_properties(properties)
             given = {key: value for key, value in properties.items() if not key.startswith(MARK)}
@@ -162,7 +162,7 @@ def _encoded(properties: Mapping[str, str]) -> dict[str, str]:
 def _described(
     spark: SparkSession, name: Name, text: str, properties: Mapping[str, str]
 ) -> CatalogTable | CatalogView | None:
-    rows = fetched(spark, f"DESCRIBE TABLE EXTENDED {text}")
+    rows = collect_statement(spark, f"DESCRIBE TABLE EXTENDED {text}")
     heads = [row[0] for row in rows]
     if _DETAILS not in heads:
         return None

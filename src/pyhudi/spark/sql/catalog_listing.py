@@ -12,8 +12,8 @@ from pyspark.sql.catalog import Column, Table
 from pyhudi.errors import HudiError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import LOCATION, MANAGED, SESSION_CATALOG, find_table
-from pyhudi.spark.sql.passthrough_statements import fetched
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.native_statements import collect_statement
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Name
 
 _MANAGED_TYPE, _EXTERNAL_TYPE = "MANAGED", "EXTERNAL"
@@ -30,7 +30,7 @@ def listed_tables(spark: SparkSession, tables: list[Table]) -> list[Table]:
     if database is None:
         return tables
     try:
-        rows = fetched(spark, f"SHOW TABLE EXTENDED IN {quoted(database)} LIKE '*'")
+        rows = collect_statement(spark, f"SHOW TABLE EXTENDED IN {quoted(database)} LIKE '*'")
     except PySparkException:  # one of the tables cannot be shown, or no table of its catalog
         return tables
     types = {name: _type(information) for _, name, _, information in rows if _IS_HUDI.search(information)}
@@ -69,7 +69,7 @@ def listed_columns(spark: SparkSession, name: Name, columns: list[Column]) -> li
     if found is None:
         return columns
     try:
-        partitions = {field.name for field in TableHandle.of(spark, found).load_config().partition_fields}
+        partitions = {field.name for field in SqlTable.of(spark, found).load_config().partition_fields}
     except HudiError:  # its files are gone, for instance
         return columns
     return [column._replace(isPartition=column.isPartition or column.name in partitions) for column in columns]

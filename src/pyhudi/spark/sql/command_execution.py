@@ -31,7 +31,7 @@ from pyhudi.spark.sql.commands.ddl.truncate_table import drop_partitions, trunca
 from pyhudi.spark.sql.commands.dml.insert import run_insert
 from pyhudi.spark.sql.commands.dml.merge import run_merge
 from pyhudi.spark.sql.commands.dml.update_delete import run_delete, run_update
-from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
+from pyhudi.spark.sql.native_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
 from pyhudi.spark.sql.queries import cached_tables
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
@@ -43,12 +43,12 @@ from pyhudi.spark.sql.queries.temporary_views import (
     remember_view,
     rename_view,
 )
-from pyhudi.spark.sql.statement_values import StatementValues
+from pyhudi.spark.sql.statement_parameters import StatementParameters
 from pyhudi.sql import statements as s
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
-from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.table_references import find_references
+from pyhudi.sql.table_statement import expand_table_statements
 
 _READS_ONLY = (s.SelectStatement, s.Show, s.Describe)
 _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | None]] = {
@@ -86,7 +86,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
     """
     fields = fields or {}
     through = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
-    values = StatementValues(text, args, fields)
+    values = StatementParameters(text, args, fields)
     try:
         statement = parse(values.text)
     except SqlSyntaxError:
@@ -105,7 +105,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
 
 
 def _execute(
-    spark: SparkSession, statement: Any, values: StatementValues, through: Callable[[], DataFrame]
+    spark: SparkSession, statement: Any, values: StatementParameters, through: Callable[[], DataFrame]
 ) -> DataFrame:
     args = values.args
     match statement:
@@ -177,7 +177,7 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
 
 
 def _not_ours(
-    spark: SparkSession, statement: Any, values: StatementValues, through: Callable[[], DataFrame]
+    spark: SparkSession, statement: Any, values: StatementParameters, through: Callable[[], DataFrame]
 ) -> DataFrame:
     """A statement on a table that is none of Hudi's, or that is not there."""
     if isinstance(statement, _ONLY_OURS):
@@ -211,7 +211,7 @@ def _not_ours(
 
 
 def _create_view(
-    spark: SparkSession, statement: s.CreateView, values: StatementValues, through: Callable[[], DataFrame]
+    spark: SparkSession, statement: s.CreateView, values: StatementParameters, through: Callable[[], DataFrame]
 ) -> DataFrame:
     if not statement.temporary:
         # by its full name: a temporary view of that name is none of the catalog
@@ -231,7 +231,7 @@ def _create_temporary_view(
     spark: SparkSession,
     name: s.Name,
     statement: s.CreateView,
-    values: StatementValues,
+    values: StatementParameters,
     through: Callable[[], DataFrame],
 ) -> DataFrame:
     if statement.query is None:
@@ -254,7 +254,7 @@ def _check_view(spark: SparkSession, statement: s.CreateView) -> None:
     Raises:
         QueryError: The message has what is in the query.
     """
-    for reference in find_references(in_long_form(statement.query or "")) or ():
+    for reference in find_references(expand_table_statements(statement.query or "")) or ():
         what = None
         if reference.arguments is not None:
             what = f"the table function {reference.name[0]}"

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import options
 from pyhudi.config.option_registry import canonical
-from pyhudi.spark.sql.passthrough_statements import REDACTED, fetched
+from pyhudi.spark.sql.native_statements import REDACTED, collect_statement
 
 _ROWS_OF_QUERIES = frozenset(
     option.key
@@ -39,7 +39,7 @@ def stream_options(spark: SparkSession) -> dict[str, str]:
 
 def _settings(spark: SparkSession) -> dict[str, str]:
     """Return the session's settings, and of Apache Hudi's also the values that SET does not show."""
-    settings = dict(fetched(spark, "SET"))
+    settings = dict(collect_statement(spark, "SET"))
     starts = (_PREFIX, _SPARK_PREFIX + _PREFIX)
     redacted = [key for key, value in settings.items() if value == REDACTED and key.startswith(starts)]
     return settings | {key: str(spark.conf.get(key)) for key in redacted}

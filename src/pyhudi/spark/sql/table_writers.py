@@ -17,11 +17,11 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
 from pyhudi.spark.sql.commands.ddl.create_table import create_new, create_table, creation_turn, replace_table
 from pyhudi.spark.sql.commands.dml.insert import insert_rows
-from pyhudi.spark.sql.passthrough_statements import column_type_text, spark_sql
+from pyhudi.spark.sql.native_statements import column_type_text, spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.query_sources import table_frame
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import APPEND, ERROR, IGNORE, OVERWRITE, parse_mode
 from pyhudi.sql.parsers.create_parser import PROVIDERS
 from pyhudi.sql.statements import CreateTable, Name
@@ -175,7 +175,7 @@ def create_from(
     statement = _statement(spark, name, partition_by, given, None)
     location = statement.location or default_location(spark, name)
     table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
-    if not TableHandle.exists(spark, location, given):
+    if not SqlTable.exists(spark, location, given):
         create_new(spark, table, statement, rows)
     elif mode == ERROR:
         raise TableExistsError(
@@ -245,7 +245,7 @@ def _statement(
     if old is not None:
         properties = {**old.properties, **properties}
         if not partition_by:
-            partition_by = tuple(f.name for f in TableHandle.of(spark, old).load_config().partition_fields)
+            partition_by = tuple(f.name for f in SqlTable.of(spark, old).load_config().partition_fields)
     fields = properties.get(options.PARTITIONPATH_FIELD.key, "")
     partitions = partition_by or tuple(part.split(":")[0].strip() for part in fields.split(",") if part.strip())
     place = None if old is None or old.managed else old.location

@@ -28,7 +28,7 @@ from pyhudi.read.query.query import FIRST_BY_COMPLETION, Query
 from pyhudi.read.query.query_instants import range_instant
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
-from pyhudi.read.schema.table_columns import query_columns, table_schema
+from pyhudi.read.schema.table_columns import query_columns, resolve_table_schema
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.read.load_table import session_settings
@@ -72,7 +72,7 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
     client = TableMetaClient.open(path, settings)
     _check(settings, client)
     table = PinnedTable.of(client)
-    current = table_schema(table)
+    current = resolve_table_schema(table)
     if current is None:
         raise QueryError(
             f"the table at {client.storage.uri()!r} has no columns yet, which a stream requires; start it after "
@@ -225,7 +225,7 @@ class _RowPlanner(_Planner):
 
     def plan(self, table: PinnedTable, query: Query) -> Iterator[_Piece]:
         """Plan the rows as of the last commit of the query."""
-        columns = set(found.schema.names) if (found := table_schema(table)) is not None else set()
+        columns = set(found.schema.names) if (found := resolve_table_schema(table)) is not None else set()
         gone = [name for name in self.schema.names if name not in columns]
         if gone:
             raise QueryError(

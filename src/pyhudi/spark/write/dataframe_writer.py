@@ -18,7 +18,7 @@ from pyhudi.keygen import KeySpec
 from pyhudi.read.execution.merged_reader import column_names
 from pyhudi.read.log_only_keys import log_only_keys
 from pyhudi.read.query.table_location import refuse_nested_table
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.services.inline_services import (
@@ -38,7 +38,7 @@ from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.read.load_table import session_settings
-from pyhudi.spark.read.table_lineage import snapshots_read
+from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.session import check_workers
@@ -142,7 +142,7 @@ def write(
         return _write_once(df, storage, opts, save_mode, complete)
 
     if retries:
-        return with_retries(storage, opts, attempt, lambda: bool(snapshots_read(df, storage)))
+        return with_retries(storage, opts, attempt, lambda: bool(snapshot_ids(df, storage)))
     with writer_turn(storage, opts):
         return attempt()
 
@@ -250,7 +250,7 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
         found = ttl.expired(pinned)
         if not found:
             return TtlResult(reason=f"no partition has expired: {ttl}")
-        columns = table_schema(pinned)
+        columns = resolve_table_schema(pinned)
         assert columns is not None  # there are files
         nothing = spark.createDataFrame([], spark_schema(columns.schema))
         own = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(found)})
@@ -356,7 +356,7 @@ def _prepare(
         check_sort_columns(rows.schema, opts)
     check_partial(config, operation, opts, rows.columns)
     pinned = None if client is None else PinnedTable.of(client)
-    table = None if pinned is None else table_schema(pinned)
+    table = None if pinned is None else resolve_table_schema(pinned)
     incoming = from_spark_json(rows.schema.json())
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
     # the key generator of Apache Hudi gets rows with the table's types, too

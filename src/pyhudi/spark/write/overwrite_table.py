@@ -12,7 +12,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pyhudi.config.enums import BucketEngine, Operation
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.spark_errors import spark_errors
 from pyhudi.spark.write.plans.bucket_plan import store_bucket_counts
@@ -44,7 +44,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
     """
     if job.bucketing is not None and job.bucketing.engine is BucketEngine.CONSISTENT_HASHING:
         refuse_replacing("the save mode overwrite")
-    before = table_schema(PinnedTable.of(old))
+    before = resolve_table_schema(PinnedTable.of(old))
     columns = pa.schema([]) if before is None else before.schema
     retained = retained_parts(old.config, columns, job.config, job.schema)
     plan: WritePlan | None = None

@@ -22,9 +22,9 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.schema.converters.spark_json import from_spark_json
-from pyhudi.schema.evolution.schema_evolution import EvolutionOptions, keeps_texts, promote, reconcile
+from pyhudi.schema.evolution.write_evolution import EvolutionOptions, keeps_texts, promote, reconcile
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.schema.table_types import as_nullable, table_schema, table_type
+from pyhudi.schema.table_types import as_nullable, table_type, to_table_types
 from pyhudi.spark.keys.key_generator import key_failure
 from pyhudi.spark.keys.key_text import quoted, resolve, value_text
 from pyhudi.spark.spark_types import spark_schema
@@ -83,7 +83,7 @@ def write_schema(
     _check_types(incoming if table is None else pa.schema([]))
     check_storable(pa.schema([*incoming, *(table or ())]), config)
     if table is None:
-        return as_nullable(table_schema(incoming))
+        return as_nullable(to_table_types(incoming))
     now = _stored(remove_meta_columns(table), config)
     if operation in DELETING:
         return now
@@ -100,7 +100,7 @@ def write_schema(
 
 def as_in_table(df: DataFrame, fields: Iterable[str], schema: pa.Schema) -> DataFrame:
     """Return the rows with the table's types of some fields, converted as
-    `pyhudi.schema.evolution.schema_evolution.conform` will convert them for the files. Lazy; without a difference in
+    `pyhudi.schema.evolution.write_evolution.conform` will convert them for the files. Lazy; without a difference in
     types, the rows are returned as they are.
 
     Evaluation fails on a value that does not fit (`pyhudi.spark.keys.key_generator.key_errors`).

@@ -17,7 +17,7 @@ from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.file_names import base_file_name
 from pyhudi.metadata.writer.file_statistics import file_bounds
-from pyhudi.schema.evolution.schema_evolution import conform
+from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata

@@ -15,9 +15,9 @@ from pyhudi.errors import NotFoundError, SchemaError, SchemaMismatchError, Stora
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption import as_corruption
 from pyhudi.keygen import decode_partition_paths
-from pyhudi.schema.evolution.schema_evolution import conform
+from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_columns import is_meta_column
-from pyhudi.schema.table_types import table_schema
+from pyhudi.schema.table_types import to_table_types
 from pyhudi.storage import Storage, open_sibling
 from pyhudi.table.bootstrap.bootstrap_index import SourceFile
 from pyhudi.table.config.table_config import TableConfig
@@ -91,7 +91,7 @@ class SourceReader:
             )
         wanted = pa.schema([field for field in self.schema if field.name in own.names])
         try:
-            in_table = table_schema(pa.schema([own.field(name) for name in wanted.names]))
+            in_table = to_table_types(pa.schema([own.field(name) for name in wanted.names]))
             conform(pa.RecordBatch.from_arrays([pa.array([], f.type) for f in in_table], schema=in_table), wanted)
         except (SchemaError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
             raise SchemaMismatchError(f"{source.uri} has columns with other types than the table: {e}") from e

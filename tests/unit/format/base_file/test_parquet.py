@@ -19,10 +19,10 @@ from pyhudi.format.base_file.base_file_footer import BloomOptions, KeyRecorder
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import CODECS, ParquetFileWriter, ParquetOptions
 from pyhudi.schema.converters.arrow_avro import to_avro
-from pyhudi.schema.evolution.schema_evolution import conform
+from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import META_COLUMNS, RECORD_KEY
-from pyhudi.schema.table_types import as_nullable, table_schema
+from pyhudi.schema.table_types import as_nullable, to_table_types
 from tests.properties import examples
 from tests.unit.format import golden
 
@@ -243,7 +243,7 @@ def test_not_a_parquet_file(tmp_path: Path) -> None:
 def test_golden_files_are_read_and_written_again(table: str) -> None:
     for name, data in golden.base_files(table):
         footer = parquet.read_footer(pa.BufferReader(data))
-        schema = as_nullable(table_schema(footer.schema))
+        schema = as_nullable(to_table_types(footer.schema))
         batches = [conform(batch, schema) for batch in parquet.read_batches(pa.BufferReader(data))]
         table_rows = pa.Table.from_batches(batches, schema)
         found = footer.bloom_filter()

@@ -21,7 +21,7 @@ from pyhudi.errors import QueryError
 from pyhudi.read.filters.number_comparison import number_of
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Term, literal
-from pyhudi.read.pruning.statistics.min_max import Bounds, excluded
+from pyhudi.read.pruning.statistics.min_max import Bounds, cannot_match
 
 ROWS = pa.table(
     {
@@ -122,7 +122,7 @@ def test_whole_numbers_are_compared_exactly(op, value):
     kept = pa.table({"i": column}).filter(RowFilter(anyof=((term,),)).arrow(schema))["i"].to_pylist()
     assert kept == meant
     # each value as a file of its own
-    out = excluded(term, Bounds(column, column, np.zeros(len(WHOLE), bool), np.zeros(len(WHOLE), bool)))
+    out = cannot_match(term, Bounds(column, column, np.zeros(len(WHOLE), bool), np.zeros(len(WHOLE), bool)))
     assert not any(gone for gone, v in zip(out, WHOLE, strict=True) if v in meant)
 
 
@@ -200,7 +200,7 @@ def test_short_floats_are_compared_as_spark_does(op, value, expected):
 def test_long_lists_of_numbers_of_several_types_leave_nothing_out_wrongly():
     least = pa.array([Decimal("1.00"), Decimal("900.00")], pa.decimal128(10, 2))
     bounds = Bounds(least, least, np.zeros(2, bool), np.zeros(2, bool))
-    assert not excluded(Term("n", "in", (*range(300), 900.0)), bounds)[:2].any()
+    assert not cannot_match(Term("n", "in", (*range(300), 900.0)), bounds)[:2].any()
 
 
 def test_no_filter():

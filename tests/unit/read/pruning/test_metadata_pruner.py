@@ -26,7 +26,7 @@ from pyhudi.read.execution.local_reader import scan_table
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning import metadata_pruner
 from pyhudi.read.pruning.indexes import expression_index_pruning as read_expressions
-from pyhudi.read.pruning.indexes.record_index_pruning import keys_of
+from pyhudi.read.pruning.indexes.record_index_pruning import equality_keys
 from pyhudi.read.pruning.statistics import partition_stats_pruning
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
 from pyhudi.read.scan_planner import FilterSession, plan_scan
@@ -677,5 +677,5 @@ def test_rows_beside_row_groups_of_what_is_no_number(tmp_path: Path):
 def named_keys(table: HandMadeTable, condition: Any) -> list[str] | None:
     rows = RowFilter.parse(condition)
     assert rows is not None
-    found = keys_of(rows, SCHEMA, TableConfig.load(table.storage), Options.parse({}))
+    found = equality_keys(rows, SCHEMA, TableConfig.load(table.storage), Options.parse({}))
     return None if found is None else found.to_pylist()

@@ -21,8 +21,8 @@ from pyhudi.format.base_file import parquet
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.converters.arrow_avro import decimal_size, default_value, from_avro, record_name, to_avro
 from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
-from pyhudi.schema.evolution.schema_evolution import reconcile
-from pyhudi.schema.table_types import DEFAULT, as_nullable, table_schema
+from pyhudi.schema.evolution.write_evolution import reconcile
+from pyhudi.schema.table_types import DEFAULT, as_nullable, to_table_types
 from tests.unit.format import golden
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "data" / "schemas-1.2.0.jsonl").open(encoding="utf-8")]
@@ -129,17 +129,17 @@ def test_broken_spark_json_is_refused(text: str) -> None:
 def test_types_without_a_place_in_tables_name_column_and_cure() -> None:
     struct = pa.struct([("x", pa.duration("us"))])
     with pytest.raises(SchemaError, match=r"'s.x' has type duration\[us\].*convert"):
-        table_schema(pa.schema([("s", struct)]))
+        to_table_types(pa.schema([("s", struct)]))
     with pytest.raises(SchemaError, match=r"'u' has type uint64.*decimal\(20, 0\)"):
-        table_schema(pa.schema([("u", pa.uint64())]))
+        to_table_types(pa.schema([("u", pa.uint64())]))
     with pytest.raises(SchemaError, match=r"'d' has type decimal\(40, 2\)"):
-        table_schema(pa.schema([("d", pa.decimal256(40, 2))]))
+        to_table_types(pa.schema([("d", pa.decimal256(40, 2))]))
     with pytest.raises(SchemaError, match="'m' is a map with keys of type int32"):
-        table_schema(pa.schema([("m", pa.map_(pa.int32(), pa.int32()))]))
+        to_table_types(pa.schema([("m", pa.map_(pa.int32(), pa.int32()))]))
     with pytest.raises(SchemaError, match=r"column name 'a b' in 's'.*rename"):
-        table_schema(pa.schema([("s", pa.struct([("a b", pa.int32())]))]))
+        to_table_types(pa.schema([("s", pa.struct([("a b", pa.int32())]))]))
     with pytest.raises(SchemaError, match=r"duplicates: \['a'\]"):
-        table_schema(pa.schema([("a", pa.int32()), ("a", pa.int64())]))
+        to_table_types(pa.schema([("a", pa.int32()), ("a", pa.int64())]))
 
 
 def test_arrow_types_become_those_of_tables() -> None:
@@ -160,7 +160,7 @@ def test_arrow_types_become_those_of_tables() -> None:
         "list": pa.large_list(pa.field("item", pa.int16(), nullable=False)),
         "map": pa.map_(pa.large_string(), pa.int8()),
     }
-    assert [field.type for field in table_schema(pa.schema(given_types))] == [
+    assert [field.type for field in to_table_types(pa.schema(given_types))] == [
         pa.int32(),
         pa.int32(),
         pa.int64(),

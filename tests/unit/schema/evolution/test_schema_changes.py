@@ -16,7 +16,7 @@ from pyhudi.errors import SchemaError, SchemaMismatchError
 from pyhudi.schema.evolution import schema_changes as sc
 from pyhudi.schema.evolution.column_names import file_columns, names_between, with_table_names
 from pyhudi.schema.evolution.internal_schema import Array, InternalSchema, Map, Record, Type, with_version
-from pyhudi.schema.evolution.schema_evolution import conform
+from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.table.schema_history import SchemaHistory
 from tests.properties import examples
 

@@ -23,9 +23,9 @@ from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.evolution.schema_changes import add_column, as_table_type, change_type, drop_column, rename_column
-from pyhudi.schema.evolution.schema_evolution import conform, reconcile
+from pyhudi.schema.evolution.write_evolution import conform, reconcile
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_STRUCT
-from pyhudi.schema.table_types import as_nullable, table_schema
+from pyhudi.schema.table_types import as_nullable, to_table_types
 
 INSIDE = pa.struct([("x", BLOB), ("n", pa.int32())])
 SCHEMA = pa.schema([("id", pa.string()), ("b", BLOB), ("c", BLOB), ("s", INSIDE), ("l", pa.list_(BLOB))])
@@ -85,11 +85,11 @@ def test_spark_has_structs_with_metadata() -> None:
     ]
     own = SCHEMA.remove(4)
     assert from_spark_json(to_spark_json(own)).equals(own)
-    assert as_nullable(table_schema(SCHEMA)).equals(SCHEMA)
+    assert as_nullable(to_table_types(SCHEMA)).equals(SCHEMA)
     plain = as_spark_arrow(ROWS.to_batches()[0])
     assert plain.schema.field("b").type == BLOB_STRUCT
     assert conform(plain, SCHEMA).to_pylist() == ROWS.to_pylist()
-    assert as_nullable(table_schema(pa.schema([("b", BLOB_STRUCT)]))).field("b").type == BLOB_STRUCT
+    assert as_nullable(to_table_types(pa.schema([("b", BLOB_STRUCT)]))).field("b").type == BLOB_STRUCT
 
 
 def test_metadata_names_a_type() -> None:

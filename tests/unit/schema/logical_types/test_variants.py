@@ -21,9 +21,9 @@ from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.evolution.schema_changes import add_column, as_table_type
-from pyhudi.schema.evolution.schema_evolution import conform, reconcile
+from pyhudi.schema.evolution.write_evolution import conform, reconcile
 from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_IN_SPARK, VARIANT_STRUCT
-from pyhudi.schema.table_types import as_nullable, table_schema
+from pyhudi.schema.table_types import as_nullable, to_table_types
 
 INSIDE = pa.struct([("x", VARIANT), ("n", pa.int32())])
 SCHEMA = pa.schema([("id", pa.string()), ("v", VARIANT), ("w", VARIANT), ("s", INSIDE)])
@@ -73,15 +73,15 @@ def test_spark_has_the_type_or_structs_with_metadata() -> None:
 
 
 def test_rows_of_spark() -> None:
-    assert as_nullable(table_schema(SCHEMA)).equals(SCHEMA)
-    assert table_schema(pa.schema([("v", VARIANT_IN_SPARK)])).field("v").type == VARIANT
+    assert as_nullable(to_table_types(SCHEMA)).equals(SCHEMA)
+    assert to_table_types(pa.schema([("v", VARIANT_IN_SPARK)])).field("v").type == VARIANT
     assert pickle.loads(pickle.dumps(VARIANT)) == VARIANT
     assert as_table_type("variant") == VARIANT
     batch = as_spark_arrow(ROWS.to_batches()[0])
     assert batch.schema.field("v").type.equals(VARIANT_IN_SPARK, check_metadata=True)
     assert conform(batch, SCHEMA).to_pylist() == ROWS.to_pylist()
     plain = pa.schema([("v", VARIANT_STRUCT)])
-    assert as_nullable(table_schema(plain)).equals(plain)
+    assert as_nullable(to_table_types(plain)).equals(plain)
     assert reconcile(SCHEMA.remove(3).remove(2).remove(0), plain).field("v").type == VARIANT
     for kind in (pa.string(), pa.struct([("value", pa.binary())])):
         with pytest.raises(

@@ -25,7 +25,7 @@ from pyhudi.schema.converters.spark_arrow import as_spark_arrow
 from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.evolution.schema_changes import as_table_type, change_type
-from pyhudi.schema.evolution.schema_evolution import conform, reconcile
+from pyhudi.schema.evolution.write_evolution import conform, reconcile
 from pyhudi.schema.logical_types.vectors import (
     as_lists,
     as_vectors,
@@ -36,7 +36,7 @@ from pyhudi.schema.logical_types.vectors import (
     vector_type,
     vectors_of_bytes,
 )
-from pyhudi.schema.table_types import as_nullable, table_schema
+from pyhudi.schema.table_types import as_nullable, to_table_types
 
 FLOATS, DOUBLES, BYTES = (
     vector_type(size, kind) for size, kind in ((3, pa.float32()), (2, pa.float64()), (4, pa.int8()))
@@ -86,7 +86,7 @@ def test_spark_has_arrays_with_metadata() -> None:
 @pytest.mark.parametrize("kind", [FLOATS, DOUBLES, BYTES], ids=vector_text)
 def test_types_stay_the_same_where_they_are_pickled(kind: pa.DataType) -> None:
     assert pickle.loads(pickle.dumps(kind)) == kind
-    assert table_schema(pa.schema([("v", pa.list_(pa.field("x", kind.value_type, False), 3))])).field("v").type == (
+    assert to_table_types(pa.schema([("v", pa.list_(pa.field("x", kind.value_type, False), 3))])).field("v").type == (
         vector_type(3, kind.value_type)
     )
 

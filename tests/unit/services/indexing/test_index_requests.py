@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConfigError, HudiError
-from pyhudi.read.pruning.statistics.statistics_conditions import Conditions
+from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator
 from pyhudi.services.indexing.index_requests import IndexRequest
 from tests.golden.expected import unpack
 
@@ -137,7 +137,7 @@ def test_indexes_of_columns_that_were_renamed_are_not_asked(tmp_path: Path, monk
     table = HudiTable.for_path(unpack("v9_mor_meta_all", tmp_path).path)
     days = "from_unixtime(ts, 'yyyy-MM-dd') < '2001'"
     assert not table.scan(filter=days, read_optimized=True).plan().tasks.num_rows
-    monkeypatch.setattr(Conditions, "is_changed", lambda _, name: name in ("name", "ts"))
+    monkeypatch.setattr(StatisticsEvaluator, "is_changed", lambda _, name: name in ("name", "ts"))
     _finds_by_name_alone(table)
     assert table.scan(filter=days, read_optimized=True).plan().tasks.num_rows == 2
 

@@ -19,7 +19,7 @@ from pyhudi.table.view.file_slicing import has_log_files
 _MOST_FILTERS = 2_000
 
 
-def not_in_filters(
+def slices_without_keys(
     table: MetadataTable, keys: pa.Array, slices: pa.Table, index: str = BLOOM_FILTERS
 ) -> tuple[Mask, int]:
     """Return the slices that certainly hold none of the keys, by the bloom filters of their base files, and the number

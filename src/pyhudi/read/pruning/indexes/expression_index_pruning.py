@@ -24,9 +24,9 @@ from pyhudi.metadata.records.stats_values import members_of_type
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import Groups, implied_predicate
 from pyhudi.read.filters.terms import Term, literal
-from pyhudi.read.pruning.indexes.bloom_filter_pruning import not_in_filters
+from pyhudi.read.pruning.indexes.bloom_filter_pruning import slices_without_keys
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds, is_ordered_type, partition_bounds
-from pyhudi.read.pruning.statistics.min_max import Mask, excluded
+from pyhudi.read.pruning.statistics.min_max import Mask, cannot_match
 from pyhudi.read.pruning.statistics.time_zone_bounds import Zones, in_any_zone, zones_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class UnusedExpression:
 
 
 @dataclass(frozen=True, slots=True)
-class Expressions:
+class ExpressionIndexPruner:
     """The indexed expressions in a filter, by the text that represents each in its terms; the filter (``groups``); and
     the reasons why other indexes are not used."""
 
@@ -70,7 +70,7 @@ class Expressions:
         plain: RowFilter | None,
         schema: pa.Schema,
         non_file_columns: Collection[str],
-    ) -> Expressions | None:
+    ) -> ExpressionIndexPruner | None:
         """Find indexed expressions in a filter: SQL ``text``, or its conditions without indexes (``plain``).
 
         ``non_file_columns`` are columns whose values are not those of the files. None: no expression is indexed.
@@ -102,7 +102,7 @@ class Expressions:
                 continue
             values = _texts(term)
             if values is not None:
-                by_slice |= not_in_filters(table, values, slices, index.partition)[0]
+                by_slice |= slices_without_keys(table, values, slices, index.partition)[0]
         return by_file, by_slice, ", ".join(index.partition for index in known.indexes)
 
     def names(self, terms: Collection[Term]) -> str:
@@ -128,7 +128,7 @@ class Expressions:
                 if why[index.partition] is not None:
                     continue
                 bounds = partition_bounds(table, index.expression.column, known.kind, partitions, index.partition)
-                mine = excluded(term, in_any_zone(bounds, index.expression) if known.moved else bounds)
+                mine = cannot_match(term, in_any_zone(bounds, index.expression) if known.moved else bounds)
                 masks[term] = masks.get(term, np.zeros(len(partitions), np.bool_)) | (mine & bounds.no_nulls)
         return masks, [f"{name}: not used for partitions: {text}" for name, text in why.items() if text is not None]
 
@@ -183,7 +183,7 @@ def _outside(
     partitions: list[str] = sorted(pc.unique(files["partition"]).to_pylist())
     column = pa.field(index.expression.column, found.kind)
     bounds, _ = file_bounds(table, column, files, partitions, known_partitions, index.partition)
-    return excluded(term, in_any_zone(bounds, index.expression) if found.moved else bounds)
+    return cannot_match(term, in_any_zone(bounds, index.expression) if found.moved else bounds)
 
 
 def _texts(term: Term) -> pa.StringArray | None:

@@ -36,7 +36,7 @@ LOCATION_SCHEMA = pa.schema([("key", pa.string()), ("partition", pa.string()), (
 """Location of a record by its key."""
 
 
-def keys_of(rows: RowFilter, schema: pa.Schema, config: TableConfig, opts: Options) -> pa.StringArray | None:
+def equality_keys(rows: RowFilter, schema: pa.Schema, config: TableConfig, opts: Options) -> pa.StringArray | None:
     """Return the record keys that a matching row must have; None if the filter does not restrict them."""
     keys: list[str] = []
     for group in rows.anyof:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.config.enums import TableType
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
-from pyhudi.read.pruning.indexes.record_index_pruning import keys_of, record_index_locations
+from pyhudi.read.pruning.indexes.record_index_pruning import equality_keys, record_index_locations
 from pyhudi.read.pruning.indexes.secondary_index_lookup import keys_by_secondary
 from pyhudi.table.bucket_index_detection import detect_bucket_index
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.metadata.reader.metadata_table import MetadataTable
     from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.read.pruning.statistics.statistics_conditions import Conditions
+    from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator
     from pyhudi.read.query.query import Query
     from pyhudi.read.selection.table_files import TableFiles
     from pyhudi.table.pinned_table import PinnedTable
@@ -31,7 +31,7 @@ class RecordLocations:
     table: PinnedTable
     files: TableFiles
     query: Query
-    conditions: Conditions
+    conditions: StatisticsEvaluator
     rows: RowFilter | None
     opts: Options
     locations: pa.Table | None = None
@@ -42,7 +42,7 @@ class RecordLocations:
         assert self.rows is not None
         if any(self.conditions.is_changed(name) for name in self.table.config.record_keys):
             return None
-        return keys_of(self.rows, self.conditions.schema, self.table.config, self.opts)
+        return equality_keys(self.rows, self.conditions.schema, self.table.config, self.opts)
 
     def look_up(
         self, metadata: MetadataTable, partitions: list[str] | None = None

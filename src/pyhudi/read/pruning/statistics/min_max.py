@@ -45,7 +45,7 @@ class Bounds:
         return len(self.only_nulls)
 
 
-def excluded(term: Term, bounds: Bounds) -> Mask:
+def cannot_match(term: Term, bounds: Bounds) -> Mask:
     """Return a mask of the ranges in which no row can satisfy a comparison."""
     kind = bounds.least.type
     if term.value is None:

@@ -20,7 +20,7 @@ from pyhudi.metadata.reader.metadata_file_listing import file_lists
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.statistics.column_statistics import ColumnStatistics
 from pyhudi.read.pruning.statistics.min_max import Bounds, Mask
-from pyhudi.read.pruning.statistics.statistics_conditions import Conditions, matches_no_group
+from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator, matches_no_group
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
@@ -34,9 +34,9 @@ _WORTH = 0.75
 """Minimum fraction of sampled partitions without matching rows: checking all takes half of the time it saves."""
 
 
-def partitions_without(
+def partitions_without_matching_files(
     metadata: MetadataTable,
-    conditions: Conditions,
+    conditions: StatisticsEvaluator,
     groups: Groups,
     terms: Mapping[Term, str],
     partitions: list[str],
@@ -62,7 +62,11 @@ def partitions_without(
 
 
 def _masks(
-    metadata: MetadataTable, conditions: Conditions, terms: Mapping[Term, str], lists: FileLists, known_partitions: int
+    metadata: MetadataTable,
+    conditions: StatisticsEvaluator,
+    terms: Mapping[Term, str],
+    lists: FileLists,
+    known_partitions: int,
 ) -> dict[Term, Mask]:
     """Return the partitions of ``lists`` that have no file with a row that satisfies each of some terms.
 

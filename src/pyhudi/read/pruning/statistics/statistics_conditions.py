@@ -16,7 +16,7 @@ from pyhudi.read.filters.sql_predicate import Groups
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.pruning.partition_pruning import path_values
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
-from pyhudi.read.pruning.statistics.min_max import Bounds, Mask, excluded
+from pyhudi.read.pruning.statistics.min_max import Bounds, Mask, cannot_match
 from pyhudi.read.schema.column_paths import resolve_column, type_of
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class StatisticsEvaluator:
     """Evaluation of conditions on a table's columns by statistics.
 
     ``path_columns`` have their values from paths. ``unchanged``: columns whose statistics by name are valid; None: all.
@@ -48,7 +48,7 @@ class Conditions:
         for term, name in terms.items():
             if name not in bounds:
                 bounds[name] = bounds_of(name, self._type(term))
-            mask = excluded(term, bounds[name])
+            mask = cannot_match(term, bounds[name])
             masks[term] = mask & bounds[name].no_nulls if sure else mask
         return masks
 

@@ -17,7 +17,7 @@ from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.metadata.file_groups.delta_files import GroupSlice
 from pyhudi.metadata.metadata_layout import file_group_ids
 from pyhudi.read.execution.merged_reader import column_names, slice_context
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
@@ -109,7 +109,7 @@ class InitialKeys:
             invalid_text = opts.get_typed(options.READ_INVALID_TEXT)
             parts.append(file_keys(spark, table.storage, base_only, routing, invalid_text=invalid_text))
         if base_only.num_rows < files.num_rows:
-            columns = table_schema(table)
+            columns = resolve_table_schema(table)
             if columns is None:
                 raise UnsupportedTableError("the table has log files, but no schema")
             names = column_names(table, columns.schema)

@@ -15,7 +15,7 @@ from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
 from pyhudi.read.execution.merged_reader import column_names, slice_context
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.indexes.record_index.record_index_keys import (
@@ -47,7 +47,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
     before, after = _contents(first.slices), _contents(slices)
     changed = slices.filter(pc.invert(pc.is_in(after, value_set=before)))
     gone = first.slices.filter(pc.invert(pc.is_in(before, value_set=after)))
-    found = table_schema(table)
+    found = resolve_table_schema(table)
     if not changed.num_rows or found is None:
         return 0
     left = pa.concat_arrays([_location_texts(changed), _location_texts(gone)])

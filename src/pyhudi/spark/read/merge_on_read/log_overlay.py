@@ -22,8 +22,8 @@ from pyhudi.merge.row_replacement import replaced_rows
 from pyhudi.read.execution.merged_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
+from pyhudi.spark.read.merge_on_read.deletion_vectors import DeletionVectors, deletion_vectors_for
 from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
-from pyhudi.spark.read.merge_on_read.row_exclusion import ExcludedRows, excluded_rows_form
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
@@ -51,7 +51,7 @@ def overlaid_rows(
     """
     engine = read_engine(settings)
     with_base = replace(plan, tasks=plan.tasks.filter(pc.is_valid(plan.tasks["base_path"])))
-    form = excluded_rows_form(with_base.tasks) if engine is not ReadEngine.ARROW and _can_overlay(with_base) else None
+    form = deletion_vectors_for(with_base.tasks) if engine is not ReadEngine.ARROW and _can_overlay(with_base) else None
     if form is None:
         return None
     required = engine is ReadEngine.SPARK
@@ -84,7 +84,7 @@ class _FindExcludedRows:
     """Task that determines the excluded rows of a slice."""
 
     context: SliceContext
-    form: ExcludedRows
+    form: DeletionVectors
 
     def __call__(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         rows = replaced_rows(self.context, file_slice)

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.merge.row_replacement import replace_rows
-from pyhudi.schema.required_fields import batch_without_hidden_nulls
-from pyhudi.spark.read.merge_on_read.row_exclusion import bitmap
+from pyhudi.schema.required_fields import batch_with_required_fields_filled
+from pyhudi.spark.read.merge_on_read.deletion_vectors import bitmap
 from pyhudi.storage import Storage
 
 NAME, WORDS = "file_name", "words"
@@ -82,7 +82,7 @@ class _ParquetSink:
             self._writer = pq.ParquetWriter(
                 self._sink, batch.schema, compression="snappy", store_decimal_as_integer=True, store_schema=False
             )
-        self._writer.write_batch(batch_without_hidden_nulls(batch))
+        self._writer.write_batch(batch_with_required_fields_filled(batch))
 
     def __enter__(self) -> Self:
         self._stack.__enter__()

@@ -25,6 +25,13 @@ from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_r
 from pyhudi.spark.read.base_files.partition_columns import partition_columns
 from pyhudi.spark.read.base_files.partition_folders import path_elsewhere
 from pyhudi.spark.read.base_files.spark_file_reader import FileReader, read_settings
+from pyhudi.spark.read.merge_on_read.deletion_vectors import (
+    BITMAP_SCHEMA,
+    LARGEST_WITH_BITMAPS,
+    DeletionVectors,
+    deletion_vectors_for,
+    without_row_numbers,
+)
 from pyhudi.spark.read.merge_on_read.merged_log_cache import (
     CachedLogs,
     MergedLogCache,
@@ -37,13 +44,6 @@ from pyhudi.spark.read.merge_on_read.merged_log_files import (
     STATUS_SCHEMA,
     WORDS,
     WriteMergedLogs,
-)
-from pyhudi.spark.read.merge_on_read.row_exclusion import (
-    BITMAP_SCHEMA,
-    LARGEST_WITH_BITMAPS,
-    ExcludedRows,
-    excluded_rows_form,
-    without_numbers,
 )
 from pyhudi.spark.read.merge_on_read.scan_frames import frame_key, scan_frames
 from pyhudi.spark.spark_types import spark_schema
@@ -165,7 +165,7 @@ def _read(
     base = plan.tasks.filter(pc.is_valid(plan.tasks["base_path"]))
     rows = [(one, each) for one, each in logs if each.rows is not None]
     merged = _as_tasks(base.schema, cache, rows)
-    form = excluded_rows_form(pa.concat_tables([base, merged]), large=False)
+    form = deletion_vectors_for(pa.concat_tables([base, merged]), large=False)
     if form is None:
         return None
     required = read_engine(settings) is ReadEngine.SPARK
@@ -175,7 +175,7 @@ def _read(
         spark, table, with_base, settings, required=required, extras=ScanExtras(form.files, files=merged)
     )
     if found is None or not replaced:
-        return None if found is None else without_numbers(found)
+        return None if found is None else without_row_numbers(found)
     return form.exclude(found, _replaced_rows(spark, cache, replaced, form))
 
 
@@ -196,7 +196,9 @@ def _as_tasks(schema: pa.Schema, cache: MergedLogCache, logs: Sequence[tuple[Fil
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _replaced_rows(spark: SparkSession, cache: MergedLogCache, paths: Sequence[str], form: ExcludedRows) -> DataFrame:
+def _replaced_rows(
+    spark: SparkSession, cache: MergedLogCache, paths: Sequence[str], form: DeletionVectors
+) -> DataFrame:
     uris = [cache.storage.uri(path) for path in paths]
     with read_settings(spark, len(uris), uris[0]):
         found = FileReader(spark, spark_schema(REPLACED_SCHEMA)).read(uris)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyhudi.errors import InvalidOptionError, QueryError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.native_statements import spark_sql
 from pyhudi.spark.sql.queries import cached_tables
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery

@@ -9,7 +9,7 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 
 
 def write_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
@@ -20,7 +20,7 @@ def write_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
 
 def own_schema(spark: SparkSession, table: CatalogTable) -> StructType:
     """Return a table's own columns in the order in which SQL lists them."""
-    return without_meta_columns(TableHandle.of(spark, table).load_sql_schema())
+    return without_meta_columns(SqlTable.of(spark, table).load_sql_schema())
 
 
 def without_meta_columns(schema: StructType) -> StructType:

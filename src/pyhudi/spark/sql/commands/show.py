@@ -9,8 +9,8 @@ from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
-from pyhudi.spark.sql.passthrough_statements import column_type_text, comment_of, result, text_literal
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.native_statements import column_type_text, comment_of, result, text_literal
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import Describe, Show
 from pyhudi.sql.table_properties import shown_properties
 
@@ -33,7 +33,7 @@ def show(spark: SparkSession, table: CatalogTable, statement: Show) -> DataFrame
 
 
 def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> DataFrame:
-    known = shown_properties(table.properties, TableHandle.of(spark, table).load_config().table_type, table.location)
+    known = shown_properties(table.properties, SqlTable.of(spark, table).load_config().table_type, table.location)
     if key is not None:
         missing = f"Table {table.sql} does not have property: {key}"
         known = {key: known.get(key, missing)}
@@ -41,7 +41,7 @@ def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> Da
 
 
 def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, str]]:
-    client = TableHandle.of(spark, table).client()
+    client = SqlTable.of(spark, table).client()
     config, known = client.config, load_definitions(client.storage, client.config)
     rows = [(name, name, "") for name in config.metadata_partitions if name in _WHOLE_TABLE]
     for name, definition in known.items():
@@ -53,7 +53,7 @@ def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, s
 
 def create_statement(spark: SparkSession, table: CatalogTable) -> str:
     """Return the statement that makes such a table."""
-    handle = TableHandle.of(spark, table)
+    handle = SqlTable.of(spark, table)
     config = handle.load_config()
     columns = [
         f"  {_bare_name(f.name)} {column_type_text(f)}"
@@ -81,7 +81,7 @@ def _bare_name(name: str) -> str:
 
 def _all_columns(spark: SparkSession, table: CatalogTable) -> StructType:
     """Meta columns, the table's own, partition columns last."""
-    return TableHandle.of(spark, table).load_sql_schema()
+    return SqlTable.of(spark, table).load_sql_schema()
 
 
 def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> DataFrame:
@@ -106,7 +106,7 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
     rows: list[tuple[str, str, str | None]] = [
         (field.name, field.dataType.simpleString(), comment_of(field)) for field in schema.fields
     ]
-    config = TableHandle.of(spark, table).load_config()
+    config = SqlTable.of(spark, table).load_config()
     last = [field.name for field in config.partition_fields]
     if last:
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]

@@ -21,8 +21,8 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.native_statements import spark_sql, type_text
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import PartitionSpec
 from pyhudi.table.config.table_config import TableConfig
 
@@ -95,7 +95,7 @@ def matching_partitions(
         QueryError: The table is not partitioned by such a column, a value is missing, or paths do not have it.
         SchemaMismatchError: A value is not of the type of its column.
     """
-    handle = TableHandle.of(spark, table)
+    handle = SqlTable.of(spark, table)
     fields = [field.name for field in handle.load_config().partition_fields]
     sensitive = is_case_sensitive(spark)
     spec = {resolve_name(name, fields, case_sensitive=sensitive) or name: value for name, value in spec.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.spark.sql.passthrough_statements import result
+from pyhudi.spark.sql.native_statements import result
 from pyhudi.spark.sql.procedures import (
     bootstrap_procedures,
     cleaning_procedures,

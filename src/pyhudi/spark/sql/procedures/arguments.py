@@ -15,7 +15,7 @@ from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.queries.table_functions import locate
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.procedure_signatures import Signature
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
@@ -66,12 +66,12 @@ class Arguments:
         location = self.location(spark)
         return TableMetaClient.open(location, Options.parse(session_settings(spark, location)))
 
-    def table(self, spark: SparkSession, options: Mapping[str, str] | None = None) -> TableHandle:
+    def table(self, spark: SparkSession, options: Mapping[str, str] | None = None) -> SqlTable:
         """Open the table to do something to it, by the options of its properties, of the session, of ``options``, and
         those given, the later ones first."""
         session, pairs = session_options(spark), _pairs(self.values.get("options"))
         given = {**self._properties(spark), **session, **pairs, **(options or {})}
-        return TableHandle.at(spark, self.location(spark), given)
+        return SqlTable.at(spark, self.location(spark), given)
 
     def _properties(self, spark: SparkSession) -> dict[str, str]:
         """Options of the properties with which the table of ``table`` was declared, if it is given by name."""

@@ -19,7 +19,7 @@ from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records import metadata_record, stats_values
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.services.indexing.index_builder import lock_table
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
@@ -118,7 +118,7 @@ def _statistics(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[str
             f"the table at {client.storage.uri()} has no column statistics; CREATE INDEX column_stats builds them"
         )
     now = PinnedTable.of(client)
-    found = table_schema(now)
+    found = resolve_table_schema(now)
     schema = pa.schema([]) if found is None else found.schema
     wanted = [name.strip() for name in (arguments.text("targetColumns") or "").split(",") if name.strip()]
     for name in wanted:

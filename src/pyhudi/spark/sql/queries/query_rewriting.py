@@ -15,7 +15,8 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.blob_column import read_blob_sql, register_read_blob
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
-from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
+from pyhudi.spark.sql.native_statements import collect_statement, spark_sql
+from pyhudi.spark.sql.queries.dynamic_file_pruning import TableRead, runtime_filter
 from pyhudi.spark.sql.queries.query_scope import QueryScope, parse_table_name
 from pyhudi.spark.sql.queries.query_sources import (
     FunctionSource,
@@ -26,7 +27,6 @@ from pyhudi.spark.sql.queries.query_sources import (
     show_source,
 )
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
-from pyhudi.spark.sql.queries.semi_join_pruning import TableRead, joined_predicate
 from pyhudi.spark.sql.queries.table_functions import locate
 from pyhudi.spark.sql.queries.temporary_view_refresh import refresh_temporary_view
 from pyhudi.spark.sql.queries.temporary_views import (
@@ -40,9 +40,9 @@ from pyhudi.spark.sql.queries.time_travel import time_travel_options
 from pyhudi.spark.sql.queries.vector_functions import ordered_arguments, table_positions
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
-from pyhudi.sql.short_queries import in_long_form
 from pyhudi.sql.statements import Name
 from pyhudi.sql.table_references import VECTOR_FUNCTIONS, Reference, find_references, replaced
+from pyhudi.sql.table_statement import expand_table_statements
 
 
 def rewrite_query(
@@ -62,16 +62,16 @@ def rewrite_query(
 
 
 def _rewritten(spark: SparkSession, query: str, scope: QueryScope) -> RewrittenQuery:
-    written = in_long_form(query)
-    query = _reading_blobs(spark, written)
+    written = expand_table_statements(query)
+    query = _with_blob_functions(spark, written)
     references = find_references(query) or []
     if '"' in query and references and _quotes_names_by_double_quotes(spark):
         references = [replace(one, predicate=None, joined=()) for one in references]  # taken for texts there
-    rewritten = _Rewriting(spark, query, tuple(references), scope).result()
+    rewritten = _QueryRewriter(spark, query, tuple(references), scope).result()
     return rewritten if query == written else replace(rewritten, reads_hudi_tables=True)
 
 
-class _Rewriting:
+class _QueryRewriter:
     """The rewriting of one query."""
 
     def __init__(self, spark: SparkSession, query: str, references: tuple[Reference, ...], scope: QueryScope) -> None:
@@ -94,7 +94,7 @@ class _Rewriting:
         changes = list(self._changes.values())
         if self._scope.prunes and len(self._reads) > 1:
             changes = [
-                (one, _joined_view(self._spark, one, self._scope.prunes, self._tables, self._reads) or view)
+                (one, _create_pruned_view(self._spark, one, self._scope.prunes, self._tables, self._reads) or view)
                 for one, view in changes
             ]
         return RewrittenQuery(
@@ -135,7 +135,7 @@ class _Rewriting:
         return True
 
     def _rewrite_view(self, view: TemporaryView, scope: QueryScope) -> RewrittenQuery:
-        return _Rewriting(self._spark, view.query, view.references, scope).result()
+        return _QueryRewriter(self._spark, view.query, view.references, scope).result()
 
     def _use_table(self, number: int, reference: Reference) -> None:
         """Have a view in place of a Hudi table, or of a view over such, and full names in place of others."""
@@ -213,7 +213,7 @@ class _Rewriting:
         """Return the values of arguments of a function."""
         inner = _rewritten(self._spark, query, replace(self._scope, prunes="", args=named))
         self._views.extend(inner.views)
-        row = fetched(self._spark, inner.text, named)[0]
+        row = collect_statement(self._spark, inner.text, named)[0]
         return [tuple(value) if isinstance(value, list) else value for value in row]
 
     def _located(self, table: str) -> tuple[str, frozenset[str]]:
@@ -235,7 +235,7 @@ class _Rewriting:
         return quoted(name), rewrite_query(spark, f"SELECT * FROM {quoted(name)}").locations
 
 
-def _reading_blobs(spark: SparkSession, query: str) -> str:
+def _with_blob_functions(spark: SparkSession, query: str) -> str:
     """Return a query with what Spark can run in place of calls of ``read_blob``."""
     text = with_blob_calls(query, read_blob_sql)
     if text == query or spark.catalog.functionExists(READ_BLOB):
@@ -257,7 +257,7 @@ def _quotes_names_by_double_quotes(spark: SparkSession) -> bool:
     return all(str(spark.conf.get(key, "false")).lower() == "true" for key in settings)
 
 
-def _joined_view(
+def _create_pruned_view(
     spark: SparkSession,
     reference: Reference,
     prunes: str,
@@ -269,7 +269,7 @@ def _joined_view(
     source, read = sources.get(reference.start), reads.get(reference.start)
     if source is None or read is None or not reference.joined:
         return None
-    keys = joined_predicate(spark, read.rows, reference.joined, reads)
+    keys = runtime_filter(spark, read.rows, reference.joined, reads)
     if keys is None:
         return None
     known = keys if source.predicate is None else f"({source.predicate}) AND {keys}"

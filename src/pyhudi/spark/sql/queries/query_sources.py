@@ -12,12 +12,12 @@ from pyhudi.config import options
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.sql.catalog import CatalogTable, CatalogView
-from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.native_statements import spark_sql
 from pyhudi.spark.sql.queries.cached_tables import cached_rows
 from pyhudi.spark.sql.queries.table_functions import run_table_function
 from pyhudi.spark.sql.queries.vector_functions import run_vector_function
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.table_handle import TableHandle, partitions_last
+from pyhudi.spark.sql.sql_table import SqlTable, partitions_last
 from pyhudi.sql.table_references import VECTOR_FUNCTIONS
 
 
@@ -123,5 +123,5 @@ def _kept(spark: SparkSession, location: str, given: dict[str, str]) -> DataFram
 
 def _ordered_rows(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:
     """Return the rows of a table with partition columns last, as the catalog lists columns."""
-    names = partitions_last(rows.columns, TableHandle.at(rows.sparkSession, location, given).load_config())
+    names = partitions_last(rows.columns, SqlTable.at(rows.sparkSession, location, given).load_config())
     return rows if names == rows.columns else rows.select(*(quoted([name]) for name in names))

@@ -14,7 +14,7 @@ from pyhudi.errors import QueryError
 from pyhudi.format.file_names import file_name_of, file_names_of, parse_names
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
-from pyhudi.spark.sql.passthrough_statements import result
+from pyhudi.spark.sql.native_statements import result
 from pyhudi.spark.sql.queries.metadata_records import metadata_records
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient

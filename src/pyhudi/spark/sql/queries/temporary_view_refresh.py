@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import HudiError
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
+from pyhudi.spark.sql.native_statements import collect_statement, spark_sql
 from pyhudi.spark.sql.queries.query_scope import QueryScope, RefreshedViews, qualified_name
 from pyhudi.spark.sql.queries.rewritten_query import RewrittenQuery
 from pyhudi.spark.sql.queries.temporary_views import (
@@ -119,7 +119,7 @@ def _is_another(spark: SparkSession, name: Name, view: TemporaryView, shown: Map
         view: The definition.
         shown: The views of the tables that would be read now.
     """
-    plan = str(fetched(spark, f"EXPLAIN EXTENDED SELECT * FROM {quoted(name)}")[0][0]).lower()
+    plan = str(collect_statement(spark, f"EXPLAIN EXTENDED SELECT * FROM {quoted(name)}")[0][0]).lower()
     tables = [qualified_name(spark, view.references[n].name, view.namespace) for n in shown if n not in view.shown]
     wanted = [*view.shown.values(), *(".".join(table) for table in tables)]
     return not all(one.lower() in plan for one in wanted)

@@ -10,8 +10,8 @@ from pyhudi.config import options
 from pyhudi.errors import InvalidOptionError, QueryError
 from pyhudi.read.query.query_instants import query_instant
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.passthrough_statements import fetched
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.native_statements import collect_statement
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.table_references import Reference
 
 _NEWEST = 3
@@ -43,9 +43,9 @@ def time_travel_options(spark: SparkSession, table: CatalogTable, reference: Ref
         return {options.AS_OF_INSTANT.key: value}
     if args and "?" in value:
         raise QueryError(f"the time {value} of a time travel query has a parameter by position; name it, as :time")
-    kind, found = fetched(spark, f"SELECT typeof({value}), CAST({value} AS STRING)", args)[0]
+    kind, found = collect_statement(spark, f"SELECT typeof({value}), CAST({value} AS STRING)", args)[0]
     if kind == "timestamp" and found is not None:  # a moment, whose text is in the zone of the session
-        found = fetched(spark, f"SELECT date_format({value}, '{_WITH_OFFSET}')", args)[0][0]
+        found = collect_statement(spark, f"SELECT date_format({value}, '{_WITH_OFFSET}')", args)[0][0]
     if found is None:
         raise QueryError(f"the time {value} of a time travel query is null")
     return {options.AS_OF_INSTANT.key: found}
@@ -60,7 +60,7 @@ def _check_version(spark: SparkSession, table: CatalogTable, version: str) -> No
     try:
         query_instant(version)
     except InvalidOptionError:
-        writes = TableHandle.of(spark, table).client().active_timeline().timeline.writes().completed()
+        writes = SqlTable.of(spark, table).client().active_timeline().timeline.writes().completed()
         newest = ", ".join(instant.requested for instant in reversed(list(writes)[-_NEWEST:]))
         raise QueryError(
             f"{table.sql} VERSION AS OF {version}: the versions of a Hudi table are the instants of its commits, of "

@@ -10,7 +10,7 @@ from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
 from pyhudi.spark.sql.catalog import CatalogTable, update_columns
 from pyhudi.spark.sql.commands.command_target import own_schema, write_options
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.sql.statements import AddColumns
 
@@ -30,10 +30,10 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
             raise SchemaMismatchError(f"there is a column {field.name!r} already in {table.sql}")
         if not field.nullable:
             raise UnsupportedTableError(f"the new column {field.name!r} cannot be NOT NULL: stored rows have no value")
-    partitions = {field.name for field in TableHandle.of(spark, table).load_config().partition_fields}
+    partitions = {field.name for field in SqlTable.of(spark, table).load_config().partition_fields}
     own = [field for field in schema.fields if field.name not in partitions]
     last = [field for field in schema.fields if field.name in partitions]
     wider = StructType([*own, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *last])
     given = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
     write(spark.createDataFrame([], wider), table.location, given, "append")
-    update_columns(spark, table, TableHandle.of(spark, table).load_sql_schema())
+    update_columns(spark, table, SqlTable.of(spark, table).load_sql_schema())

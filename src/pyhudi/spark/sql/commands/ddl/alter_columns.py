@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.evolution import schema_changes
 from pyhudi.schema.evolution.internal_schema import InternalSchema
@@ -20,7 +20,7 @@ from pyhudi.services.alter_schema import alter_schema
 from pyhudi.spark.sql.catalog import CatalogTable, update_columns
 from pyhudi.spark.sql.commands.command_target import write_options
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import AddColumn, AlterColumns, ChangeColumn, ColumnChange, DropColumn, RenameColumn
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
@@ -37,7 +37,7 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
     """
     opts = Options.parse(write_options(spark, table))
     client = TableMetaClient.open(table.location, opts)
-    found = table_schema(PinnedTable.of(client))
+    found = resolve_table_schema(PinnedTable.of(client))
     if not opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE) and (found is None or not found.has_history):
         raise UnsupportedTableError(
             f"this change of columns of {table.sql} needs schema-on-read evolution, which Apache Hudi's readers have "
@@ -51,7 +51,7 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
         return schema
 
     alter_schema(client, opts, apply)
-    update_columns(spark, table, TableHandle.of(spark, table).load_sql_schema())
+    update_columns(spark, table, SqlTable.of(spark, table).load_sql_schema())
 
 
 def _step(spark: SparkSession, change: ColumnChange) -> _Change:

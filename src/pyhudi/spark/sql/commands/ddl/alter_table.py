@@ -8,8 +8,8 @@ from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, full_name, rename, set_properties, update_columns
-from pyhudi.spark.sql.passthrough_statements import text_literal
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.native_statements import text_literal
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import RenameTable, SetProperties
 from pyhudi.sql.table_properties import refuse_misspelt_properties, table_options
 from pyhudi.storage import open_storage
@@ -25,7 +25,7 @@ def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetPro
     """
     refuse_misspelt_properties(statement.put)
     given = Options.parse(table_options(statement.put))
-    TableHandle.of(spark, table).load_config().validate_against(given)
+    SqlTable.of(spark, table).load_config().validate_against(given)
     set_properties(spark, table, statement.put, statement.remove)
 
 
@@ -44,11 +44,11 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
         )
     if spark.catalog.tableExists(quoted(to)):
         raise TableExistsError(f"there is a table or view {quoted(to)} already")
-    before = TableHandle.of(spark, table).load_config().name
+    before = SqlTable.of(spark, table).load_config().name
     renamed = rename(spark, table, to)  # Spark may refuse the name
     try:
         _set_table_name(spark, renamed, to[1])
-        update_columns(spark, renamed, TableHandle.of(spark, renamed).load_sql_schema())
+        update_columns(spark, renamed, SqlTable.of(spark, renamed).load_sql_schema())
     except BaseException:
         _set_table_name(spark, rename(spark, renamed, table.name), before)
         raise
@@ -56,7 +56,7 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
 
 def _set_table_name(spark: SparkSession, table: CatalogTable, name: str) -> None:
     """Write the name of a table into its properties and those of its metadata table."""
-    client = TableHandle.of(spark, table).client()
+    client = SqlTable.of(spark, table).client()
     client.config.updated(client.storage, set={options.TABLE_NAME.key: name})
     metadata = open_storage(client.storage.uri(METADATA_FOLDER), client.options)
     if metadata.exists(PATH):  # a metadata table of another name is taken for another table's

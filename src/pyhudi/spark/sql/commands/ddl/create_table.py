@@ -13,7 +13,7 @@ from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.converters.spark_json import from_spark_json
-from pyhudi.schema.table_types import as_nullable, table_schema
+from pyhudi.schema.table_types import as_nullable, to_table_types
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name, register
@@ -33,10 +33,10 @@ from pyhudi.spark.sql.commands.ddl.table_definition import (
     defined_table,
     resolve_like,
 )
-from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.native_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.table_properties import table_options
@@ -95,11 +95,11 @@ def _create_table(spark: SparkSession, name: Name, statement: CreateTable) -> No
     table = defined_table(spark, name, statement, old)
     location = table.location
     refuse_overlap(old, table_storage(spark, table))
-    if TableHandle.exists(spark, location, table.options) and not is_location_of(old, table_storage(spark, table)):
+    if SqlTable.exists(spark, location, table.options) and not is_location_of(old, table_storage(spark, table)):
         if statement.query is not None:
             raise table_exists_at(location)
         if table.managed:
-            refuse_unrelated_table(TableHandle.of(spark, table), table)
+            refuse_unrelated_table(SqlTable.of(spark, table), table)
         register_existing(spark, table, statement, old)
         return
     rows = None if statement.query is None else spark_sql(spark, rewrite_query(spark, statement.query).text)
@@ -133,7 +133,7 @@ def create_new(
     definition = checked_definition(spark, table, statement, schema)
     table, schema, given = definition.table, definition.schema, definition.given
     opts = Options.parse(given)
-    columns = as_nullable(table_schema(from_spark_json(schema.json())))
+    columns = as_nullable(to_table_types(from_spark_json(schema.json())))
     avro = to_avro(columns, definition.config.name)
     config = TableConfig(MappingProxyType({**definition.config.properties, _CREATE_SCHEMA: avro}))
     config.check_readable()
@@ -155,7 +155,7 @@ def create_new(
             remove_after_failure(storage, opts)
             raise
     drop_replaced(spark, replaced)
-    register(spark, table, TableHandle.of(spark, table).load_sql_schema(), statement.comment)
+    register(spark, table, SqlTable.of(spark, table).load_sql_schema(), statement.comment)
 
 
 def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, statement: CreateTable) -> None:
@@ -169,7 +169,7 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
     storage = table_storage(spark, table)
     refuse_overlap(old, storage)
     if open_sibling(storage, old.location).root != storage.root:
-        if TableHandle.exists(spark, table.location, table.options):
+        if SqlTable.exists(spark, table.location, table.options):
             raise table_exists_at(table.location)
         create_new(spark, table, statement, rows, replaced=old)
         return
@@ -177,4 +177,4 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
     table, schema = definition.table, definition.schema
     given = {**definition.given, options.OPERATION.key: "bulk_insert"}
     write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
-    register(spark, table, TableHandle.of(spark, table).load_sql_schema(), statement.comment, replace=True)
+    register(spark, table, SqlTable.of(spark, table).load_sql_schema(), statement.comment, replace=True)

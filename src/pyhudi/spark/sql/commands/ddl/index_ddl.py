@@ -19,7 +19,7 @@ from pyhudi.spark.indexes.index_engines import spark_builder
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import write_options
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import CreateIndex, DropIndex, RefreshIndex
 
 _RECORD_INDEX, _SECONDARY_INDEX = "record_index", "secondary_index"
@@ -27,7 +27,7 @@ _RECORD_INDEX, _SECONDARY_INDEX = "record_index", "secondary_index"
 
 def create_index(spark: SparkSession, table: CatalogTable, statement: CreateIndex) -> None:
     """Run CREATE INDEX: the index is built, and writes keep it up to date."""
-    handle = TableHandle.at(spark, table.location, write_options(spark, table))
+    handle = SqlTable.at(spark, table.location, write_options(spark, table))
     is_record_index = _RECORD_INDEX in (statement.index, statement.using)
     indexed = _indexed(spark, handle, statement)
     columns = () if is_record_index else indexed
@@ -46,7 +46,7 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
     build_index(client, opts, request, engine, dry_run=False)
 
 
-def _indexed(spark: SparkSession, handle: TableHandle, statement: CreateIndex) -> tuple[str, ...]:
+def _indexed(spark: SparkSession, handle: SqlTable, statement: CreateIndex) -> tuple[str, ...]:
     """Return the columns of an index as the table spells them; one that is not there as the statement does."""
     sensitive, schema = is_case_sensitive(spark), handle.load_schema()
     paths = (resolve_path(name, schema, case_sensitive=sensitive) or [name] for name in statement.columns)
@@ -59,7 +59,7 @@ def _of_hudi(given: Mapping[str, str]) -> dict[str, str]:
 
 def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -> None:
     """Run DROP INDEX."""
-    handle = TableHandle.at(spark, table.location, write_options(spark, table))
+    handle = SqlTable.at(spark, table.location, write_options(spark, table))
     client = handle.client()
     opts = client.config.validate_against(handle.opts)
     # they went along with the column statistics, which scripts drop first
@@ -75,7 +75,7 @@ def refresh_index(spark: SparkSession, table: CatalogTable, statement: RefreshIn
     Raises:
         ConfigError: there is no such index.
     """
-    client = TableHandle.of(spark, table).client()
+    client = SqlTable.of(spark, table).client()
     known = {*client.config.metadata_partitions, *load_definitions(client.storage, client.config)}
     if (
         statement.index

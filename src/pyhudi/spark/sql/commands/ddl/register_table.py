@@ -11,12 +11,12 @@ from pyhudi.errors import ConfigError, SchemaMismatchError, TableExistsError
 from pyhudi.spark.sql.catalog import CatalogTable, register
 from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
 from pyhudi.spark.sql.commands.ddl.table_definition import declared_columns, with_own_columns
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import CreateTable
 from pyhudi.sql.table_properties import refuse_misspelt_properties, registered_properties, table_options
 
 
-def refuse_unrelated_table(there: TableHandle, table: CatalogTable) -> None:
+def refuse_unrelated_table(there: SqlTable, table: CatalogTable) -> None:
     """Refuse a table as the managed one of a name, unless it was created by this name and has no commits: it may be
     another entry's, as that of a table that was renamed, and DROP TABLE would delete its files.
 
@@ -42,7 +42,7 @@ def register_existing(
         TableConfigConflictError: a property is another one.
         SchemaMismatchError: a column is not there, or another type.
     """
-    handle = TableHandle.of(spark, table)
+    handle = SqlTable.of(spark, table)
     config = handle.load_config()
     refuse_misspelt_properties(statement.properties)
     schema = handle.load_sql_schema()

@@ -16,9 +16,9 @@ from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table
 from pyhudi.spark.sql.commands.command_target import own_schema, without_meta_columns
 from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
-from pyhudi.spark.sql.passthrough_statements import column_type_text, spark_sql
+from pyhudi.spark.sql.native_statements import column_type_text, spark_sql
 from pyhudi.spark.sql.session_config import session_options
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import CreateTable, Name
 from pyhudi.sql.table_properties import refuse_misspelt_properties, table_options, with_columns
 from pyhudi.table.config.table_config import TableConfig
@@ -122,7 +122,7 @@ def resolve_like(spark: SparkSession, statement: CreateTable) -> CreateTable:
     if source is None:
         shape = spark_sql(spark, f"SELECT * FROM {quoted(statement.like)} LIMIT 0").schema
         return replace(statement, columns=_columns_text(without_meta_columns(shape)), like=None)
-    partitions = tuple(field.name for field in TableHandle.of(spark, source).load_config().partition_fields)
+    partitions = tuple(field.name for field in SqlTable.of(spark, source).load_config().partition_fields)
     return replace(
         statement,
         columns=_columns_text(own_schema(spark, source)),

@@ -8,7 +8,7 @@ from pyhudi.errors import warn
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import write_options
 from pyhudi.spark.sql.commands.static_partitions import matching_partitions
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import DropPartitions, Truncate
 
 
@@ -24,7 +24,7 @@ def drop_partitions(spark: SparkSession, table: CatalogTable, statement: DropPar
 
 def _delete_partitions(spark: SparkSession, table: CatalogTable, paths: list[str]) -> None:
     if paths:
-        TableHandle.at(spark, table.location, write_options(spark, table)).delete_partitions(spark, paths)
+        SqlTable.at(spark, table.location, write_options(spark, table)).delete_partitions(spark, paths)
 
 
 def truncate(spark: SparkSession, table: CatalogTable, statement: Truncate) -> None:
@@ -32,4 +32,4 @@ def truncate(spark: SparkSession, table: CatalogTable, statement: Truncate) -> N
     if statement.partition:
         _delete_partitions(spark, table, matching_partitions(spark, table, statement.partition))
         return
-    TableHandle.at(spark, table.location, write_options(spark, table)).delete_all(spark)
+    SqlTable.at(spark, table.location, write_options(spark, table)).delete_all(spark)

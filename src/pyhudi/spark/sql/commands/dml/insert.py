@@ -16,13 +16,13 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.name_resolution import resolve_name
 from pyhudi.spark.dml.assignments import column_of, has_same_names, stored_as
 from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
-from pyhudi.spark.read.table_lineage import snapshots_read
+from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import own_schema, write_options
 from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
-from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.spark.write.dataframe_writer import key_spec, write
 from pyhudi.sql.statements import Insert, PartitionSpec
 from pyhudi.storage import open_storage
@@ -58,7 +58,7 @@ def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Inser
     """
     schema = own_schema(spark, table)
     spec = _named(statement.partition, schema, is_case_sensitive(spark))
-    handle = TableHandle.at(spark, table.location, given)
+    handle = SqlTable.at(spark, table.location, given)
     fields = [field.name for field in handle.load_config().partition_fields]
     if set(spec) != set(fields):
         raise QueryError(f"IF NOT EXISTS needs a value of each partition column: {', '.join(fields)}")
@@ -90,7 +90,7 @@ def insert_rows(
         storage,
         opts,
         lambda: insertion.run(spark, table, rows, given),
-        lambda: bool(snapshots_read(rows, storage)),
+        lambda: bool(snapshot_ids(rows, storage)),
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.read.table_lineage import snapshots_read
+from pyhudi.spark.read.table_lineage import snapshot_ids
 from pyhudi.spark.sql.catalog import CatalogTable, location_key
-from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.native_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.temporary_views import is_temporary
 from pyhudi.sql.statements import Name
@@ -69,8 +69,8 @@ def _reads_same_snapshot(spark: SparkSession, query: str, storage: Storage, last
         last: The rows of the query that were read last; None: those that its views show without being brought up to
             date.
     """
-    before = snapshots_read(spark_sql(spark, query) if last is None else last, storage)
-    return bool(before) and not before.isdisjoint(snapshots_read(_latest_rows(spark, query), storage))
+    before = snapshot_ids(spark_sql(spark, query) if last is None else last, storage)
+    return bool(before) and not before.isdisjoint(snapshot_ids(_latest_rows(spark, query), storage))
 
 
 def _latest_rows(spark: SparkSession, query: str) -> DataFrame:

@@ -27,7 +27,7 @@ from pyhudi.schema.logical_types.blobs import BLOB, BLOB_SQL, BLOB_TEXT, has_blo
 from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_SQL, VARIANT_TEXT, has_variant_fields
 from pyhudi.schema.logical_types.vectors import is_vector, vector_text
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.schema.table_types import LIST_ITEM, is_list, nullable_type, table_schema
+from pyhudi.schema.table_types import LIST_ITEM, is_list, nullable_type, to_table_types
 from pyhudi.schema.type_conversion import convert
 
 
@@ -221,7 +221,7 @@ def reconcile(table: pa.Schema, incoming: pa.Schema, options: EvolutionOptions |
         SchemaError: A column has an unsupported type or an invalid name.
     """
     merge = _Merge(options or EvolutionOptions())
-    own, new = table_schema(remove_meta_columns(table)), table_schema(remove_meta_columns(incoming))
+    own, new = to_table_types(remove_meta_columns(table)), to_table_types(remove_meta_columns(incoming))
     result = merge.fields(list(own), list(new), "")
     if merge.problems:
         head = "the incoming rows do not match the table schema"

@@ -1,4 +1,4 @@
-"""``TableHandle``: the table of a statement, by its location and options."""
+"""``SqlTable``: the table of a statement, by its location and options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from pyhudi.config import Options, options
 from pyhudi.errors import NotAHudiTableError
 from pyhudi.read.inspect import Inspect
-from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
@@ -30,14 +30,14 @@ def partitions_last(names: Sequence[str], config: TableConfig) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class TableHandle:
+class SqlTable:
     """A table at its location, looked at anew by each call, and the options for what is done with it."""
 
     location: str
     opts: Options
 
     @classmethod
-    def at(cls, spark: SparkSession, location: str, given: Mapping[str, object] | None = None) -> TableHandle:
+    def at(cls, spark: SparkSession, location: str, given: Mapping[str, object] | None = None) -> SqlTable:
         """Open a table.
 
         Args:
@@ -53,7 +53,7 @@ class TableHandle:
         return found
 
     @classmethod
-    def of(cls, spark: SparkSession, table: CatalogTable) -> TableHandle:
+    def of(cls, spark: SparkSession, table: CatalogTable) -> SqlTable:
         """Open a table of the catalog with the options of its properties.
 
         Raises:
@@ -80,7 +80,7 @@ class TableHandle:
 
     def load_schema(self) -> pa.Schema:
         """Read the table's columns, meta columns first; none if it has none yet."""
-        found = table_schema(PinnedTable.of(self.client()))
+        found = resolve_table_schema(PinnedTable.of(self.client()))
         return found.schema if found is not None else pa.schema([])
 
     def load_sql_schema(self) -> StructType:

@@ -61,7 +61,7 @@ def comment_of(field: StructField) -> str | None:
     return (field.metadata or {}).get("comment")
 
 
-def fetched(spark: SparkSession, text: str, args: Any = None) -> list[tuple[Any, ...]]:
+def collect_statement(spark: SparkSession, text: str, args: Any = None) -> list[tuple[Any, ...]]:
     """Run a statement with a small result, and values of its parameters, and bring the result."""
     given = {"args": args} if args else {}
     return [tuple(row) for row in spark_sql(spark, text, **given).collect()]

@@ -12,7 +12,7 @@ _AFTER = (
 _NAMES = frozenset({"VAR", "IDENTIFIER"})
 
 
-def in_long_form(query: str) -> str:
+def expand_table_statements(query: str) -> str:
     """Return a query with SELECT in place of each ``TABLE name``; as it is if it cannot be split into tokens.
 
     As the argument of a function, ``TABLE name`` becomes ``TABLE(SELECT * FROM name)``.

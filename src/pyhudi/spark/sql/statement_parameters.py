@@ -1,4 +1,4 @@
-"""``StatementValues``: what the caller of ``spark.sql`` gives with the text of a statement."""
+"""``StatementParameters``: what the caller of ``spark.sql`` gives with the text of a statement."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyhudi.errors import QueryError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.session_settings import is_column, is_dataframe
-from pyhudi.spark.sql.passthrough_statements import spark_sql, text_literal
+from pyhudi.spark.sql.native_statements import spark_sql, text_literal
 
 
-class StatementValues:
+class StatementParameters:
     """Values of the parameters of a statement, and of the ``{fields}`` in its text.
 
     Spark replaces fields before it parses a statement: DataFrames by names of temporary views, Columns by their names,

@@ -3,9 +3,10 @@
 Spark numbers the rows of a file (``_metadata.row_index``). A file is identified by a salted hash of its name, which is
 checked to be unique among the files of the query. The excluded rows are a broadcast table in one of two forms:
 
-- `Bitmaps`: one row per file, with a bitmap of its excluded rows. The join accesses the same few rows repeatedly, so it
+- `BitmapDeletionVectors`: one row per file, with a bitmap of its excluded rows. The join accesses the same few rows
+repeatedly, so it
   costs almost nothing, regardless of the number of excluded rows. The size grows with the table.
-- `ExcludedPositions`: one number per excluded row. The join costs a tenth of the scan, and more with more rows. The
+- `PositionDeletes`: one number per excluded row. The join costs a tenth of the scan, and more with more rows. The
   size grows with the changes only.
 """
 
@@ -47,12 +48,12 @@ def bitmap(rows: np.ndarray) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words.view(np.int64)))
 
 
-def without_numbers(rows: DataFrame) -> DataFrame:
+def without_row_numbers(rows: DataFrame) -> DataFrame:
     """Drop the numbers of files and rows from a scan."""
     return rows.drop(FILE_NUMBER, ROW_NUMBER)
 
 
-class ExcludedRows(Protocol):
+class DeletionVectors(Protocol):
     """Form of the excluded rows; pickled with the tasks that find the rows."""
 
     @property
@@ -65,7 +66,7 @@ class ExcludedRows(Protocol):
         ...
 
     @property
-    def files(self) -> HashedNames:
+    def files(self) -> FileNameHash:
         """Numbers of the files."""
         ...
 
@@ -74,7 +75,7 @@ class ExcludedRows(Protocol):
         ...
 
 
-def excluded_rows_form(tasks: pa.Table, *, large: bool | None = None) -> ExcludedRows | None:
+def deletion_vectors_for(tasks: pa.Table, *, large: bool | None = None) -> DeletionVectors | None:
     """Return the form of excluded rows for a scan.
 
     Args:
@@ -89,17 +90,17 @@ def excluded_rows_form(tasks: pa.Table, *, large: bool | None = None) -> Exclude
         return None
     if large is None:
         large = (pc.sum(tasks["base_size"]).as_py() or 0) > LARGEST_WITH_BITMAPS
-    form, bits = (ExcludedPositions, 64 - _ROW_BITS) if large else (Bitmaps, 64)
+    form, bits = (PositionDeletes, 64 - _ROW_BITS) if large else (BitmapDeletionVectors, 64)
     texts = names.to_pylist()
     for salt in map(str, range(_SALTS)):
-        files = HashedNames(salt, bits)
+        files = FileNameHash(salt, bits)
         if len(set(map(files.number, texts))) == len(texts):
             return form(files)
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class HashedNames:
+class FileNameHash:
     """Numbers of files: bits of a hash of their names. The ``salt`` makes them unique."""
 
     salt: str
@@ -128,10 +129,10 @@ class HashedNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Bitmaps:
+class BitmapDeletionVectors:
     """One row per file with excluded rows: bit ``n % 64`` of word ``n // 64`` represents row n."""
 
-    files: HashedNames
+    files: FileNameHash
 
     @property
     def schema(self) -> pa.Schema:
@@ -146,14 +147,14 @@ class Bitmaps:
         # A single SQL text takes less time than a dozen calls to the JVM.
         word = f"get({_WORDS}, int(shiftright({ROW_NUMBER}, 6)))"
         is_excluded = sf.expr(f"{FILE_NUMBER} = {_KEY} AND getbit({word}, int({ROW_NUMBER} & 63)) = 1")
-        return without_numbers(rows.join(sf.broadcast(excluded), is_excluded, "left_anti"))
+        return without_row_numbers(rows.join(sf.broadcast(excluded), is_excluded, "left_anti"))
 
 
 @dataclass(frozen=True, slots=True)
-class ExcludedPositions:
+class PositionDeletes:
     """One number per excluded row: that of the file, with that of the row in the lower bits."""
 
-    files: HashedNames
+    files: FileNameHash
 
     @property
     def schema(self) -> pa.Schema:
@@ -166,4 +167,4 @@ class ExcludedPositions:
 
     def exclude(self, rows: DataFrame, excluded: DataFrame) -> DataFrame:
         position = sf.col(FILE_NUMBER).bitwiseOR(sf.col(ROW_NUMBER))
-        return without_numbers(rows.join(sf.broadcast(excluded), position == sf.col(_POSITION), "left_anti"))
+        return without_row_numbers(rows.join(sf.broadcast(excluded), position == sf.col(_POSITION), "left_anti"))

@@ -19,7 +19,7 @@ from pyspark.sql.types import ByteType, DateType, IntegerType, LongType, ShortTy
 from pyhudi.config import Options, options
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.pruning.frame_pruning import planned_read
-from pyhudi.sql.semi_joins import JoinedKey
+from pyhudi.sql.join_keys import JoinKey
 from pyhudi.sql.token_cursor import Cursor
 
 MOST_KEYS = 1000
@@ -44,8 +44,8 @@ class TableRead:
     predicate: str | None
 
 
-def joined_predicate(
-    spark: SparkSession, large: DataFrame, joined: tuple[JoinedKey, ...], reads: Mapping[int, TableRead]
+def runtime_filter(
+    spark: SparkSession, large: DataFrame, joined: tuple[JoinKey, ...], reads: Mapping[int, TableRead]
 ) -> str | None:
     """Return what the keys of smaller tables say of the rows of a table, as SQL; None if nothing, or nothing that pays.
 
@@ -76,7 +76,7 @@ def _is_worthwhile(spark: SparkSession, large: DataFrame, small: DataFrame) -> b
     return read.size_bytes >= max(least, _SMALLER * keys.size_bytes)
 
 
-def _among(large: DataFrame, key: JoinedKey, small: TableRead) -> str | None:
+def _among(large: DataFrame, key: JoinKey, small: TableRead) -> str | None:
     """The condition that a column has one of the keys; None if these are too many, or of another type, or depend on
     columns of an outer query."""
     column, other = _field(large, key.column), _field(small.rows, key.other_column)

@@ -18,7 +18,7 @@ _PLAIN = ("expressions", "from", "from_", "where", "distinct")
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedKey:
+class JoinKey:
     """An equality of columns of two tables.
 
     Args:
@@ -32,7 +32,7 @@ class JoinedKey:
     other_column: str
 
 
-def joined_keys(table: Any) -> tuple[JoinedKey, ...]:
+def join_keys(table: Any) -> tuple[JoinKey, ...]:
     """Return the columns of a table whose values must be among those of a column of another table.
 
     Args:
@@ -75,7 +75,7 @@ def _conditions(select: Any) -> Iterator[Any]:
             yield from conjuncts(on)
 
 
-def _equality(part: Any, table: Any, other: Any) -> JoinedKey | None:
+def _equality(part: Any, table: Any, other: Any) -> JoinKey | None:
     from sqlglot import exp
 
     if not isinstance(part, exp.EQ):
@@ -87,7 +87,7 @@ def _equality(part: Any, table: Any, other: Any) -> JoinedKey | None:
     return None
 
 
-def _membership(part: Any, table: Any, alone: bool) -> JoinedKey | None:
+def _membership(part: Any, table: Any, alone: bool) -> JoinKey | None:
     """``column IN (SELECT key FROM other WHERE …)``."""
     from sqlglot import exp
 
@@ -104,6 +104,6 @@ def _membership(part: Any, table: Any, alone: bool) -> JoinedKey | None:
     return None if key is None or select_of(other) is not inner else _key(column, other, key)
 
 
-def _key(column: str, other: Any, key: str) -> JoinedKey | None:
+def _key(column: str, other: Any, key: str) -> JoinKey | None:
     start = other.parts[0].meta.get("start")
-    return None if start is None else JoinedKey(column, start, key)
+    return None if start is None else JoinKey(column, start, key)
