@@ -15,8 +15,7 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.merge.mergers.merger_registry import unregister_merger
-from pyhudi.spark.read.merge_on_read import deletion_vectors as row_exclusion
-from pyhudi.spark.read.merge_on_read import merge_by_partition
+from pyhudi.spark.read.merge_on_read import deletion_vectors, merge_by_partition
 from pyhudi.timeline.instant import Action
 from tests.cases import each_choice, seldom
 from tests.rows import assert_same_rows
@@ -362,7 +361,7 @@ def test_rows_left_out_of_large_tables(spark, tmp_path, capsys, monkeypatch, sty
     a, b = ("p=a", "p=b") if style else ("a", "b")
     logs = {(a, "f1"): [row("k1", 1, "log"), row("k5", 1, "log")], (b, "f2"): [row("m0", 5, "log", "b")]}
     table.log(20, logs, deletes={(a, "f1"): ["k0"], (a, "f3"): ["n2"]}, base=10, positions=True)
-    monkeypatch.setattr(row_exclusion, "LARGEST_WITH_BITMAPS", 0)
+    monkeypatch.setattr(deletion_vectors, "LARGEST_WITH_BITMAPS", 0)
     frame = load(spark, table)
     capsys.readouterr()
     frame.explain()

@@ -31,7 +31,8 @@ from pyhudi.errors import (
 )
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.catalog_listing import listed_tables, shown_table
-from pyhudi.spark.sql.commands import dml, static_partitions
+from pyhudi.spark.sql.commands import static_partitions
+from pyhudi.spark.sql.commands.dml import repeated_query
 from pyhudi.spark.write.write_job import WriteJob
 from tests.cases import seldom
 from tests.unit.storage.s3_server import running_s3_server
@@ -704,7 +705,7 @@ def test_values_of_partitions_are_evaluated_once(spark, monkeypatch):
     )
     seen = []
     real = static_partitions.spark_sql
-    for module in (static_partitions, dml):
+    for module in (static_partitions, repeated_query):
         monkeypatch.setattr(module, "spark_sql", lambda spark, text: seen.append(text) or real(spark, text))
     two = "SELECT * FROM VALUES (1), (2) AS v(id)"
     for place, operation in (

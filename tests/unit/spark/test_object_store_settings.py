@@ -45,7 +45,8 @@ def test_a_table_is_found_with_the_settings_of_the_session() -> None:
 def test_writes_and_statements_have_the_settings_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     from pyhudi.spark.activation import stream_methods
     from pyhudi.spark.sql.catalog import CatalogTable
-    from pyhudi.spark.sql.commands import ddl, dml
+    from pyhudi.spark.sql.commands import command_target
+    from pyhudi.spark.sql.commands.ddl import table_definition
     from pyhudi.spark.write import dataframe_writer
     from pyhudi.sql.statements import CreateTable
 
@@ -68,9 +69,9 @@ def test_writes_and_statements_have_the_settings_of_the_session(monkeypatch: pyt
     with pytest.raises(InterruptedError):
         stream_methods._start_sink(lambda: None, writer, "s3://bucket/t")
     assert opened == [expected] * 2
-    for module in (dml, ddl):
+    for module in (command_target, table_definition):
         monkeypatch.setattr(module, "session_options", lambda _: given)
     table = CatalogTable(("d", "t"), "s3://bucket/t")
-    assert dml.write_options(spark, table) == expected
-    created = ddl._creation_options(spark, table, CreateTable(("t",)))
+    assert command_target.write_options(spark, table) == expected
+    created = table_definition._creation_options(spark, table, CreateTable(("t",)))
     assert {key: created[key] for key in expected} == expected
