@@ -17,10 +17,12 @@ SMALL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.sql.session.timeZone": "UTC",
-    # C1 only: the tests are too short for C2 to pay off, and its threads would compete for the two cores. A large young
-    # generation suits the garbage of many small plans. Bytecode verification of Spark's own classes is not needed.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewSize=600m "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+    # C1 only: the tests are too short for C2 to pay off, and its threads would compete for the two cores. Without C2
+    # there is room for 48 MB of compiled code only: code would be dropped and compiled again all the time. A large
+    # young generation suits the garbage of many small plans; with little space for classes, all garbage would be
+    # collected each time that it is enlarged. Bytecode verification of Spark's own classes is not needed.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=160m "
+    "-XX:+UseSerialGC -XX:NewSize=600m -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
     # retain little information about finished plans and jobs
     "spark.sql.ui.explainMode": "simple",
     "spark.ui.liveUpdate.period": "-1",
