@@ -31,6 +31,7 @@ from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.spark.write.dataframe_writer import key_spec
 from pyhudi.spark.write.write_input import own_schema, write_schema
 from pyhudi.storage import Storage, open_storage
+from pyhudi.table.bucket_index_detection import check_not_bucketed
 from pyhudi.table.config.key_generator_type import PartitionKind
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
@@ -41,7 +42,6 @@ from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.suspended_transaction import ResumableTransaction, SuspendedTransaction
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
-from pyhudi.write.planning.existing_files import check_not_bucketed
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context

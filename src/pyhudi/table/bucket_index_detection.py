@@ -8,18 +8,13 @@ partitions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.options import INDEX_TYPE
+from pyhudi.errors import UnsupportedTableError
 from pyhudi.storage.table_paths import BUCKET_FOLDER
-from pyhudi.table.view.file_system_view import FileSystemView
-
-if TYPE_CHECKING:
-    from pyhudi.config.options import INDEX_TYPE
-from pyhudi.table.view.file_system_view import OpenTable
+from pyhudi.table.view.file_system_view import FileSystemView, OpenTable
 
 _BUCKETED = r"^000\d{5}-"
 """Up to 100,000 buckets. One random id in 43,000 has this form, so all of them are checked."""
@@ -56,6 +51,22 @@ def detect_bucket_index(table: OpenTable) -> str | None:
         if len(ids):
             return f"{_BY_IDS}, like {ids[0].as_py()!r}" if _all_bucketed(ids) else None
     return None
+
+
+def check_not_bucketed(table: OpenTable) -> None:
+    """Refuse a table that was written with the bucket index, regardless of the index in the options.
+
+    Raises:
+        UnsupportedTableError: The message has the evidence.
+    """
+    evidence = bucket_evidence(table)
+    if evidence is not None:
+        raise UnsupportedTableError(
+            f"table {table.config.name!r} was written with the bucket index ({evidence}), in which the name of a "
+            "file determines its keys. Records written without it would not be found: set "
+            "hoodie.index.type=BUCKET, and hoodie.bucket.index.num.buckets and hoodie.bucket.index.hash.field to "
+            "the values with which the table was created"
+        )
 
 
 def _all_bucketed(ids: pa.ChunkedArray) -> bool:

@@ -11,12 +11,12 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.format.file_names import LOG
+from pyhudi.merge.base_file_batches import open_base
 from pyhudi.metadata.writer.file_statistics import file_bounds, log_bounds, rows_of_file
 from pyhudi.read.execution.local_reader import scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.write.rows.base_file_batches import open_base
 from tests.tables import HandMadeTable
 
 MOR = {"hoodie.table.type": "MERGE_ON_READ"}

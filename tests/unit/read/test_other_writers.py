@@ -12,13 +12,13 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import FormatError
+from pyhudi.index.sampled_keys import first_keys
 from pyhudi.read.execution.local_reader import scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.instant import Action
-from pyhudi.write.planning.existing_files import first_keys
 from tests.tables import HandMadeTable
 
 MOR = {"hoodie.table.type": "MERGE_ON_READ"}

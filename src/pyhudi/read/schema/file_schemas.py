@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.merge.base_file_batches import read_schema
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.evolution.column_names import FileNames, nested_columns
 from pyhudi.schema.evolution.internal_schema import ELEMENT, KEY, VALUE
 from pyhudi.schema.table_types import to_table_types
 from pyhudi.schema.timestamp_units import actual_type
-from pyhudi.write.rows.base_file_batches import read_schema
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan

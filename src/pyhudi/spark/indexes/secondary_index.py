@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.index.record_index_values import group_count
+from pyhudi.merge.base_file_batches import row_counts
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_files import GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
@@ -28,7 +29,6 @@ from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, write_changes
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.write.planning.existing_files import row_counts
 
 if TYPE_CHECKING:
     from pyhudi.services.indexing.index_builder import LockedTable

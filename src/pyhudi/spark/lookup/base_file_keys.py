@@ -16,6 +16,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, InvalidText, MergeMode, ReadEngine
 from pyhudi.format.file_names import file_names_of
 from pyhudi.keygen import KeySpec
+from pyhudi.merge.base_file_batches import open_base
 from pyhudi.read.schema.file_schemas import written_schemas
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
@@ -30,7 +31,6 @@ from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.write.location_columns import ROW
-from pyhudi.write.rows.base_file_batches import open_base
 
 FILE_NO, OLD_PARTITION = "_pyhudi_file_no", "_pyhudi_old_partition"
 _NAME, _PATH = "_pyhudi_file_name", "_pyhudi_file_path"

@@ -16,6 +16,7 @@ from pyhudi.errors import FormatError, HudiError
 from pyhudi.format.base_file.base_file_footer import in_one_order
 from pyhudi.format.bloom_filter import BloomFilter
 from pyhudi.format.file_names import file_names_of
+from pyhudi.merge.base_file_batches import read_footer
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
@@ -24,7 +25,6 @@ from pyhudi.read.pruning.statistics.column_statistics import file_bounds
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
 from pyhudi.storage import Storage
-from pyhudi.write.rows.base_file_batches import read_footer
 
 _TOGETHER = 64
 """Number of filters per lookup; one may take some 100 kB."""

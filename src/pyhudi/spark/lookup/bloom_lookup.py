@@ -19,6 +19,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from pyhudi.config import options
 from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file.base_file_footer import in_one_order
+from pyhudi.merge.base_file_batches import read_footer
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.driver_frames import small_frame
@@ -29,7 +30,6 @@ from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, KeySearch, extra_n
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW
-from pyhudi.write.rows.base_file_batches import read_footer
 
 _LEAST, _MOST, _WANTED = "_pyhudi_least", "_pyhudi_most", "_pyhudi_wanted"
 _KEY = TEXT.in_locations[0]

@@ -14,6 +14,7 @@ from pyhudi.config.enums import IndexType, Operation
 from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
 from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.sampled_keys import sample_keys
 from pyhudi.keygen import KeySpec
 from pyhudi.read.execution.merged_reader import column_names
 from pyhudi.read.log_only_keys import log_only_keys
@@ -53,6 +54,7 @@ from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_input import as_in_table, own_columns, write_schema
 from pyhudi.spark.write.write_job import IdempotentCommit, RowChanges, WriteJob
 from pyhudi.storage import Storage, open_storage
+from pyhudi.table.bucket_index_detection import check_not_bucketed
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.config.version_support import WRITABLE_VERSIONS
@@ -63,7 +65,6 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.conflict_retries import with_retries
-from pyhudi.write.planning.existing_files import check_not_bucketed, sample_keys
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.settings.write_target import WriteTarget, open_existing
 from pyhudi.write.write_checks import check_partial, check_table_exists, check_writable, warn_of_old_partitions

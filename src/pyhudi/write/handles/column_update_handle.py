@@ -17,6 +17,7 @@ from pyhudi.format.base_file.base_file_writer import BaseFileSchema, FileSummary
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.base_file.row_group_copy import CopiedFile, ReplacedColumns
 from pyhudi.format.file_names import base_file_name
+from pyhudi.merge.base_file_batches import BaseReader
 from pyhudi.metadata.writer.file_statistics import file_bounds
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME
 from pyhudi.storage import join_path
@@ -26,7 +27,6 @@ from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
 from pyhudi.write.handles.file_copy import has_file_columns, new_copier
 from pyhudi.write.handles.marked_file import marked_file
-from pyhudi.write.rows.base_file_batches import BaseReader
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
 from pyhudi.write.settings.write_context import TaskId, WriteContext

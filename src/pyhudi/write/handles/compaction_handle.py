@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pyhudi.format.base_file.base_file_writer import FileSummary
 from pyhudi.format.log import BlockType
+from pyhudi.merge.base_file_batches import BaseReader, open_base
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice, split_versions
 from pyhudi.merge.logs.merged_log_records import MergedLogRecords
@@ -22,7 +23,6 @@ from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowSource
-from pyhudi.write.rows.base_file_batches import BaseReader, open_base
 from pyhudi.write.rows.dictionary_encoding import as_dictionaries, kept_as_dictionaries, with_dictionaries
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file

@@ -6,12 +6,12 @@ import time
 
 import pyarrow as pa
 
+from pyhudi.merge.base_file_batches import open_base
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout, RowSource
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
 from pyhudi.write.handles.change_log import ChangeLog
-from pyhudi.write.rows.base_file_batches import open_base
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
 from pyhudi.write.settings.write_context import TaskId, WriteContext

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from pyhudi.schema.name_resolution import top_column
 
 if TYPE_CHECKING:
+    from pyhudi.merge.base_file_batches import BaseReader
     from pyhudi.merge.modes.merge_rules import MergeRules
-    from pyhudi.write.rows.base_file_batches import BaseReader
 
 _SAMPLE_ROWS, _MIN_ROWS = 8_192, 1_024
 _MOST_VALUES = 256

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.enums import InvalidText
+from pyhudi.merge.base_file_batches import open_base
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW
-from pyhudi.write.rows.base_file_batches import open_base
 from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey, deleted
 from pyhudi.write.rows.spillable_rows import SpillableRows
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config.enums import PartialUpdateMode
+from pyhudi.merge.base_file_batches import BaseReader
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.write.rows.base_file_batches import BaseReader
 from pyhudi.write.rows.dictionary_encoding import (
     as_dictionaries,
     as_texts,

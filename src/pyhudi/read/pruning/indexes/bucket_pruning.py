@@ -16,10 +16,10 @@ from pyhudi.errors import QueryError
 from pyhudi.index.bucket_hash import list_hash
 from pyhudi.index.bucket_ids import bucket_numbers
 from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.terms import literal
 from pyhudi.table.config.key_generator_type import KeyGenType
-from pyhudi.write.planning.existing_files import check_buckets
 
 if TYPE_CHECKING:
     from pyhudi.config import Options

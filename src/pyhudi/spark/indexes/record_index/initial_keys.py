@@ -13,6 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.record_index_groups import RecordGroups, new_group_ids
 from pyhudi.index.record_index_values import group_count
+from pyhudi.merge.base_file_batches import row_counts
 from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.metadata.file_groups.delta_files import GroupSlice
 from pyhudi.metadata.metadata_layout import file_group_ids
@@ -26,7 +27,6 @@ from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import millis_of_instant
-from pyhudi.write.planning.existing_files import row_counts
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -18,6 +18,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
 from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordGroups
+from pyhudi.merge.base_file_batches import open_base
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.driver_frames import small_frame
@@ -25,7 +26,6 @@ from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
-from pyhudi.write.rows.base_file_batches import open_base
 
 FILE, GROUP, TASK = "_pyhudi_file", "_pyhudi_group", "_pyhudi_task"
 """Columns of DataFrames of keys: the number of the key's location, the number of its file group of the index, and the

@@ -24,6 +24,7 @@ from pyhudi.errors import RecordKeyError
 from pyhudi.index.bucket_counts import store_counts
 from pyhudi.index.bucket_ids import bucket_groups, new_tail
 from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.index.consistent_hashing import HashingMetadata, VisibleGroups, known_partitions, load_metadata, store_first
 from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
@@ -59,7 +60,6 @@ from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
-from pyhudi.write.planning.existing_files import check_buckets
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.log_settings import log_slices
 from pyhudi.write.settings.write_context import WriteContext

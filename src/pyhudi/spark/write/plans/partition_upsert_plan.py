@@ -35,7 +35,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
-from pyhudi.write.planning.existing_files import LogContents
+from pyhudi.write.planning.log_contents import LogContents
 from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, TaskShare
 from pyhudi.write.write_operations import type_name
 

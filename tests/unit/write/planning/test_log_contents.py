@@ -1,100 +1,20 @@
-"""What the files of a table tell a writer."""
+"""Contents of log files, from commit metadata."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from pyhudi.errors import ConfigError, UnsupportedTableError
-from pyhudi.index.bucket_counts import BucketCounts
-from pyhudi.index.bucket_hash import bucket_of
-from pyhudi.index.bucket_index import Bucketing
-from pyhudi.table.bucket_index_detection import bucket_evidence
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
-from pyhudi.write.planning.existing_files import LogContents, check_buckets, check_not_bucketed, sample_keys
+from pyhudi.write.planning.log_contents import LogContents
 from tests.tables import HandMadeTable, at
 
 BUCKET = "00000007-63b9-435b-8b8d-18c2684745c2-0"
 RANDOM = "1070a7e1-63b9-435b-8b8d-18c2684745c2-0"
 ROWS = [{"id": "b", "p": "x"}, {"id": "a", "p": "x"}]
-
-
-@pytest.mark.parametrize("version", [6, 9])
-def test_file_groups_named_by_buckets(tmp_path: Path, version: int) -> None:
-    table = HandMadeTable(tmp_path, version=version)
-    assert bucket_evidence(table.client()) is None
-    table.write(1, {("x", BUCKET): ROWS, ("y", BUCKET.replace("7", "0")): ROWS})
-    table.write(2, {}, operation="DELETE_PARTITION")
-    with pytest.raises(UnsupportedTableError, match=r"'t' was written with the bucket index .*00000007-63b9"):
-        check_not_bucketed(table.client())
-    table.write(3, {("z", RANDOM): ROWS})
-    check_not_bucketed(table.client())
-    # a commit may have touched a group whose random id happens to look like a bucket's
-    table.write(4, {("x", BUCKET): ROWS})
-    check_not_bucketed(table.client())
-
-
-def test_folder_of_the_bucket_index(tmp_path: Path) -> None:
-    table = HandMadeTable(tmp_path)
-    table.write(1, {("x", RANDOM): ROWS})
-    folder = tmp_path / ".hoodie/.bucket_index/consistent_hashing_metadata/x"
-    folder.mkdir(parents=True)
-    (folder / "00000000000000.hashing_meta").write_text("{}")
-    with pytest.raises(UnsupportedTableError, match="bucket_index"):
-        check_not_bucketed(table.client())
-
-
-def test_properties_that_name_the_bucket_index(tmp_path: Path) -> None:
-    table = HandMadeTable(tmp_path, properties={"hoodie.index.type": "BUCKET"})
-    with pytest.raises(UnsupportedTableError, match=r"hoodie\.index\.type=BUCKET"):
-        check_not_bucketed(table.client())
-
-
-def test_a_table_of_apache_hudi_with_buckets(tmp_path: Path) -> None:
-    archive = Path(__file__).parents[3] / "golden/tables/v8_mor_bucket.zip"
-    shutil.unpack_archive(archive, tmp_path)
-    root = next(path.parent for path in tmp_path.rglob(".hoodie") if path.parent.name != "metadata")
-    from pyhudi.table.meta_client import TableMetaClient
-
-    assert "file groups" in (bucket_evidence(TableMetaClient.open(str(root))) or "")
-
-
-@pytest.mark.parametrize("extension", ["parquet", "orc"])
-def test_another_number_of_buckets_is_not_taken_because_one_key_agrees(tmp_path: Path, extension: str) -> None:
-    table = HandMadeTable(tmp_path, extension=extension)
-    keys = [f"k{i}" for i in range(60)]
-    keys.sort(key=lambda key: bucket_of(key, ["id"], 8) != bucket_of(key, ["id"], 4))  # those that agree come first
-    files: dict[int, list[dict[str, str]]] = {}
-    for key in keys:
-        files.setdefault(bucket_of(key, ["id"], 4), []).append({"id": key, "p": "x"})
-    table.write(1, {("x", f"0000000{number}{BUCKET[8:]}"): rows[:9] for number, rows in files.items()})
-    client = table.client()
-    slices = FileSystemView.load(client).latest_slices()
-
-    def check(buckets: int) -> None:
-        check_buckets(client.storage, Bucketing(("id",), BucketCounts(buckets), False), slices, keys=True)
-
-    check(4)
-    assert all(bucket_of(rows[0]["id"], ["id"], 8) == number for number, rows in files.items())
-    with pytest.raises(ConfigError, match="belongs to bucket"):
-        check(8)
-
-
-@pytest.mark.parametrize("extension", ["parquet", "orc"])
-def test_sample_keys(tmp_path: Path, extension: str) -> None:
-    table = HandMadeTable(tmp_path / "table", extension=extension)
-    assert sample_keys(table.client()) == ()
-    table.write(1, {("x", "f0-0"): []})
-    assert sample_keys(table.client()) == ()
-    table.write(2, {("y", "f1-0"): ROWS})
-    assert sample_keys(table.client()) == ("b", "a"), "files without a footer of Hudi's are read"
-    virtual = HandMadeTable(tmp_path / "virtual", meta_columns=False, extension=extension)
-    virtual.write(1, {("x", "f0-0"): ROWS})
-    assert sample_keys(virtual.client()) == ()
 
 
 def _after_a_compaction(root: Path, version: int, log: int, done: int) -> bool:

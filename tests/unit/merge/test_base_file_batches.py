@@ -10,8 +10,8 @@ import pytest
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
+from pyhudi.merge.base_file_batches import open_base
 from pyhudi.storage import open_storage
-from pyhudi.write.rows.base_file_batches import open_base
 
 ROWS = pa.table({"k": [f"k{i}" for i in range(10)], "v": pa.array(range(10), pa.int64())})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +19,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
 _BATCH_BYTES = 32 * 1024 * 1024
+_READ_THREADS = 16
 _MIN_ROWS, _MAX_ROWS = 1024, 131_072
 
 
@@ -192,3 +194,9 @@ def read_schema(storage: Storage, path: str) -> pa.Schema:
     """Return the columns of a base file, as returned by `BaseReader`."""
     with open_base(storage, path) as base:
         return base.schema()
+
+
+def row_counts(storage: Storage, paths: pa.ChunkedArray) -> list[int]:
+    """Return the numbers of rows of base files, from their footers."""
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        return list(pool.map(lambda path: read_footer(storage, path).num_rows, paths.to_pylist()))
