@@ -1,4 +1,5 @@
-"""Selection of parametrized cases: `make test` skips cases that are variants of others, `make test ALL=1` runs all."""
+"""Selection of cases and checks: `make test` skips what are variants of others, `make test ALL=1` and plain pytest run
+all."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+
+from tests.properties import FACTOR
 
 
 def seldom(case: Any) -> Any:
@@ -19,6 +22,11 @@ def seldom(case: Any) -> Any:
 def every_second(cases: Sequence[Any]) -> list[Any]:
     """Mark every second case of a matrix as skipped by default."""
     return [seldom(case) if number % 2 else case for number, case in enumerate(cases)]
+
+
+def every(step: int, of: Sequence[Any]) -> Sequence[Any]:
+    """Return every step-th of the checks inside of a test, the first included; all of them where nothing is skipped."""
+    return of if FACTOR >= 1 else of[::step]
 
 
 def each_choice(*axes: Sequence[Any]) -> list[Any]:

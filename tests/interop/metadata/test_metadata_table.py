@@ -75,6 +75,7 @@ class Shared:
             "hoodie.write.table.version": str(version),
             "hoodie.metadata.enable": "true",
             "hoodie.metadata.index.column.stats.enable": "true",
+            "hoodie.metadata.compact.max.delta.commits": "3",
             "hoodie.clean.automatic": "false",
         }
         if version == 8:
@@ -176,14 +177,14 @@ def test_in_turns(oracle: Oracle, version: int, table_type: str, spark: Any, tmp
     if oracle.release == "1.0.2":
         del operations[8]  # its compactions fail on deletes in log files (Integer / Long ClassCastException)
     # all filters are asked in the end, when both have compacted the metadata table, and some in turn before
-    some = {1: 0, 5: 1, 8: 2, 10: 0}
-    for number in range(12):
+    some = {1: 0, 5: 1, 8: 2}
+    for number in range(9):
         ours = number % 3 != 2 if ours_first else number % 3 == 2
         shared.write(ours, range(3 * number, 3 * number + 9), operations.get(number, "upsert"))
         if number in some:
             shared.check(FILTERS[some[number] :: 3])
     shared.validate()
-    assert Action.COMMIT in shared.actions(), "it has been compacted"
+    assert shared.actions().count(Action.COMMIT) > 1, "it has been compacted"
     assert shared.initial() == built, "nobody has built it anew"
     partitions = oracle.metadata_partitions(shared.path)
     expected = ["column_stats", "files"] if version < 8 else ["column_stats", "files", "partition_stats"]

@@ -15,6 +15,7 @@ from pyhudi.api.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.harness.oracle import RELEASES, Oracle
 from tests.interop.harness.scenarios import PARALLELISM
+from tests.properties import FACTOR
 from tests.spark_arrow import to_arrow
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
@@ -107,7 +108,9 @@ def test_each_reads_the_changes_of_the_other(oracle: Oracle, kind: str, spark: A
     """A table for each mode of logging, written in turns; after every step both give the model's changes."""
     for mode in MODES:
         path, state, expected = tmp_path / mode, dict[str, Any](), list[list[Change]]()
-        for number, (side, operation, rows) in enumerate(STEPS):
+        # the last steps log nothing, or what the ones before have logged: images are looked up where there is none
+        steps = STEPS if mode == MODES[0] or FACTOR >= 1 else STEPS[:6]
+        for number, (side, operation, rows) in enumerate(steps):
             batch = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
             given = options(mode, kind, operation)
             how = "append" if number else "overwrite"

@@ -124,9 +124,9 @@ def archived(path: Path, version: int) -> list[tuple[str, str, str | None]]:
     return [(r["requested"], r["action"], r["completion"]) for r in found.to_pylist()]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the tables that releases have made."""
+    """Folder of the tables that releases have made. It stays while tests of other modules run between two releases."""
     return tmp_path_factory.mktemp("versions")
 
 
@@ -143,6 +143,15 @@ KINDS = [
     ("MERGE_ON_READ", True),
     *map(seldom, [("COPY_ON_WRITE", False), ("COPY_ON_WRITE", True), ("MERGE_ON_READ", False)]),
 ]
+
+
+@pytest.mark.parametrize(("kind", "metadata"), KINDS)
+@pytest.mark.parametrize("oracle", ["0.15.0"], indirect=True)
+def test_read_before_the_upgrade(version_6: Path, oracle: Oracle, kind: str, metadata: bool) -> None:
+    """What the tests of later releases upgrade, made while 0.15.0 is running, which costs another start otherwise."""
+    assert properties(version_6)["hoodie.table.type"] == kind
+    assert ("hoodie.table.metadata.partitions" in properties(version_6)) == metadata
+    check(oracle, version_6, read(version_6, PLAIN))
 
 
 @pytest.mark.slow
