@@ -1,8 +1,8 @@
 """Hudi tables in Spark's session catalog (ADR 18).
 
-A table is a view there: its columns, its location and properties, and a query that fails and says what to do. So a
-session without pyhudi gets an error, whatever it does with the name, and never the rows of all file versions. Tables
-that Apache Hudi itself has registered (provider hudi) are found, too.
+A table is stored as a view, with its columns, location and properties, and a query that raises an error with
+instructions. A session without pyhudi gets this error for any use of the name, and never the rows of all file versions.
+Tables that Apache Hudi itself has registered (provider hudi) are found, too.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from pyhudi.sql.table_properties import MARK, table_options
 
 LOCATION, MANAGED = MARK + "location", MARK + "managed"
 _ENCODED = MARK + "encoded"
-"""All properties as JSON in hexadecimal digits. Spark shows no values, and none of keys, that may be secrets or have
-addresses (``spark.redaction.regex``, ``spark.sql.redaction.options.regex``): a location that contains "url", for
+"""All properties as JSON in hexadecimal digits. Spark redacts values that may be secrets or addresses, and values of
+such keys (``spark.redaction.regex``, ``spark.sql.redaction.options.regex``): a location that contains "url", for
 instance."""
 PATH_PROVIDERS = frozenset({"hudi", "org.apache.hudi"})
 _DETAILS = "# Detailed Table Information"
@@ -43,14 +43,14 @@ _FORGET_AFTER = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """A Hudi table that the catalog knows.
+    """A Hudi table in the catalog.
 
     Args:
         name: Database and table.
-        location: Its address.
-        properties: Those that the user gave, in SQL's spelling.
-        managed: Its files go when it is dropped.
-        foreign: Apache Hudi registered it: its entry is not ours to change.
+        location: Its path.
+        properties: The properties that the user has set, in SQL's spelling.
+        managed: Its files are deleted when it is dropped.
+        foreign: Apache Hudi registered it; pyhudi does not change its entry.
     """
 
     name: Name
@@ -66,13 +66,13 @@ class CatalogTable:
 
     @property
     def options(self) -> dict[str, str]:
-        """The options that its properties mean."""
+        """The options that its properties stand for."""
         return table_options(self.properties)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogView:
-    """A view that is kept in the catalog, and the catalog and database that the names in its query belong to."""
+    """A permanent view, with the catalog and database of the unqualified names in its query."""
 
     query: str
     namespace: Name
@@ -82,7 +82,7 @@ class CatalogView:
 
 
 class NonHudiTableCache:
-    """Names of tables that are none of Hudi's: looking them up costs more than most statements."""
+    """Names of tables of other formats, because looking one up costs more than most statements."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str, str], float] = {}
@@ -119,12 +119,12 @@ def full_name(spark: SparkSession, name: Name) -> Name:
 
 
 def location_key(location: str) -> str:
-    """Return a text that is the same for the spellings of a local location."""
+    """Return the same text for all spellings of a local location."""
     return location.removeprefix("file:").replace("//", "/").rstrip("/")
 
 
 def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
-    """Return the Hudi table, or the view, of a name; None for anything else, and for what is not there."""
+    """Return the Hudi table or the view of a name; None for anything else, and for unknown names."""
     if len(name) == 2 and name[0].lower() in PATH_PROVIDERS and _is_path(spark, name):
         return CatalogTable(name, name[1])
     if len(name) > 3 or (len(name) == 3 and name[0].lower() != SESSION_CATALOG):
@@ -139,16 +139,16 @@ def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
             given = {key: value for key, value in properties.items() if not key.startswith(MARK)}
             managed = properties.get(MANAGED) == "true"
             return CatalogTable(full_name(spark, name), properties[LOCATION], given, managed)
-        found = _described(spark, name, text, properties)
+        entry = _described(spark, name, text, properties)
     except AnalysisException:  # there is no such table
         return None
-    if found is None:
+    if entry is None:
         non_hudi_tables.add(spark, text)
-    return found
+    return entry
 
 
 def _decoded_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return properties with the values that Spark does not show."""
+    """Return properties with the values that Spark redacts."""
     if REDACTED not in properties.values() or _ENCODED not in properties:
         return dict(properties)
     stored = json.loads(bytes.fromhex(properties[_ENCODED]))
@@ -185,27 +185,27 @@ def _described(
 
 
 def _listed_names(text: str) -> tuple[str, ...]:
-    """Return the names of a list as Spark shows it; Spark 4 quotes them."""
+    """Parse a list of names as Spark prints it; Spark 4 quotes them."""
     inner = text.removeprefix("[").removesuffix("]")
     if "`" not in inner:
         return tuple(inner.split(", "))
-    found = re.findall(r"`((?:[^`]|``)*)`|([^`, ][^,]*)", inner)
-    return tuple(quoted_name.replace("``", "`") or plain for quoted_name, plain in found)
+    pairs = re.findall(r"`((?:[^`]|``)*)`|([^`, ][^,]*)", inner)
+    return tuple(quoted_name.replace("``", "`") or plain for quoted_name, plain in pairs)
 
 
 def _is_path(spark: SparkSession, name: Name) -> bool:
-    """Return True if hudi.`address` is meant, and no table of a database that is called so."""
+    """Return True if hudi.`path` is meant, not a table of a database of that name."""
     return "/" in name[1] or not spark.catalog.databaseExists(quoted([name[0]]))
 
 
 def find_table(spark: SparkSession, name: Name) -> CatalogTable | None:
     """Return the Hudi table of a name; None for anything else."""
-    found = find(spark, name)
-    return found if isinstance(found, CatalogTable) else None
+    entry = find(spark, name)
+    return entry if isinstance(entry, CatalogTable) else None
 
 
 def default_location(spark: SparkSession, name: Name) -> str:
-    """Return where a managed table belongs."""
+    """Return the location of a managed table."""
     database = spark.catalog.getDatabase(quoted([name[0]]))
     return f"{str(database.locationUri).rstrip('/')}/{name[1].lower()}"
 
@@ -220,8 +220,8 @@ def register(
     """
     if not replace and spark.catalog.tableExists(table.sql):
         raise TableExistsError(f"there is a table or view {table.sql} already; drop it, or take another name")
-    kept = {**table.properties, **_marks(table)}
-    kept |= _encoded(kept)
+    properties = {**table.properties, **_marks(table)}
+    properties |= _encoded(properties)
     spark_sql(
         spark,
         " ".join(
@@ -230,7 +230,7 @@ def register(
                 table.sql,
                 f"({', '.join(_column(f.name, comment_of(f)) for f in schema.fields)})",
                 f"COMMENT {text_literal(comment)}" if comment else "",
-                f"TBLPROPERTIES ({', '.join(f'{text_literal(k)} = {text_literal(v)}' for k, v in kept.items())})",
+                f"TBLPROPERTIES ({', '.join(f'{text_literal(k)} = {text_literal(v)}' for k, v in properties.items())})",
                 "AS",
                 _body(table, schema),
             ]
@@ -252,19 +252,19 @@ def _body(table: CatalogTable, schema: StructType) -> str:
         f"{'.'.join(table.name)} is a Hudi table at {table.location}, which this session cannot read: call "
         "pyhudi.activate(spark) first, and read it through pyhudi"
     )
-    # columns are made of the failure, too: of a plain NULL it would follow that a condition is met by no row
+    # Columns depend on the error, too. If they were NULL, Spark could conclude that no row satisfies a condition.
     columns = ", ".join(f"CAST(e AS {type_text(f.dataType)}) AS {quoted([f.name])}" for f in schema.fields)
     return f"SELECT {columns} FROM (SELECT raise_error({text_literal(message)}) AS e) WHERE e IS NULL"
 
 
 def update_columns(spark: SparkSession, table: CatalogTable, schema: StructType) -> None:
-    """Let the catalog know a table's columns as they are now."""
+    """Update the columns of a table in the catalog."""
     if not table.foreign:
         register(spark, table, schema, replace=True)
 
 
 def unregister(spark: SparkSession, table: CatalogTable) -> None:
-    """Take a table out of the catalog; its files stay."""
+    """Remove a table from the catalog. Its files stay."""
     spark_sql(spark, f"DROP {'TABLE' if table.foreign else 'VIEW'} {table.sql}")
     non_hudi_tables.forget()
 
@@ -291,7 +291,7 @@ def set_properties(spark: SparkSession, table: CatalogTable, put: Mapping[str, s
 
 
 def rename(spark: SparkSession, table: CatalogTable, to: Name) -> CatalogTable:
-    """Give a table's entry another name; returns the entry. Spark moves the files of a managed table of Apache Hudi."""
+    """Rename the entry of a table, and return it. Spark moves the files of a managed table of Apache Hudi."""
     kind = "TABLE" if table.foreign else "VIEW"
     spark_sql(spark, f"ALTER {kind} {table.sql} RENAME TO {quoted(to)}")
     non_hudi_tables.forget()

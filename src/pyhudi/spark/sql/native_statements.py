@@ -1,4 +1,4 @@
-"""Statements passed to Spark as they are, texts for them, and the small results of statements of ours."""
+"""Statements passed to Spark unchanged, SQL text for them, and small results of statements of pyhudi."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ REDACTED = "*********(redacted)"
 
 
 def spark_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:
-    """Run a statement without looking at it."""
+    """Run a statement by Spark's own method."""
     method = type(spark).sql
     return getattr(method, "__wrapped__", method)(spark, text, *args, **kwargs)
 
 
 def empty_result(spark: SparkSession) -> DataFrame:
-    """Return what a statement without a result gives."""
-    # not by createDataFrame, which would make the session the active one of the process
+    """Return the result of a statement that has none: no rows, no columns."""
+    # createDataFrame would make the session the active one of the process.
     return spark_sql(spark, "SELECT 1 AS _ LIMIT 0").drop("_")
 
 
@@ -33,13 +33,13 @@ def result(spark: SparkSession, columns: str | StructType, rows: Iterable[Sequen
 
 
 def text_literal(text: str) -> str:
-    """Return a text as SQL."""
+    """Return a text as a SQL literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
     return f"'{escaped}'"
 
 
 def type_text(kind: DataType) -> str:
-    """Return a type as SQL, whatever its fields are called."""
+    """Return a type as SQL, with quoted field names."""
     if isinstance(kind, StructType):
         return f"STRUCT<{', '.join(f'{quoted([f.name])}: {type_text(f.dataType)}' for f in kind.fields)}>"
     if isinstance(kind, ArrayType):
@@ -51,7 +51,7 @@ def type_text(kind: DataType) -> str:
 
 
 def column_type_text(field: StructField) -> str:
-    """Return the type of a column as CREATE TABLE takes it: also one that Spark does not have, such as a vector."""
+    """Return the type of a column as in CREATE TABLE, including types that Spark does not have, such as vectors."""
     mark = (field.metadata or {}).get(HUDI_TYPE)
     return type_text(field.dataType) if mark is None else str(mark)
 
@@ -62,6 +62,6 @@ def comment_of(field: StructField) -> str | None:
 
 
 def collect_statement(spark: SparkSession, text: str, args: Any = None) -> list[tuple[Any, ...]]:
-    """Run a statement with a small result, and values of its parameters, and bring the result."""
+    """Run a statement with a small result and return its rows. ``args``: values of its parameters."""
     given = {"args": args} if args else {}
     return [tuple(row) for row in spark_sql(spark, text, **given).collect()]

@@ -1,4 +1,4 @@
-"""``SqlTable``: the table of a statement, by its location and options."""
+"""``SqlTable``: the Hudi table of a SQL statement, by its location and options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def partitions_last(names: Sequence[str], config: TableConfig) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SqlTable:
-    """A table at its location, looked at anew by each call, and the options for what is done with it."""
+    """A table at a location, opened again by each call, and the options of reads and writes."""
 
     location: str
     opts: Options
@@ -46,24 +46,24 @@ class SqlTable:
             given: Options, which override the settings of the session.
 
         Raises:
-            NotAHudiTableError: there is none.
+            NotAHudiTableError: There is none.
         """
-        found = cls(location, Options.parse({**session_settings(spark, location), **(given or {})}))
-        found.client()
-        return found
+        table = cls(location, Options.parse({**session_settings(spark, location), **(given or {})}))
+        table.client()
+        return table
 
     @classmethod
     def of(cls, spark: SparkSession, table: CatalogTable) -> SqlTable:
         """Open a table of the catalog with the options of its properties.
 
         Raises:
-            NotAHudiTableError: there is none.
+            NotAHudiTableError: There is none.
         """
         return cls.at(spark, table.location, table.options)
 
     @classmethod
     def exists(cls, spark: SparkSession, location: str, given: Mapping[str, object] | None = None) -> bool:
-        """Return whether there is a table. Arguments as of `at`."""
+        """Return True if there is a table. Arguments as of `at`."""
         try:
             cls.at(spark, location, given)
         except NotAHudiTableError:
@@ -71,7 +71,7 @@ class SqlTable:
         return True
 
     def client(self) -> TableMetaClient:
-        """Return the way into the table."""
+        """Open the table."""
         return TableMetaClient.open(self.location, self.opts)
 
     def load_config(self) -> TableConfig:
@@ -79,9 +79,9 @@ class SqlTable:
         return self.client().config
 
     def load_schema(self) -> pa.Schema:
-        """Read the table's columns, meta columns first; none if it has none yet."""
-        found = resolve_table_schema(PinnedTable.of(self.client()))
-        return found.schema if found is not None else pa.schema([])
+        """Read the table's columns, meta columns first; empty if it has no commits."""
+        resolved = resolve_table_schema(PinnedTable.of(self.client()))
+        return resolved.schema if resolved is not None else pa.schema([])
 
     def load_sql_schema(self) -> StructType:
         """Read the table's columns in the order in which SQL lists them: meta columns first, partition columns last
@@ -96,11 +96,11 @@ class SqlTable:
 
     def delete_partitions(self, spark: SparkSession, paths: list[str]) -> None:
         """Drop partitions by their paths, in one commit."""
-        # the option tells checks of the job that no rows are needed
+        # With the option, checks of the job require no rows.
         self._delete_partitions(spark, ",".join(paths), paths)
 
     def delete_matching_partitions(self, spark: SparkSession, patterns: str) -> None:
-        """Drop partitions by patterns with commas between, in which `*` matches any text, in one commit."""
+        """Drop partitions by comma-separated patterns, in which `*` matches any text, in one commit."""
         self._delete_partitions(spark, patterns, ())
 
     def _delete_partitions(self, spark: SparkSession, patterns: str, paths: Sequence[str]) -> None:
@@ -113,6 +113,6 @@ class SqlTable:
         write(nothing, self.location, given, "append", partitions=paths)
 
     def delete_all(self, spark: SparkSession) -> None:
-        """Take all file groups out of view, in one commit."""
+        """Replace all file groups by none, in one commit."""
         given = {**self.opts, options.OPERATION.key: "insert_overwrite_table"}
         write(spark.createDataFrame([], spark_schema(self.load_schema())), self.location, given, "append")

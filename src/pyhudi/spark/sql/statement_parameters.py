@@ -1,4 +1,4 @@
-"""``StatementParameters``: what the caller of ``spark.sql`` gives with the text of a statement."""
+"""Parameters of a statement passed to ``spark.sql``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StatementParameters:
 
     Spark replaces fields before it parses a statement: DataFrames by names of temporary views, Columns by their names,
     texts by literals. Here, `text` has names of its own for DataFrames and Columns. In statements that Spark executes,
-    `run` puts the fields back; for others, `frames_as_views` creates the views.
+    `run` restores the fields; for others, `frames_as_views` creates the views.
 
     Args:
         text: The statement.
@@ -37,13 +37,13 @@ class StatementParameters:
         """The statement without fields."""
 
     def run(self, spark: SparkSession, text: str) -> DataFrame:
-        """Have Spark execute a text that is `text`, or was made of it."""
+        """Execute `text`, or a text derived from it, by Spark."""
         given = {} if self.args is None else {"args": self.args}
-        kept = self._formatter.names
-        if not kept:
+        names = self._formatter.names
+        if not names:
             return spark_sql(spark, text, **given)
         text = text.replace("{", "{{").replace("}", "}}")
-        for name, (field, _) in kept.items():
+        for name, (field, _) in names.items():
             text = text.replace(name, f"{{{field}}}")
         return spark_sql(spark, text, **given, **self._fields)
 
@@ -87,7 +87,7 @@ class _Formatter(string.Formatter):
             return text_literal(value)
         if not (is_dataframe(value) or is_column(value)):
             return value
-        known = (name for name, (_, shown) in self.names.items() if shown is value)
-        name = next(known, f"_pyhudi_frame_{uuid4().hex}")
+        names = (name for name, (_, given) in self.names.items() if given is value)
+        name = next(names, f"_pyhudi_frame_{uuid4().hex}")
         self.names[name] = (field, value)
         return name

@@ -36,7 +36,7 @@ _LEVELS = {
 
 
 def cache_table(spark: SparkSession, table: CatalogTable, statement: CacheTable) -> None:
-    """Run CACHE TABLE of a Hudi table: queries by its name keep its rows until there is another commit."""
+    """Run CACHE TABLE of a Hudi table: queries by its name reuse its rows until the next commit."""
     cache_by_name(spark, table, _level(statement), lazy=statement.lazy)
 
 
@@ -46,8 +46,8 @@ def cache_by_name(spark: SparkSession, table: CatalogTable, level: StorageLevel,
     Args:
         spark: The session.
         table: The table.
-        level: Where its rows are kept.
-        lazy: Whether they are read by the next query, and not at once.
+        level: Storage level of its rows.
+        lazy: They are read by the next query instead of at once.
     """
     cached_tables.cache(spark, table.location, level)
     if not lazy:
@@ -60,7 +60,7 @@ def uncache_table(spark: SparkSession, table: CatalogTable, _: UncacheTable) -> 
 
 
 def cache_query(spark: SparkSession, statement: CacheTable, prepared: RewrittenQuery) -> None:
-    """Run CACHE TABLE … AS a query of Hudi tables: a temporary view of its rows as they are now."""
+    """Run CACHE TABLE … AS a query of Hudi tables: create a temporary view of its current rows."""
     level = _level(statement)
     if len(statement.name) > 1:
         raise QueryError(f"CACHE TABLE {quoted(statement.name)} AS makes a temporary view, which has no database")

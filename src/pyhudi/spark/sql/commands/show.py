@@ -52,7 +52,7 @@ def _indexes(spark: SparkSession, table: CatalogTable) -> list[tuple[str, str, s
 
 
 def create_statement(spark: SparkSession, table: CatalogTable) -> str:
-    """Return the statement that makes such a table."""
+    """Return the CREATE TABLE statement of a table."""
     handle = SqlTable.of(spark, table)
     config = handle.load_config()
     columns = [
@@ -88,17 +88,17 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
     """Run DESCRIBE of a table or of a column of it.
 
     Raises:
-        QueryError: there is no such column.
+        QueryError: There is no such column.
     """
     schema = _all_columns(spark, table)
     if statement.column is not None:
-        found = next((field for field in schema.fields if field.name.lower() == statement.column.lower()), None)
-        if found is None:
+        column = next((field for field in schema.fields if field.name.lower() == statement.column.lower()), None)
+        if column is None:
             raise QueryError(f"{table.sql} has no column {statement.column!r}")
         described: list[tuple[str, str | None]] = [
-            ("col_name", found.name),
-            ("data_type", found.dataType.simpleString()),
-            ("comment", comment_of(found)),
+            ("col_name", column.name),
+            ("data_type", column.dataType.simpleString()),
+            ("comment", comment_of(column)),
         ]
         return result(
             spark, "info_name string, info_value string", [(k, v if v is not None else "NULL") for k, v in described]

@@ -61,7 +61,7 @@ def partition_values(
         spark: The session.
         spec: SQL text of each value; all are given.
         schema: The columns of the table.
-        path: Makes the partition path of these columns; None: it is not needed.
+        path: Creates the partition path column; None: it is not needed.
 
     Raises:
         SchemaMismatchError: A value is not of the type of its column. A cast would make it null, or another value, and
@@ -88,8 +88,8 @@ def partition_values(
 def matching_partitions(
     spark: SparkSession, table: CatalogTable, spec: PartitionSpec, values: StaticValues | None = None
 ) -> list[str]:
-    """Return the paths of the partitions with some values, or of all if none are given. ``values`` are those of
-    ``spec``, if they have been evaluated.
+    """Return the paths of the partitions with some values, or of all without values. ``values`` are those of ``spec``,
+    if they have been evaluated.
 
     Raises:
         QueryError: The table is not partitioned by such a column, a value is missing, or paths do not have it.
@@ -102,31 +102,31 @@ def matching_partitions(
     for name, value in spec.items():
         if name not in fields or value is None:
             raise QueryError(f"{table.sql} is partitioned by ({', '.join(fields)}): give values of these, not {name!r}")
-    known = handle.inspect.partitions()
+    partitions = handle.inspect.partitions()
     if not spec:
-        return list(known["partition"].to_pylist())
-    found = values or partition_values(spark, spec, spark_schema(remove_meta_columns(handle.load_schema())))
-    if not known.num_rows:
+        return list(partitions["partition"].to_pylist())
+    evaluated = values or partition_values(spark, spec, spark_schema(remove_meta_columns(handle.load_schema())))
+    if not partitions.num_rows:
         return []
-    keep = pa.chunked_array([pa.repeat(pa.scalar(True), known.num_rows)])
-    for name, value in found.row.asDict().items():
+    matches = pa.chunked_array([pa.repeat(pa.scalar(True), partitions.num_rows)])
+    for name, value in evaluated.row.asDict().items():
         if value is None:
-            same = _are_default(handle.load_config(), known["partition"].to_pylist(), fields.index(name))
+            same = _are_default(handle.load_config(), partitions["partition"].to_pylist(), fields.index(name))
         else:
-            same = pc.fill_null(pc.equal(known[name], _scalar(value, known[name].type, name)), False)
-        keep = pc.and_(keep, same)
-    return list(known.filter(keep)["partition"].to_pylist())
+            same = pc.fill_null(pc.equal(partitions[name], _scalar(value, partitions[name].type, name)), False)
+        matches = pc.and_(matches, same)
+    return list(partitions.filter(matches)["partition"].to_pylist())
 
 
 def _are_default(config: TableConfig, paths: Sequence[str], field: int) -> pa.BooleanArray:
-    """True where a path says that the value of a field is null; a path may also just not tell the value."""
+    """Return True where a path has the default value, which stands for null, of a field. Others may lack the value."""
     texts = (partition_texts(config, path) for path in paths)
-    return pa.array([found is not None and found[field] is None for found in texts], pa.bool_())
+    return pa.array([values is not None and values[field] is None for values in texts], pa.bool_())
 
 
 def _scalar(value: Any, kind: pa.DataType, name: str) -> pa.Scalar:
     if isinstance(value, datetime) and pa.types.is_timestamp(kind) and kind.tz is not None:
-        value = value.astimezone(UTC)  # Spark gives times without a zone, in that of the process
+        value = value.astimezone(UTC)  # Spark returns times without a zone, in that of the process
     if pa.types.is_string(kind) and not isinstance(value, str):
         raise QueryError(
             f"the partition paths of the column {name!r} are not its values but texts that the key generator makes of "

@@ -1,4 +1,4 @@
-"""Procedures that make a table over files that are there, and show what it is made over."""
+"""Procedures that create a table from existing files, and show the bootstrap mapping."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _SORTED_BY = ("partition", "file_id", "source_base_path", "source_partition", "s
 
 
 def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Make the table at ``base_path`` over the files of ``bootstrap_path``; returns 0. With ``bootstrap_overwrite`` a
-    table that is there is deleted, after all checks that do not need the data."""
+    """Create the table at ``base_path`` from the files of ``bootstrap_path``; returns 0. With ``bootstrap_overwrite`` a
+    existing table is deleted, after all checks that do not need the data."""
     for name, why in _REFUSED.items():
         if arguments.values[name]:
             raise UnsupportedTableError(f"{name} => {arguments.values[name]}: {why}")

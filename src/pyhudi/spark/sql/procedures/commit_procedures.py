@@ -1,4 +1,4 @@
-"""Procedures that show what writes have done."""
+"""Procedures that show commits and their write statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Procedure that copies what the timeline says of completed instants into a local folder, as JSON."""
+"""Procedure that exports the metadata of completed instants to a local folder, as JSON."""
 
 from __future__ import annotations
 

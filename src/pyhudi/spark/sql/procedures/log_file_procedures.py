@@ -1,4 +1,4 @@
-"""Procedures that look into log files."""
+"""Procedures that inspect log files."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def show_rollback_detail(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def run_rollback_inflight_tableservice(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Undo what a compaction or clustering has begun; its plan stays, to be carried out again, unless it is to be
+    """Roll back the attempt of a compaction or clustering; its plan stays pending, unless it is to be
     deleted.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Procedures that mend what a table has lost beside its rows."""
+"""Procedures that repair table metadata."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def repair_overwrite_hoodie_props(spark: SparkSession, arguments: Arguments) -> 
 
 
 def repair_deduplicate(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Take rows out of a partition that are there more than once; a ``dry_run`` writes what would stay to
+    """Remove duplicate rows of a partition; a ``dry_run`` writes the remaining rows to
     ``repaired_output_path``."""
     kind = DedupeType.of(str(arguments.text("dedupe_type")))
     partition, output = (str(arguments.text(n)) for n in ("duplicated_partition_path", "repaired_output_path"))

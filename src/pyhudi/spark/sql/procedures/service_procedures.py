@@ -104,7 +104,7 @@ _TTL = {"ttl_policy": options.TTL_STRATEGY.key, "retain_days": options.TTL_DAYS.
 
 
 def run_ttl(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Drop the partitions whose time to live is over; without a number of days that is none.
+    """Drop the expired partitions; without a number of days none expires.
 
     Warns OptionWithoutEffectWarning if no number of days is set.
     """

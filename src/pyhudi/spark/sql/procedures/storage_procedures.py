@@ -1,4 +1,4 @@
-"""Procedures that look at files: their sizes, whether they can be read, and what became of them."""
+"""Procedures that inspect files: their sizes, their readability, and their status."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def commits_compare(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def delete_marker(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Delete the markers of a write that is done or rolled back.
+    """Delete the markers of a write that has completed or was rolled back.
 
     Raises:
         TransactionError: it is pending, so that its rollback needs them.
@@ -171,7 +171,7 @@ def delete_marker(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def copy_to_temp_view(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Make a temporary view of the table as it is now."""
+    """Create a temporary view of the current snapshot of the table."""
     rows, view = _read(spark, arguments), str(arguments.text("view_name"))
     match (arguments.flag("global"), arguments.flag("replace")):
         case (True, True):

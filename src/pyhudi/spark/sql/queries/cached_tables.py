@@ -1,4 +1,4 @@
-"""``CACHE TABLE`` of Hudi tables: rows that a session keeps, of the latest snapshot."""
+"""``CACHE TABLE`` of Hudi tables: cached rows of the latest snapshot, by session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ReadOptions: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """Rows that are kept, and what they are of: the options of the read, and the latest instants of the timeline."""
+    """Cached rows, with the options of the read and the completed instants of the timeline."""
 
     given: ReadOptions
     instants: tuple[tuple[str, str], ...]
@@ -32,30 +32,31 @@ class CachedTable:
     """A table that a session caches.
 
     Args:
-        level: Where its rows are kept.
+        level: Storage level of its rows.
+        snapshot: The cached rows; None: none yet.
     """
 
     level: StorageLevel
     snapshot: _Snapshot | None = None
 
     def drop(self) -> None:
-        """Forget the rows."""
+        """Release the rows."""
         if self.snapshot is not None:
             self.snapshot.rows.unpersist()
             self.snapshot = None
 
 
 def cache(spark: SparkSession, location: str, level: StorageLevel) -> None:
-    """Have queries of a table keep its rows, from the next one on."""
+    """Cache the table when it is next queried."""
     uncache(spark, location)
     _tables(spark)[location_key(location)] = CachedTable(level)
 
 
 def uncache(spark: SparkSession, location: str) -> None:
-    """Forget the rows of a table, if they are kept."""
-    found = _tables(spark).pop(location_key(location), None)
-    if found is not None:
-        found.drop()
+    """Release the rows of a table, if they are cached."""
+    table = _tables(spark).pop(location_key(location), None)
+    if table is not None:
+        table.drop()
 
 
 def is_cached(spark: SparkSession, location: str) -> bool:
@@ -64,7 +65,7 @@ def is_cached(spark: SparkSession, location: str) -> bool:
 
 
 def clear(spark: SparkSession) -> None:
-    """Forget the rows of all tables."""
+    """Release the rows of all tables."""
     for location in list(_tables(spark)):
         uncache(spark, location)
 
@@ -72,23 +73,23 @@ def clear(spark: SparkSession) -> None:
 def cached_rows(
     spark: SparkSession, location: str, given: ReadOptions, load: Callable[[], DataFrame]
 ) -> DataFrame | None:
-    """Return the rows of a table that the session caches, as they are now; None if it does not.
+    """Return the rows of the latest snapshot of a cached table; None if the session does not cache it.
 
     Args:
         spark: The session.
         location: The table's.
-        given: Options of the read; rows are kept of those that were read last.
+        given: Options of the read; rows are cached for the options of the last read.
         load: Reads the rows.
     """
     table = _tables(spark).get(location_key(location))
     if table is None:
         return None
-    instants = _instants(spark, location, given)  # first: the rows may be newer, and are read again then
-    found = table.snapshot
-    if found is None or found.instants != instants or dict(found.given) != dict(given):
+    instants = _instants(spark, location, given)  # before the rows, which are read again if they are newer
+    snapshot = table.snapshot
+    if snapshot is None or snapshot.instants != instants or dict(snapshot.given) != dict(given):
         table.drop()
-        found = table.snapshot = _Snapshot(given, instants, load().persist(table.level))
-    return found.rows
+        snapshot = table.snapshot = _Snapshot(given, instants, load().persist(table.level))
+    return snapshot.rows
 
 
 def _instants(spark: SparkSession, location: str, given: ReadOptions) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,7 @@
-"""Semi-join pruning: the keys of a small table of a query leave out files of the large one that it is joined with.
+"""Dynamic file pruning: the keys of a small table prune files of the large table that it is joined with.
 
-The keys are read when the query is planned, from the snapshot of the small table that the query reads, too; so the
-files that are left have every row that the join can want. The indexes of the large table get them as
+The keys are read when the query is planned, from the snapshot of the small table that the query reads, so that the
+remaining files contain all rows that can match. They are passed to the indexes of the large table as
 ``column IN (…)``.
 """
 
@@ -23,11 +23,11 @@ from pyhudi.sql.join_keys import JoinKey
 from pyhudi.sql.token_cursor import Cursor
 
 MOST_KEYS = 1000
-"""Rows of the small table up to which their keys are looked up."""
+"""Maximal number of rows of the small table."""
 _SMALLER = 2
-"""The large table's files are at least so many times the small one's."""
+"""Minimal ratio of the size of the large table's files to that of the small one's."""
 _MOST_BYTES = 16 * 1024 * 1024
-"""Bytes of the small table's files up to which it is read beforehand."""
+"""Maximal size of the small table's files in bytes."""
 _KINDS = (StringType, ByteType, ShortType, IntegerType, LongType, DateType)
 
 
@@ -37,7 +37,7 @@ class TableRead:
 
     Args:
         rows: Its rows, of the snapshot that the query reads.
-        predicate: What the query says of them.
+        predicate: Predicate of the query on them.
     """
 
     rows: DataFrame
@@ -47,15 +47,15 @@ class TableRead:
 def runtime_filter(
     spark: SparkSession, large: DataFrame, joined: tuple[JoinKey, ...], reads: Mapping[int, TableRead]
 ) -> str | None:
-    """Return what the keys of smaller tables say of the rows of a table, as SQL; None if nothing, or nothing that pays.
+    """Return a predicate on a large table from the join keys of smaller ones, as SQL; None if none would prune enough.
 
     Runs a small Spark job for each such table.
 
     Args:
         spark: The session.
         large: The rows of the table.
-        joined: Its columns that are compared with others.
-        reads: The tables that the query reads, by where their references begin.
+        joined: Its join keys.
+        reads: The tables that the query reads, by the positions of their references.
     """
     parts = [
         text
@@ -77,7 +77,7 @@ def _is_worthwhile(spark: SparkSession, large: DataFrame, small: DataFrame) -> b
 
 
 def _among(large: DataFrame, key: JoinKey, small: TableRead) -> str | None:
-    """The condition that a column has one of the keys; None if these are too many, or of another type, or depend on
+    """Return the condition that a column has one of the keys; None if these are too many, of another type, or depend on
     columns of an outer query."""
     column, other = _field(large, key.column), _field(small.rows, key.other_column)
     if column is None or other is None or column.dataType != other.dataType or not isinstance(other.dataType, _KINDS):
@@ -86,16 +86,16 @@ def _among(large: DataFrame, key: JoinKey, small: TableRead) -> str | None:
         return None
     rows = small.rows if small.predicate is None else small.rows.where(small.predicate)
     name = quoted([other.name])
-    found = rows.select(name).where(sf.col(name).isNotNull()).limit(MOST_KEYS + 1).collect()
-    values = {row[0] for row in found}
+    keys = rows.select(name).where(sf.col(name).isNotNull()).limit(MOST_KEYS + 1).collect()
+    values = {row[0] for row in keys}
     literals = [_literal(value) for value in values]
-    if len(found) > MOST_KEYS or None in literals:
+    if len(keys) > MOST_KEYS or None in literals:
         return None
     return f"{quoted([column.name])} IN ({', '.join(sorted(map(str, literals)))})" if literals else None
 
 
 def _field(frame: DataFrame, name: str) -> Any:
-    """The column of that name, whatever its case; None if there is none."""
+    """Return the column of a name, ignoring case; None if there is none."""
     return next((field for field in frame.schema.fields if field.name.lower() == name.lower()), None)
 
 

@@ -1,4 +1,4 @@
-"""Rewrites queries: each Hudi table in a query becomes a global view of the table as it is now."""
+"""Query rewriting: each Hudi table in a query is replaced by a global view of its current snapshot."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def rewrite_query(
     Args:
         spark: The session that will run it.
         query: The text.
-        prunes: Files are left out by what the query says in WHERE, and this text tells its views from those of views in
-            it; empty: they are not, because the views will be looked at again, by other queries.
+        prunes: Suffix of the names of the views, whose files are pruned by the conditions of the query; empty: no
+            pruning, because other queries will use the views, too.
         lasting: Whether Spark keeps the query, as that of a temporary view.
         args: Values of the parameters of the query.
     """
@@ -66,13 +66,15 @@ def _rewritten(spark: SparkSession, query: str, scope: QueryScope) -> RewrittenQ
     query = _with_blob_functions(spark, written)
     references = find_references(query) or []
     if '"' in query and references and _quotes_names_by_double_quotes(spark):
-        references = [replace(one, predicate=None, joined=()) for one in references]  # taken for texts there
+        references = [  # the parser takes such names for strings
+            replace(reference, predicate=None, joined=()) for reference in references
+        ]
     rewritten = _QueryRewriter(spark, query, tuple(references), scope).result()
     return rewritten if query == written else replace(rewritten, reads_hudi_tables=True)
 
 
 class _QueryRewriter:
-    """The rewriting of one query."""
+    """Rewrites one query."""
 
     def __init__(self, spark: SparkSession, query: str, references: tuple[Reference, ...], scope: QueryScope) -> None:
         self._spark, self._query, self._references, self._scope = spark, query, references, scope
@@ -85,7 +87,7 @@ class _QueryRewriter:
         self._reads: dict[int, TableRead] = {}
 
     def result(self) -> RewrittenQuery:
-        """Refresh the views of all references."""
+        """Refresh the views of all references, and return the query with their names."""
         for number, reference in enumerate(self._references):
             if reference.arguments is not None:
                 self._use_function(number, reference, reference.arguments)
@@ -94,8 +96,11 @@ class _QueryRewriter:
         changes = list(self._changes.values())
         if self._scope.prunes and len(self._reads) > 1:
             changes = [
-                (one, _create_pruned_view(self._spark, one, self._scope.prunes, self._tables, self._reads) or view)
-                for one, view in changes
+                (
+                    reference,
+                    _create_pruned_view(self._spark, reference, self._scope.prunes, self._tables, self._reads) or view,
+                )
+                for reference, view in changes
             ]
         return RewrittenQuery(
             replaced(self._query, changes, lambda part: quoted([part])),
@@ -108,22 +113,22 @@ class _QueryRewriter:
         )
 
     def _show(self, number: int, reference: Reference, view: str, source: Source) -> DataFrame:
-        """Have a view in place of a reference; returns its rows."""
+        """Replace a reference by a view. Return the rows of the view."""
         rows = _refresh(self._spark, view, source)
         self._sources[view] = source
         self._shown[number] = view
         self._changes[number] = reference, _global(self._spark, view)
         return rows
 
-    def _view_name(self, what: str) -> str:
-        return _view_name(self._scope.session or session_id(self._spark), what)
+    def _view_name(self, identity: str) -> str:
+        return _view_name(self._scope.session or session_id(self._spark), identity)
 
     def _use_function(self, number: int, reference: Reference, arguments: tuple[str, ...]) -> None:
         source = self._function_source(reference.name[0], arguments)
         self._show(number, reference, self._view_name(repr(source)), source)
 
     def _use_temporary_view(self, name: Name) -> bool:
-        """Bring a temporary view up to date; returns False if it is none, or one that depends on no Hudi table."""
+        """Refresh a temporary view. Return False for other names, and for views that depend on no Hudi table."""
         scope = self._scope
         if scope.temporary is not None and not scope.is_temporary(name):
             return False
@@ -138,16 +143,16 @@ class _QueryRewriter:
         return _QueryRewriter(self._spark, view.query, view.references, scope).result()
 
     def _use_table(self, number: int, reference: Reference) -> None:
-        """Have a view in place of a Hudi table, or of a view over such, and full names in place of others."""
+        """Replace a Hudi table, or a permanent view of Hudi tables, by a view, and other names by qualified names."""
         scope = self._scope
         if scope.is_temporary(reference.name):
             self._views.append(reference.name)
             return
         name = scope.qualified(self._spark, reference.name)
-        found = find(self._spark, name)
-        if isinstance(found, CatalogTable):
-            self._show_table(number, replace(reference, qualified=_qualifiers(reference, found.name)), found)
-        elif isinstance(found, CatalogView) and self._show_view(number, reference, name, found):
+        entry = find(self._spark, name)
+        if isinstance(entry, CatalogTable):
+            self._show_table(number, replace(reference, qualified=_qualifiers(reference, entry.name)), entry)
+        elif isinstance(entry, CatalogView) and self._show_view(number, reference, name, entry):
             pass
         elif name != reference.name and reference.as_of is None and reference.version is None:
             self._changes[number] = reference, quoted(name)
@@ -156,21 +161,21 @@ class _QueryRewriter:
 
     def _show_table(self, number: int, reference: Reference, table: CatalogTable) -> None:
         scope = self._scope
-        moment = time_travel_options(self._spark, table, reference, scope.args)
+        time_travel = time_travel_options(self._spark, table, reference, scope.args)
         own = read_options(self._spark, table, scope.options)
-        given = tuple(sorted({**own, **moment}.items()))
+        given = tuple(sorted({**own, **time_travel}.items()))
         source = ViewSource(table.location, given, reference.predicate if scope.prunes else None)
-        # a name for each place in a query, not for each condition, or each moment: there would be ever more of them
-        place = f" {scope.prunes} {number}" if source.predicate is not None else ""
-        what = f"{table.location} {given}{place}"
-        if moment and scope.lasting:
-            what = f"{table.location} {sorted(own.items())} {reference.as_of} {reference.version} {scope.args}"
-        rows = self._show(number, reference, self._view_name(what), source)
+        # The name depends on the position in the query, not on conditions or instants, so that views are reused.
+        position = f" {scope.prunes} {number}" if source.predicate is not None else ""
+        identity = f"{table.location} {given}{position}"
+        if time_travel and scope.lasting:
+            identity = f"{table.location} {sorted(own.items())} {reference.as_of} {reference.version} {scope.args}"
+        rows = self._show(number, reference, self._view_name(identity), source)
         self._reads[reference.start] = TableRead(rows, reference.predicate)
         self._tables[reference.start] = source
 
     def _show_view(self, number: int, reference: Reference, name: Name, stored: CatalogView) -> bool:
-        """Show a permanent view; returns False if it reads no Hudi table."""
+        """Replace a permanent view. Return False if it reads no Hudi table."""
         spark, scope = self._spark, self._scope
         full = full_name(spark, name)
         prunes = f"{scope.prunes} {number} {name}" if scope.prunes else ""
@@ -186,7 +191,7 @@ class _QueryRewriter:
         return True
 
     def _function_source(self, function: str, arguments: tuple[str, ...]) -> FunctionSource:
-        """Return a table function with the values of its arguments, in their order, of which some are SQL."""
+        """Return a table function with its evaluated arguments, in the order of its parameters."""
         spark, scope = self._spark, self._scope
         if function not in VECTOR_FUNCTIONS:
             if not arguments:
@@ -210,33 +215,32 @@ class _QueryRewriter:
         return FunctionSource(function, tuple(values), tuple(sorted(locations)))
 
     def _values(self, query: str, named: Mapping[str, Any] | None) -> list[object]:
-        """Return the values of arguments of a function."""
+        """Evaluate the arguments of a function by a query."""
         inner = _rewritten(self._spark, query, replace(self._scope, prunes="", args=named))
         self._views.extend(inner.views)
         row = collect_statement(self._spark, inner.text, named)[0]
         return [tuple(value) if isinstance(value, list) else value for value in row]
 
     def _located(self, table: str) -> tuple[str, frozenset[str]]:
-        """Return the name of a table or view, or its path, with its database, and the locations of Hudi tables in
-        it."""
+        """Return the qualified name of a table or view, or its path, and the locations of its Hudi tables."""
         if "/" in table:
             return table, frozenset({table})
         spark = self._spark
         name = self._scope.qualified(spark, parse_table_name(table))
-        found = find(spark, name)
-        if found is not None or (
+        entry = find(spark, name)
+        if entry is not None or (
             len(name) == 1 and spark.catalog.tableExists(quoted(name)) and not is_temporary(spark, name)
         ):
             name = full_name(spark, name)
         else:
             self._views.append(name)
-        if isinstance(found, CatalogTable):
-            return quoted(name), frozenset({found.location})
+        if isinstance(entry, CatalogTable):
+            return quoted(name), frozenset({entry.location})
         return quoted(name), rewrite_query(spark, f"SELECT * FROM {quoted(name)}").locations
 
 
 def _with_blob_functions(spark: SparkSession, query: str) -> str:
-    """Return a query with what Spark can run in place of calls of ``read_blob``."""
+    """Return a query in which calls of ``read_blob`` are replaced by SQL that Spark can run."""
     text = with_blob_calls(query, read_blob_sql)
     if text == query or spark.catalog.functionExists(READ_BLOB):
         return query
@@ -245,8 +249,8 @@ def _with_blob_functions(spark: SparkSession, query: str) -> str:
 
 
 def _qualifiers(reference: Reference, name: Name) -> tuple[tuple[int, int, int], ...]:
-    """Return the positions of qualifiers of columns (`Reference.qualified`): of the name in the query, and of the full
-    one, which is given."""
+    """Return the positions of column qualifiers (`Reference.qualified`) by the name in the query and by the full name
+    ``name``."""
     full = folded((SESSION_CATALOG, *name))
     longer = (positions for head, *positions in reference.longer if head in (full, full[1:]))
     return (*reference.qualified, *((start, last, end) for start, last, end in longer))
@@ -264,26 +268,27 @@ def _create_pruned_view(
     sources: Mapping[int, ViewSource],
     reads: Mapping[int, TableRead],
 ) -> str | None:
-    """Show a table without the files in which no key is of those that the query joins it with; returns the view's name,
-    None if there are no such keys."""
+    """Create a view of a table without the files that contain none of the join keys. Return its name; None if there is
+    no
+    runtime filter."""
     source, read = sources.get(reference.start), reads.get(reference.start)
     if source is None or read is None or not reference.joined:
         return None
     keys = runtime_filter(spark, read.rows, reference.joined, reads)
     if keys is None:
         return None
-    known = keys if source.predicate is None else f"({source.predicate}) AND {keys}"
+    predicate = keys if source.predicate is None else f"({source.predicate}) AND {keys}"
     view = _view_name(session_id(spark), f"{source.location} {source.given} {prunes} joined {reference.start}")
-    _refresh(spark, view, replace(source, predicate=known))
+    _refresh(spark, view, replace(source, predicate=predicate))
     return _global(spark, view)
 
 
-def _view_name(session: str, what: str) -> str:
-    return "_pyhudi_" + hashlib.sha1(f"{session} {what}".encode(), usedforsecurity=False).hexdigest()[:16]
+def _view_name(session: str, identity: str) -> str:
+    return "_pyhudi_" + hashlib.sha1(f"{session} {identity}".encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 def _refresh(spark: SparkSession, view: str, source: Source) -> DataFrame:
-    """Have a view show a source as it is now; returns the rows."""
+    """Replace the definition of a view by the current rows of a source, and return the rows."""
     return show_source(spark, view, source, partial(_rows_of, spark))
 
 

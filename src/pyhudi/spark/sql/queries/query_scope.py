@@ -1,4 +1,4 @@
-"""Scope of a query: what the names in it mean, and where it is used."""
+"""Scope of a query: resolution of its names, and the use of the query."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ RefreshedViews: TypeAlias = dict[Name, "RewrittenQuery | None"]
 
 @dataclass(frozen=True, slots=True)
 class QueryScope:
-    """What the names in a query mean, and where it is used.
+    """Resolution of the names in a query, and the use of the query.
 
     Args:
         namespace: The database of names without one, with its catalog if it has one; None: the current one.
-        temporary: Names in lower case that mean temporary views; None: those of all that there are.
-        prunes: Files are left out by what the query says in WHERE, and this text tells its views from those of others;
-            empty: they are not, and queries share views.
+        temporary: Lower-case names that refer to temporary views; None: those of all existing ones.
+        prunes: Suffix of the names of the views, whose files are pruned by the conditions of the query; empty: no
+            pruning, and queries share views.
         lasting: Whether Spark keeps the query, as that of a temporary view.
-        options: The session's settings of Apache Hudi; None: as they are now.
+        options: The session's settings of Apache Hudi; None: the current ones.
         session: The session whose views stand for tables (`session_id`); None: this one.
         args: Values of the parameters of the query.
-        refreshed: Queries of the temporary views that are up to date by now, by name.
+        refreshed: Queries of the temporary views that have been refreshed, by name.
     """
 
     namespace: Name | None = None
@@ -43,16 +43,16 @@ class QueryScope:
     refreshed: RefreshedViews = field(default_factory=dict)
 
     def is_temporary(self, name: Name) -> bool:
-        """Return True if a name means a temporary view, whatever there is now."""
+        """Return True if a name refers to a temporary view, whether or not it still exists."""
         return self.temporary is not None and folded(name) in self.temporary
 
     def qualified(self, spark: SparkSession, name: Name) -> Name:
-        """Return a name so that it means the same in any database and catalog."""
+        """Return a name that does not depend on the current database and catalog."""
         return name if self.is_temporary(name) else qualified_name(spark, name, self.namespace)
 
 
 def qualified_name(spark: SparkSession, name: Name, namespace: Name | None) -> Name:
-    """Return a name in the query of a permanent view so that it means the same in any database and catalog."""
+    """Return a name of the query of a permanent view, independent of the current database and catalog."""
     if namespace is None or len(name) > 2:
         return name
     if len(namespace) == 1 or str(spark.catalog.currentCatalog()) == namespace[0]:

@@ -1,4 +1,4 @@
-"""What the views that stand for Hudi tables in queries show."""
+"""Sources of the temporary views that replace Hudi tables in queries."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from pyhudi.sql.table_references import VECTOR_FUNCTIONS
 
 @dataclass(frozen=True, slots=True)
 class ViewSource:
-    """Content of a view of a Hudi table.
+    """A Hudi table as the source of a view.
 
     Args:
         location: The table's.
         given: Options of the read.
-        predicate: Condition by which files are left out; the query has it, too.
+        predicate: Condition that prunes files; the query has it, too.
     """
 
     location: str
@@ -38,12 +38,12 @@ class ViewSource:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """A table function that a view shows.
+    """A table function as the source of a view.
 
     Args:
         function: Its name.
-        arguments: The values that it is called with. Tables are given so that they are the same ones in any database.
-        locations: Those of the Hudi tables that it reads.
+        arguments: Its arguments; names of tables are qualified.
+        locations: Locations of the Hudi tables that it reads.
     """
 
     function: str
@@ -53,10 +53,10 @@ class FunctionSource:
 
 @dataclass(frozen=True, slots=True)
 class QuerySource:
-    """A query that a view shows, as Spark can run it: that of a permanent view.
+    """The query of a permanent view as the source of a view.
 
     Args:
-        text: The query.
+        text: The rewritten query.
         view: The permanent view.
     """
 
@@ -68,23 +68,23 @@ Source: TypeAlias = ViewSource | FunctionSource | QuerySource
 
 
 def show_source(spark: SparkSession, view: str, source: Source, rows_of: Callable[[str], DataFrame]) -> DataFrame:
-    """Have a global temporary view show a source as it is now.
+    """Replace the definition of a global temporary view by the current rows of a source.
 
     Args:
         spark: The session.
         view: The view's name.
         source: The source.
-        rows_of: Returns the rows of a table or view that a vector function is given by name or path.
+        rows_of: Returns the rows of a table or view by name or path, for arguments of vector functions.
 
     Returns:
         The rows.
     """
     match source:
         case ViewSource(location, given, predicate):
-            kept = None if options.AS_OF_INSTANT.key in dict(given) else _kept(spark, location, dict(given))
-            if kept is not None:
-                kept.createOrReplaceGlobalTempView(view)
-                return kept
+            cached = None if options.AS_OF_INSTANT.key in dict(given) else _cached(spark, location, dict(given))
+            if cached is not None:
+                cached.createOrReplaceGlobalTempView(view)
+                return cached
             rows = load_table(spark, location, dict(given), predicate=predicate)
             _ordered_rows(rows, location, dict(given)).createOrReplaceGlobalTempView(view)
             return rows
@@ -102,19 +102,19 @@ def show_source(spark: SparkSession, view: str, source: Source, rows_of: Callabl
 
 
 def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:
-    """Return a table's rows as they are now, by the session's options and those given."""
+    """Return the current rows of a table, by the session's options and those given."""
     given = {**read_options(spark, table, None), **(options or {})}
     return _ordered_rows(load_table(spark, table.location, given), table.location, given)
 
 
 def read_options(spark: SparkSession, table: CatalogTable, session: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the options of a read of a table: its properties, and over them the session's settings, those of now if
-    none are given."""
+    """Return the options of a read of a table: its properties, overridden by the session's settings (None: the current
+    ones)."""
     own = table.options if table.properties else {}
     return {**own, **(session_options(spark) if session is None else session)}
 
 
-def _kept(spark: SparkSession, location: str, given: dict[str, str]) -> DataFrame | None:
+def _cached(spark: SparkSession, location: str, given: dict[str, str]) -> DataFrame | None:
     """Return the rows of a table that is cached; None if it is not."""
     return cached_rows(
         spark, location, given, lambda: _ordered_rows(load_table(spark, location, given), location, given)

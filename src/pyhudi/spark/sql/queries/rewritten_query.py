@@ -15,12 +15,12 @@ class RewrittenQuery:
 
     Args:
         text: The query with the names of views.
-        sources: What these views show, by name of the view; those that others depend on come first.
-        reads_hudi_tables: Whether it reads a Hudi table, or blobs, at all.
-        temporary: What the views in temporary views show that the query uses.
-        views: Names of these temporary views, and others that may become one.
-        shown: The views by which references are replaced, by number of the reference.
-        query: The query with the names of tables.
+        sources: Sources of these views by name; dependencies come first.
+        reads_hudi_tables: The query reads Hudi tables or blobs.
+        temporary: Sources of the views that the temporary views of the query use.
+        views: Names of these temporary views, and unresolved names, which may become views.
+        shown: The views that replace references, by number of the reference.
+        query: The query with the original names.
     """
 
     text: str

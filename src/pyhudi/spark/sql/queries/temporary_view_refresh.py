@@ -1,4 +1,4 @@
-"""Refresh of temporary views over Hudi tables: each query that uses one sees the tables as they are now."""
+"""Refresh of temporary views over Hudi tables: each query that uses one sees the current snapshots."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ RewriteView: TypeAlias = Callable[[TemporaryView, QueryScope], RewrittenQuery]
 def view_definition(
     spark: SparkSession, statement: CreateView, prepared: RewrittenQuery, args: Any
 ) -> TemporaryView | None:
-    """Return what is to be remembered of a temporary view.
+    """Return the definition of a temporary view.
 
     Args:
         spark: The session that creates it.
-        statement: The statement by which it does.
-        prepared: The query as it is given to Spark.
+        statement: The statement that creates it.
+        prepared: The rewritten query.
         args: Values of the parameters of the query.
 
     Returns:
@@ -62,19 +62,19 @@ def view_definition(
 def refresh_temporary_view(
     spark: SparkSession, name: Name, refreshed: RefreshedViews, rewrite: RewriteView
 ) -> RewrittenQuery | None:
-    """Have a temporary view show what there is now; returns its query, None if it is no view that is known.
+    """Refresh a temporary view. Return its query, or None for an unregistered view.
 
     Args:
         spark: The session.
         name: The view's name.
-        refreshed: The temporary views that are up to date by now.
+        refreshed: The temporary views that have been refreshed.
         rewrite: Rewrites the query of the view, and refreshes the views that it uses.
     """
     view = temporary_view(spark, name)
     if view is None:
         return None
     if folded(name) not in refreshed:
-        refreshed[folded(name)] = None  # it may read itself
+        refreshed[folded(name)] = None  # it may refer to itself
         refreshed[folded(name)] = _refreshed(spark, name, view, refreshed, rewrite)
     return refreshed[folded(name)]
 
@@ -110,14 +110,13 @@ def _refreshed(
 
 
 def _is_another(spark: SparkSession, name: Name, view: TemporaryView, shown: Mapping[int, str]) -> bool:
-    """Return True if a temporary view is none of the definition that is known: something that pyhudi does not see, as a
-    program in Scala, has replaced it.
+    """Return True if a temporary view was replaced outside of pyhudi, for example by a program in Scala.
 
     Args:
         spark: The session.
         name: The view's name.
-        view: The definition.
-        shown: The views of the tables that would be read now.
+        view: The registered definition.
+        shown: The views of the tables that it would read now.
     """
     plan = str(collect_statement(spark, f"EXPLAIN EXTENDED SELECT * FROM {quoted(name)}")[0][0]).lower()
     tables = [qualified_name(spark, view.references[n].name, view.namespace) for n in shown if n not in view.shown]

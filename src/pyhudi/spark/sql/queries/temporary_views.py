@@ -1,7 +1,7 @@
-"""Temporary views over Hudi tables: what they show is brought up to date whenever they are used.
+"""Registry of temporary views over Hudi tables, which are refreshed whenever they are used.
 
-They are kept by session of Spark, and not by object in Python: a stream, for instance, makes another object for each
-batch, of a copy of the session that started it. Global temporary views are those of all sessions.
+Views are registered by Spark session, not by Python object: a stream, for instance, creates an object for each batch,
+for a copy of the session that started it. Global temporary views belong to all sessions.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _SETTING = "pyhudi.session.id"
 
 @dataclass(frozen=True, slots=True)
 class TemporaryView:
-    """The definition of a temporary view, from which what it shows is made whenever it is used.
+    """Definition of a temporary view, by which it is refreshed.
 
     Args:
-        query: Its query as it was given.
+        query: The original query.
         references: The tables in it.
-        namespace: Catalog and database that its names belong to.
-        temporary: Names in it, in lower case, that mean temporary views.
+        namespace: Catalog and database of unqualified names.
+        temporary: Lower-case names in it that refer to temporary views.
         options: Settings of Apache Hudi of the session that created it.
         args: Values of the parameters of the query.
-        clauses: What the statement had between the view's name and AS.
-        session: The session that created it, whose views stand for tables in the query that Spark has.
-        shown: These views, by number of the reference.
+        clauses: Text of the statement between the view's name and AS.
+        session: Identifier of the session that created it, whose views replace the tables.
+        shown: The views that replace references, by number of the reference.
     """
 
     query: str
@@ -51,53 +51,54 @@ class TemporaryView:
 
 
 _Key: TypeAlias = tuple[str, Name]
-_known: dict[_Key, TemporaryView] = {}
+_views: dict[_Key, TemporaryView] = {}
 
 
 def session_id(spark: SparkSession) -> str:
-    """Tell sessions apart, of other processes, too: a Connect server has the global views of all its clients."""
-    known: str | None = spark.__dict__.get(_ID)
-    if known is None:
-        known = spark.__dict__[_ID] = spark.conf.get(_SETTING, None) or uuid4().hex
-        _keep_id(spark, known)
-    return known
+    """Return an identifier of the session that is unique across processes: a Connect server has the global views of all
+    its clients."""
+    identifier: str | None = spark.__dict__.get(_ID)
+    if identifier is None:
+        identifier = spark.__dict__[_ID] = spark.conf.get(_SETTING, None) or uuid4().hex
+        _store_id(spark, identifier)
+    return identifier
 
 
-def _keep_id(spark: SparkSession, known: str) -> None:
+def _store_id(spark: SparkSession, identifier: str) -> None:
     try:
-        if spark.conf.get(_SETTING, None) != known:
-            spark.conf.set(_SETTING, known)
-    except PySparkException:  # some services allow only settings that they know
+        if spark.conf.get(_SETTING, None) != identifier:
+            spark.conf.set(_SETTING, identifier)
+    except PySparkException:  # some services refuse unknown settings
         pass
 
 
 def remember_view(spark: SparkSession, name: Name, view: TemporaryView) -> None:
-    """Note the definition of a temporary view, to show it as it is whenever it is used."""
-    _keep_id(spark, session_id(spark))  # RESET removes it
-    _known[_key(spark, name)] = view
+    """Register the definition of a temporary view."""
+    _store_id(spark, session_id(spark))  # RESET removes it
+    _views[_key(spark, name)] = view
 
 
 def forget_view(spark: SparkSession, name: Name) -> None:
-    """A temporary view of that name is another one now."""
-    if _known:
-        _known.pop(_key(spark, name), None)
+    """Remove the definition of a temporary view that was replaced or dropped."""
+    if _views:
+        _views.pop(_key(spark, name), None)
 
 
 def rename_view(spark: SparkSession, name: Name, to: Name) -> None:
-    """Note that a temporary view has another name now; it keeps its database, of global views."""
-    found = _known.pop(_key(spark, name), None)
-    if found is not None:
-        _known[_key(spark, (*name[:-1], to[-1]))] = found
+    """Register a temporary view under its new name, in the same database."""
+    view = _views.pop(_key(spark, name), None)
+    if view is not None:
+        _views[_key(spark, (*name[:-1], to[-1]))] = view
 
 
 def temporary_view(spark: SparkSession, name: Name) -> TemporaryView | None:
     """Return the definition of a temporary view; None for anything else, and if it no longer exists."""
     key = _key(spark, name)
-    found = _known.get(key)
-    if found is not None and found.shown and not is_temporary(spark, name):  # it was dropped
-        _known.pop(key, None)
+    view = _views.get(key)
+    if view is not None and view.shown and not is_temporary(spark, name):  # it was dropped
+        _views.pop(key, None)
         return None
-    return found
+    return view
 
 
 def is_temporary(spark: SparkSession, name: Name) -> bool:

@@ -37,8 +37,8 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
     """
     opts = Options.parse(write_options(spark, table))
     client = TableMetaClient.open(table.location, opts)
-    found = resolve_table_schema(PinnedTable.of(client))
-    if not opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE) and (found is None or not found.has_history):
+    resolved = resolve_table_schema(PinnedTable.of(client))
+    if not opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE) and (resolved is None or not resolved.has_history):
         raise UnsupportedTableError(
             f"this change of columns of {table.sql} needs schema-on-read evolution, which Apache Hudi's readers have "
             f"to be asked for, too: SET {options.SCHEMA_EVOLUTION_ENABLE.key}=true and run it again"
@@ -71,8 +71,8 @@ def _step(spark: SparkSession, change: ColumnChange) -> _Change:
 
 
 def _type(spark: SparkSession, text: str) -> pa.DataType:
-    found = from_spark_json(declared_schema(spark, f"c {text}").json())
-    return schema_changes.as_table_type(found.field(0).type)
+    declared = from_spark_json(declared_schema(spark, f"c {text}").json())
+    return schema_changes.as_table_type(declared.field(0).type)
 
 
 def _add(change: AddColumn, kind: pa.DataType, schema: InternalSchema) -> InternalSchema:

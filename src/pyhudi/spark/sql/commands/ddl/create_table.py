@@ -54,8 +54,8 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
     """Run CREATE or REPLACE TABLE. A table that is replaced stays if the new definition is refused.
 
     Raises:
-        TableExistsError: there is one already.
-        QueryError: there is nothing to make columns of.
+        TableExistsError: There is one already.
+        QueryError: The statement has neither columns nor a query.
     """
     name = full_name(spark, statement.name)
     if statement.if_not_exists and spark.catalog.tableExists(quoted(name)):
@@ -86,7 +86,7 @@ def _create_table(spark: SparkSession, name: Name, statement: CreateTable) -> No
         old = find_table(spark, name)
         if not statement.replace or old is None:
             raise TableExistsError(f"there is a table or view {quoted(name)} already; drop it, or take another name")
-        if statement.query is not None:  # evaluated before what it may read is gone
+        if statement.query is not None:  # evaluated while the tables that it reads exist
             rows = spark_sql(spark, rewrite_query(spark, statement.query).text)
             replace_table(spark, old, rows, statement)
             return
@@ -114,17 +114,17 @@ def create_new(
     *,
     replaced: CatalogTable | None = None,
 ) -> None:
-    """Make a table, of columns or of rows, and put it into the catalog.
+    """Create a table of columns or of rows, and register it in the catalog.
 
     Args:
         spark: The session.
         table: The table.
         statement: Its definition.
-        rows: Its rows; None: it has the columns of the statement, and no rows.
+        rows: Its rows; None: an empty table with the columns of the statement.
         replaced: The table that has the name, which is dropped after all checks, and after rows are written.
 
     Raises:
-        QueryError: there are neither columns nor rows.
+        QueryError: There are neither columns nor rows.
         TableExistsError: The location has files, or is inside another table.
     """
     schema = declared_columns(spark, statement) if rows is None else without_meta_columns(rows.schema)
@@ -159,8 +159,8 @@ def create_new(
 
 
 def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, statement: CreateTable) -> None:
-    """Put a table of rows in place of one that is there, which stays until the rows are written. Where the statement
-    gives another location, the table is made there.
+    """Replace an existing table by a table of rows. It stays until the rows are written. If the statement has another
+    location, the new table is created there.
 
     Raises:
         TableExistsError: There is another Hudi table at that location.

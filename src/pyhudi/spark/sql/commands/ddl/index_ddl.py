@@ -26,7 +26,7 @@ _RECORD_INDEX, _SECONDARY_INDEX = "record_index", "secondary_index"
 
 
 def create_index(spark: SparkSession, table: CatalogTable, statement: CreateIndex) -> None:
-    """Run CREATE INDEX: the index is built, and writes keep it up to date."""
+    """Run CREATE INDEX: build the index, which writes maintain afterwards."""
     handle = SqlTable.at(spark, table.location, write_options(spark, table))
     is_record_index = _RECORD_INDEX in (statement.index, statement.using)
     indexed = _indexed(spark, handle, statement)
@@ -47,7 +47,7 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
 
 
 def _indexed(spark: SparkSession, handle: SqlTable, statement: CreateIndex) -> tuple[str, ...]:
-    """Return the columns of an index as the table spells them; one that is not there as the statement does."""
+    """Return the columns of an index as the table spells them, unknown columns as spelled in the statement."""
     sensitive, schema = is_case_sensitive(spark), handle.load_schema()
     paths = (resolve_path(name, schema, case_sensitive=sensitive) or [name] for name in statement.columns)
     return tuple(".".join(path) for path in paths)
@@ -62,7 +62,7 @@ def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -
     handle = SqlTable.at(spark, table.location, write_options(spark, table))
     client = handle.client()
     opts = client.config.validate_against(handle.opts)
-    # they went along with the column statistics, which scripts drop first
+    # Partition statistics are dropped with the column statistics, which scripts drop first.
     gone = statement.index == PARTITION_STATS and not {COLUMN_STATS, PARTITION_STATS} & {
         *client.config.metadata_partitions
     }
@@ -70,7 +70,7 @@ def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -
 
 
 def refresh_index(spark: SparkSession, table: CatalogTable, statement: RefreshIndex) -> None:
-    """Run REFRESH INDEX: every write has kept the index up to date, so that only its name is looked at.
+    """Run REFRESH INDEX. Writes maintain the index, so this only checks that it exists.
 
     Raises:
         ConfigError: there is no such index.

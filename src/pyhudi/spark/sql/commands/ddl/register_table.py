@@ -1,4 +1,4 @@
-"""CREATE TABLE at the location of a Hudi table: it is put into the catalog."""
+"""CREATE TABLE at the location of an existing Hudi table, which is registered in the catalog."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pyhudi.sql.statements import CreateTable
 from pyhudi.sql.table_properties import refuse_misspelt_properties, registered_properties, table_options
 
 
-def refuse_unrelated_table(there: SqlTable, table: CatalogTable) -> None:
+def refuse_unrelated_table(existing: SqlTable, table: CatalogTable) -> None:
     """Refuse a table as the managed one of a name, unless it was created by this name and has no commits: it may be
     another entry's, as that of a table that was renamed, and DROP TABLE would delete its files.
 
     Raises:
         TableExistsError: The message has the cure.
     """
-    name = there.load_config().name
-    if name.lower() == table.name[1].lower() and not there.inspect.commits().num_rows:
+    name = existing.load_config().name
+    if name.lower() == table.name[1].lower() and not existing.inspect.commits().num_rows:
         return
     raise TableExistsError(
         f"there is a Hudi table at {table.location!r} already, where {table.sql} belongs; its name is {name!r}. Give "
@@ -35,12 +35,12 @@ def refuse_unrelated_table(there: SqlTable, table: CatalogTable) -> None:
 def register_existing(
     spark: SparkSession, table: CatalogTable, statement: CreateTable, replaced: CatalogTable | None
 ) -> None:
-    """Put a table that is there into the catalog, in place of another one of its name, if any; what the statement says
-    of it must be so.
+    """Register an existing table in the catalog, in place of another one of its name, if any. The statement must agree
+    with it.
 
     Raises:
-        TableConfigConflictError: a property is another one.
-        SchemaMismatchError: a column is not there, or another type.
+        TableConfigConflictError: A property has another value.
+        SchemaMismatchError: A column is missing or of another type.
     """
     handle = SqlTable.of(spark, table)
     config = handle.load_config()
@@ -51,9 +51,9 @@ def register_existing(
     config.validate_against(Options.parse(table_options(statement.properties)))
     known = {field.name.lower(): field for field in schema.fields}
     for field in declared_columns(spark, statement).fields:
-        there = known.get(field.name.lower())
-        if there is None or there.dataType != field.dataType:
-            kind = "missing" if there is None else f"of type {there.dataType.simpleString()}"
+        existing = known.get(field.name.lower())
+        if existing is None or existing.dataType != field.dataType:
+            kind = "missing" if existing is None else f"of type {existing.dataType.simpleString()}"
             raise SchemaMismatchError(
                 f"the column {field.name} {field.dataType.simpleString()} is {kind} in the Hudi table at "
                 f"{table.location!r}; leave the columns out to take the table's"

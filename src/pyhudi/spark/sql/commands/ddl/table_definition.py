@@ -25,10 +25,10 @@ from pyhudi.table.config.table_config import TableConfig
 
 
 def defined_table(spark: SparkSession, name: Name, statement: CreateTable, old: CatalogTable | None) -> CatalogTable:
-    """Return the table that a statement defines. Without a location it is managed, and where a managed table of the
-    name is, or belongs."""
-    place = old.location if old is not None and old.managed else default_location(spark, name)
-    location = statement.location or place
+    """Return the table that a statement defines. Without a location it is managed, at the location of the
+    managed table of that name, or the default one."""
+    managed_location = old.location if old is not None and old.managed else default_location(spark, name)
+    location = statement.location or managed_location
     return CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
 
 

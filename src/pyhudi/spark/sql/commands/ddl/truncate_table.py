@@ -14,12 +14,12 @@ from pyhudi.sql.statements import DropPartitions, Truncate
 
 def drop_partitions(spark: SparkSession, table: CatalogTable, statement: DropPartitions) -> None:
     """Run ALTER TABLE … DROP PARTITION. Warns of partitions that do not exist, unless the statement has IF EXISTS."""
-    found = [(spec, matching_partitions(spark, table, spec)) for spec in statement.partitions]
-    for spec, paths in found:
+    matching = [(spec, matching_partitions(spark, table, spec)) for spec in statement.partitions]
+    for spec, paths in matching:
         if not paths and not statement.if_exists:
             values = ", ".join(f"{name} = {value}" for name, value in spec.items())
             warn(f"DROP PARTITION: {table.sql} has no partition with {values}")
-    _delete_partitions(spark, table, sorted({path for _, paths in found for path in paths}))
+    _delete_partitions(spark, table, sorted({path for _, paths in matching for path in paths}))
 
 
 def _delete_partitions(spark: SparkSession, table: CatalogTable, paths: list[str]) -> None:

@@ -36,7 +36,7 @@ _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
-    """Run INSERT INTO or OVERWRITE with the rows of a query, which each attempt reads anew."""
+    """Run INSERT INTO or OVERWRITE with the rows of a query, which each attempt runs again."""
     given = write_options(spark, table)
     opts = Options.parse(given)
     query = RepeatedQuery(spark, statement.query, open_storage(table.location, opts))
@@ -54,7 +54,7 @@ def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Inser
     """Return True if the table has the partition of INSERT OVERWRITE … IF NOT EXISTS.
 
     Raises:
-        QueryError: It is not one partition that is given.
+        QueryError: The statement does not specify one partition.
     """
     schema = own_schema(spark, table)
     spec = _named(statement.partition, schema, is_case_sensitive(spark))
@@ -96,7 +96,7 @@ def insert_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Insertion:
-    """What `insert_rows` does with its rows. Attributes as its arguments."""
+    """Settings of an INSERT. Attributes as the arguments of `insert_rows`."""
 
     overwrite: bool
     partition: PartitionSpec
@@ -104,8 +104,8 @@ class _Insertion:
     by_name: bool
 
     def run(self, spark: SparkSession, table: CatalogTable, rows: DataFrame, given: Mapping[str, str]) -> WriteResult:
-        """Insert rows once, into the table as it is now. ``given``: its options (`write_options`), which take a query
-        of the session's settings."""
+        """Insert rows once, into the current snapshot. ``given``: the options (`write_options`), which cost a query of
+        the session's settings."""
         schema = own_schema(spark, table)
         partition = _named(self.partition, schema, is_case_sensitive(spark))
         opts = Options.parse(given)
@@ -157,7 +157,7 @@ def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
 
 
 def _path(spark: SparkSession, client: TableMetaClient, opts: Options) -> Callable[[StructType], Column]:
-    """Return what makes the partition path of columns."""
+    """Return a function that creates the partition path column of a schema."""
     spec = key_spec(client, opts)
     zone = jvm_zone(spark) if spec.timestamp is not None else "UTC"
     return lambda schema: partition_path(schema, spec, zone)
@@ -176,7 +176,7 @@ def _aligned(
     columns: tuple[str, ...],
     by_name: bool,
 ) -> DataFrame:
-    """The rows with the table's columns."""
+    """Return the rows with the table's columns."""
     if not columns:
         rows = rows.drop(*(name for name in rows.columns if is_meta_column(name)))
     sensitive = is_case_sensitive(spark)
@@ -211,8 +211,10 @@ def _named_columns(given: StructType, wanted: StructType, sensitive: bool) -> li
     """Return the table's columns that the columns of a query are called as; none if the query does not have the names
     of all columns, and of all fields in them. Then columns and fields are taken by position, as Apache Hudi does."""
     names = [resolve_name(name, wanted.names, case_sensitive=sensitive) for name in given.names]
-    found = [name for name in names if name is not None]
-    if len(found) < len(names) or sorted(found) != sorted(wanted.names):
+    resolved = [name for name in names if name is not None]
+    if len(resolved) < len(names) or sorted(resolved) != sorted(wanted.names):
         return []
-    same = (has_same_names(own.dataType, wanted[name].dataType) for own, name in zip(given.fields, found, strict=True))
-    return found if all(same) else []
+    same = (
+        has_same_names(own.dataType, wanted[name].dataType) for own, name in zip(given.fields, resolved, strict=True)
+    )
+    return resolved if all(same) else []

@@ -68,13 +68,13 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
 
 @dataclass(frozen=True, slots=True)
 class _MergeNames:
-    """What the sides of a MERGE are called in its condition and clauses.
+    """Names of the target and the source of a MERGE in its condition and clauses.
 
     Args:
         target: Alias of the target.
         source: Alias of the source; None: it has none.
         source_name: The source's full name if it is a table without an alias.
-        alike: Whether the last names of both are the same, so that they have aliases that nothing else has.
+        alike: The last parts of both names are the same, so both get unique aliases.
     """
 
     target: str
@@ -84,7 +84,7 @@ class _MergeNames:
 
     @classmethod
     def of(cls, spark: SparkSession, table: CatalogTable, statement: Merge) -> _MergeNames:
-        """Return the names in a statement. Two tables of the same last name are told apart by their databases."""
+        """Return the names in a statement. Two tables with the same last part are distinguished by their databases."""
         target = statement.alias or statement.name[-1]
         name = source_name(statement.source)
         if name is None:

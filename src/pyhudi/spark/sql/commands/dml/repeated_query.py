@@ -17,7 +17,7 @@ _WHERE = "SELECT 1 FROM _pyhudi_nothing WHERE "
 
 
 class RepeatedQuery:
-    """A query in the attempts to run a statement: each reads Hudi tables as they are then."""
+    """Query of a statement: each attempt runs it on the latest snapshots of Hudi tables."""
 
     def __init__(self, spark: SparkSession, text: str, storage: Storage) -> None:
         self._spark = spark
@@ -26,18 +26,18 @@ class RepeatedQuery:
         self.storage = storage
 
     def rows(self) -> DataFrame:
-        """Return the rows, from the latest snapshots."""
+        """Run the query on the latest snapshots and return its rows."""
         self._rows = _latest_rows(self._spark, self._text)
         return self._rows
 
     def reads_same_snapshot(self) -> bool:
-        """Return True if the query still reads the table of the statement as the last attempt did."""
+        """Return True if the query still reads the snapshot of the target that the last attempt read."""
         return self._rows is not None and _reads_same_snapshot(self._spark, self._text, self.storage, self._rows)
 
 
 class RepeatedSubqueries:
-    """The subqueries of the attempts to run a statement. The table is pinned before they are made, so that they never
-    show it as it was before."""
+    """Subqueries of a statement, rewritten in each attempt. The target is pinned first, so they never read an older
+    snapshot of it."""
 
     def __init__(self, spark: SparkSession, table: CatalogTable, storage: Storage) -> None:
         self._spark = spark
@@ -47,27 +47,27 @@ class RepeatedSubqueries:
         self.read_target = False
 
     def rewritten(self, expression: str) -> str:
-        """Return an expression with the Hudi tables of its subqueries by names that Spark knows."""
+        """Return an expression in which views replace the Hudi tables of its subqueries."""
         prepared = rewrite_query(self._spark, _WHERE + expression)
         self.read_target |= any(location_key(location) == self._location for location in prepared.locations)
         self._views.update(prepared.views)
         return prepared.text[len(_WHERE) :]
 
     def read_same_snapshot(self) -> bool:
-        """Return True if one reads the table of the statement by a temporary view that still shows it as before."""
+        """Return True if a subquery reads the target by a temporary view of an older snapshot."""
         views = (quoted(name) for name in self._views if is_temporary(self._spark, name))
         return any(_reads_same_snapshot(self._spark, f"SELECT * FROM {view}", self.storage) for view in views)
 
 
 def _reads_same_snapshot(spark: SparkSession, query: str, storage: Storage, last: DataFrame | None = None) -> bool:
-    """Return True if a query reads a table as it was before: by a temporary view of a loaded DataFrame, or as files.
+    """Return True if a query still reads the same snapshot of a table: by a temporary view of a loaded DataFrame, or as
+    files.
 
     Args:
         spark: The session.
         query: The query.
         storage: Storage of the table.
-        last: The rows of the query that were read last; None: those that its views show without being brought up to
-            date.
+        last: The rows that the query returned last; None: those of its views without a refresh.
     """
     before = snapshot_ids(spark_sql(spark, query) if last is None else last, storage)
     return bool(before) and not before.isdisjoint(snapshot_ids(_latest_rows(spark, query), storage))
