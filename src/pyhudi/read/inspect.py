@@ -84,10 +84,10 @@ def history(table: PinnedTable, *, archived: bool = False) -> pa.Table:
     if archived:
         for row in read_history(table.storage, active.layout).to_pylist():
             metadata = decode_commit(row["metadata"]) if row["action"] in WRITE_ACTIONS and row["metadata"] else None
-            found = _history_row(
+            archived_row = _history_row(
                 row["requested"], row["completion"], row["action"], State.COMPLETED, metadata, archived=True
             )
-            rows.append(found)
+            rows.append(archived_row)
     rows.sort(key=lambda row: (row["requested"], row["action"]), reverse=True)
     return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
 

@@ -43,12 +43,12 @@ class ResultTable:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "_table":
             raise AttributeError(name)
-        found = getattr(self._table, name)
-        return _wrapped(found) if callable(found) else found
+        attribute = getattr(self._table, name)
+        return _wrapped(attribute) if callable(attribute) else attribute
 
     def __getitem__(self, key: Any) -> Any:
-        found = self._table[key]
-        return ResultTable(found) if isinstance(found, pa.Table) else found
+        item = self._table[key]
+        return ResultTable(item) if isinstance(item, pa.Table) else item
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -130,8 +130,8 @@ def as_html(table: pa.Table) -> str:
 def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         plain = [a.to_arrow() if isinstance(a, ResultTable) else a for a in args]
-        found = method(*plain, **{k: v.to_arrow() if isinstance(v, ResultTable) else v for k, v in kwargs.items()})
-        return ResultTable(found) if isinstance(found, pa.Table) else found
+        value = method(*plain, **{k: v.to_arrow() if isinstance(v, ResultTable) else v for k, v in kwargs.items()})
+        return ResultTable(value) if isinstance(value, pa.Table) else value
 
     call.__name__, call.__doc__ = getattr(method, "__name__", "call"), method.__doc__
     return call

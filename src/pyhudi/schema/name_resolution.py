@@ -68,11 +68,11 @@ def resolve_nested(
     path: list[str] = []
     for step in name.split("."):
         inner = fields(struct)
-        found = resolve_name(step, inner, case_sensitive=case_sensitive)
-        if found is None:
+        field = resolve_name(step, inner, case_sensitive=case_sensitive)
+        if field is None:
             return None
-        path.append(found)
-        struct = inner[found]
+        path.append(field)
+        struct = inner[field]
     return path
 
 

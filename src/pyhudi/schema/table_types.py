@@ -127,14 +127,14 @@ def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
 
 
 def _table_field(field: pa.Field, path: str) -> pa.Field:
-    kept = {key: value for key, value in (field.metadata or {}).items() if key in (COMMENT, DEFAULT, DECIMAL_FORM)}
-    return pa.field(field.name, table_type(field.type, path), field.nullable, kept or None)
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key in (COMMENT, DEFAULT, DECIMAL_FORM)}
+    return pa.field(field.name, table_type(field.type, path), field.nullable, metadata or None)
 
 
 def _table_item(name: str, item: pa.Field, path: str) -> pa.Field:
     """Return the field of items of lists or values of maps."""
-    kept = {key: value for key, value in (item.metadata or {}).items() if key == DECIMAL_FORM}
-    return pa.field(name, table_type(item.type, f"{path}.{name}"), item.nullable, kept or None)
+    metadata = {key: value for key, value in (item.metadata or {}).items() if key == DECIMAL_FORM}
+    return pa.field(name, table_type(item.type, f"{path}.{name}"), item.nullable, metadata or None)
 
 
 def _integer(data_type: pa.DataType, path: str) -> pa.DataType:

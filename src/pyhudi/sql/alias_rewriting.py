@@ -48,10 +48,10 @@ def with_short_qualifiers(text: str, name: Name, alias: str | None = None) -> st
             continue
         for length in range(len(name), 1, -1):
             words = [part for one in name[-length:] for part in (one.lower(), ".")]
-            found = tokens[at : at + len(words)]
-            if [token.text.lower() for token in found if token.kind != "STRING"] == words:
-                own = text[found[-2].start :] if alias is None else alias + text[found[-1].start :]
-                text = text[: found[0].start] + own
+            name_tokens = tokens[at : at + len(words)]
+            if [token.text.lower() for token in name_tokens if token.kind != "STRING"] == words:
+                own = text[name_tokens[-2].start :] if alias is None else alias + text[name_tokens[-1].start :]
+                text = text[: name_tokens[0].start] + own
                 break
     return text
 

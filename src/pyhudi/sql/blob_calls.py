@@ -71,11 +71,11 @@ def _columns(query: str, calls: list[_Call]) -> set[int]:
         tree = sqlglot.parse_one(query, read="spark")
     except SqlglotError:
         return set()
-    found: set[int] = set()
+    nested: set[int] = set()
     for node in tree.find_all(exp.Anonymous):
         if node.name.lower() == READ_BLOB and isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
-            found |= {call.start for call in calls for at in _places(node) if call.start < at < call.end}
-    return found
+            nested |= {call.start for call in calls for at in _places(node) if call.start < at < call.end}
+    return nested
 
 
 def _places(node: Any) -> list[int]:

@@ -38,9 +38,9 @@ def without_hudi_types(columns: str, *, variants: bool = True) -> tuple[str, dic
     column, begins = "", True  # the column whose type comes next; whether the name of a column does
     while not cursor.done:
         start = cursor.at
-        found = _taken(cursor, variants=variants) if column and not cursor.sees(":") else None
-        if found is not None:
-            types[column], form = found
+        hudi_type = _taken(cursor, variants=variants) if column and not cursor.sees(":") else None
+        if hudi_type is not None:
+            types[column], form = hudi_type
             cuts.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, form))
             column = ""
             continue

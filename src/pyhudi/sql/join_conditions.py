@@ -55,10 +55,10 @@ def equated_columns(on: str, sides: MergeSides) -> frozenset[str] | None:
         Names in lower case; None if there is another condition, or a column with another name on the other side, or
         sqlglot is missing.
     """
-    found = equalities(on, sides)
-    if found is None or any(own != other for own, other in found):
+    pairs = equalities(on, sides)
+    if pairs is None or any(own != other for own, other in pairs):
         return None
-    return frozenset(own for own, _ in found)
+    return frozenset(own for own, _ in pairs)
 
 
 @lru_cache(maxsize=64)  # a MERGE asks several times about its condition
@@ -82,13 +82,13 @@ def equalities(on: str, sides: MergeSides) -> frozenset[tuple[str, str]] | None:
         tree = sqlglot.parse_one(on, read="spark")
     except SqlglotError:
         return None
-    found: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
         pair = _equality(part.unnest(), sides)
         if pair is None:
             return None
-        found.add(pair)
-    return frozenset(found)
+        pairs.add(pair)
+    return frozenset(pairs)
 
 
 def _equality(part: Any, sides: MergeSides) -> tuple[str, str] | None:

@@ -178,15 +178,15 @@ def _longer_qualifiers(tree: Any, name: Name) -> tuple[tuple[Name, int, int, int
     """Return the qualifiers of columns that end with a table's own name and are longer than its name in the query."""
     from sqlglot import exp
 
-    found = []
+    qualifiers = []
     for column in tree.find_all(exp.Column):
         parts = column.parts
         texts = tuple(part.name.lower() for part in parts)
         at = texts.index(name[-1].lower(), len(name)) if name[-1].lower() in texts[len(name) : -1] else 0
         if at and all("start" in part.meta for part in parts):
             last = parts[at].meta
-            found.append((texts[: at + 1], parts[0].meta["start"], last["start"], last["end"] + 1))
-    return tuple(found)
+            qualifiers.append((texts[: at + 1], parts[0].meta["start"], last["start"], last["end"] + 1))
+    return tuple(qualifiers)
 
 
 def _end_of_sample(cursor: Cursor, end: int) -> int:

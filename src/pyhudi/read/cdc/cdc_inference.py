@@ -57,8 +57,8 @@ def cdc_files(instant: str, metadata: CommitMetadata) -> pa.Table:
     counts = {
         n: pc.fill_null(contiguous(stats[n]), 0) for n in ("numWrites", "numInserts", "numUpdateWrites", "numDeletes")
     }
-    kept = pc.equal(pc.add(counts["numUpdateWrites"], counts["numDeletes"]), 0)
-    all_new = pc.and_(kept, pc.equal(counts["numWrites"], counts["numInserts"]))
+    only_inserts = pc.equal(pc.add(counts["numUpdateWrites"], counts["numDeletes"]), 0)
+    all_new = pc.and_(only_inserts, pc.equal(counts["numWrites"], counts["numInserts"]))
     all_deleted = pc.and_(pc.equal(counts["numWrites"], 0), pc.greater(counts["numDeletes"], 0))
     if metadata.operation not in DELETES:
         all_deleted = pc.and_(all_deleted, False)
@@ -105,10 +105,14 @@ def _change_paths(stats: pa.Table) -> pa.ListArray:
 
 def _change_bytes(stats: pa.Table) -> pa.Array:
     """Bytes of each change log."""
-    found = _change_logs(stats)
-    sizes = pa.table({"row": pc.list_parent_indices(found), "size": pc.struct_field(found.flatten(), "value")})
+    sizes_by_log = _change_logs(stats)
+    sizes = pa.table(
+        {"row": pc.list_parent_indices(sizes_by_log), "size": pc.struct_field(sizes_by_log.flatten(), "value")}
+    )
     summed = sizes.group_by("row").aggregate([("size", "sum")])
-    at = pc.index_in(pa.array(range(len(found)), pa.int64()), value_set=contiguous(summed["row"]).cast(pa.int64()))
+    at = pc.index_in(
+        pa.array(range(len(sizes_by_log)), pa.int64()), value_set=contiguous(summed["row"]).cast(pa.int64())
+    )
     return contiguous(summed["size_sum"]).cast(pa.int64()).take(at)
 
 

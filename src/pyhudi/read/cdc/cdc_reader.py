@@ -132,16 +132,16 @@ class CdcReader:
 
     def _changed_keys(self, task: Task) -> pa.Array:
         """Return the keys of all records and deletes that a commit has appended to log files."""
-        found: list[pa.ChunkedArray] = []
+        keys_of_blocks: list[pa.ChunkedArray] = []
         with LogFiles(self.reading.storage) as logs:
             for block in logs.blocks(task["paths"]):
                 if block.instant != task["instant"]:
                     continue
                 if block.type is BlockType.DELETE:
-                    found.append(decode_deletes(block, pa.schema([]))[RECORD_KEY])
+                    keys_of_blocks.append(decode_deletes(block, pa.schema([]))[RECORD_KEY])
                 elif block.type in DATA_BLOCKS:
-                    found.append(decode_records(block, columns=[RECORD_KEY])[RECORD_KEY])
-        chunks = [chunk.cast(pa.string()) for keys in found for chunk in keys.chunks]
+                    keys_of_blocks.append(decode_records(block, columns=[RECORD_KEY])[RECORD_KEY])
+        chunks = [chunk.cast(pa.string()) for keys in keys_of_blocks for chunk in keys.chunks]
         return pc.unique(pa.chunked_array(chunks, pa.string()))
 
     def _compared(self, task: Task, keys: pa.Array) -> Iterator[pa.RecordBatch]:

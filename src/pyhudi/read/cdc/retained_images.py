@@ -33,20 +33,20 @@ def removed_before(table: PinnedTable, write: Write, groups: pa.Table, by_comple
     """
     if not groups.num_rows:
         return None
-    kept = retained_by_cleaning(table.active, write.requested)
-    if kept is None:
+    earliest = retained_by_cleaning(table.active, write.requested)
+    if earliest is None:
         return None
     timeline = table.active.timeline
     saved = {i.requested for i in timeline.completed() if i.action == Action.SAVEPOINT}
     if not saved:
-        return kept
+        return earliest
     earlier = [(r, time) for r, time in _writes(table, by_completion) if time < write.time]
     newest = max(earlier, default=None)
     if newest is not None and newest[0] in saved and all(time <= newest[1] for _, time in earlier):
         return None
     if write.requested not in saved or (newest is not None and newest[0] > write.requested):
-        return kept
-    return kept if pc.any(pc.invert(_is_in_slice_after(groups))).as_py() else None
+        return earliest
+    return earliest if pc.any(pc.invert(_is_in_slice_after(groups))).as_py() else None
 
 
 def _writes(table: PinnedTable, by_completion: bool) -> list[tuple[str, str]]:

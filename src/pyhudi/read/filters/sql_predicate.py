@@ -120,8 +120,8 @@ def _either(a: Groups, b: Groups) -> Groups:
 class _Parser:
     """Recursive-descent parser."""
 
-    def __init__(self, found: list[Token], schema: pa.Schema, known: Known) -> None:
-        self._tokens, self._schema, self._known, self._at = found, schema, known, 0
+    def __init__(self, tokens: list[Token], schema: pa.Schema, known: Known) -> None:
+        self._tokens, self._schema, self._known, self._at = tokens, schema, known, 0
 
     def parse(self) -> _Condition:
         condition = self._any()

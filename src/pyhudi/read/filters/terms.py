@@ -94,8 +94,8 @@ class Term:
         less nor greater."""
         none = field.is_nan()
         if not is_nan(value):
-            found = _COMPARE[self.op](field, value)
-            return none | found if self.is_true_of_nan else found
+            matches = _COMPARE[self.op](field, value)
+            return none | matches if self.is_true_of_nan else matches
         compared = {"<=": field.is_valid(), "<": ~none, "!=": ~none, ">": none & ~none}
         return compared.get(self.op, none)
 

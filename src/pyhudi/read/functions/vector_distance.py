@@ -94,10 +94,10 @@ def vector_field(schema: pa.Schema, column: str) -> pa.Field:
         QueryError: There is no such column, or it has other values.
     """
     same = [name for name in schema.names if name == column]
-    found = same or [name for name in schema.names if name.lower() == column.lower()]
-    if not found:
+    matches = same or [name for name in schema.names if name.lower() == column.lower()]
+    if not matches:
         raise QueryError(f"there is no column {column!r}; there are {', '.join(schema.names)}")
-    field = schema.field(found[0])
+    field = schema.field(matches[0])
     if is_vector(field.type) or (pa.types.is_list(field.type) and field.type.value_type in ELEMENTS.values()):
         return field
     raise QueryError(f"column {field.name!r} is of the type {field.type}; a search needs a column of the type VECTOR")
@@ -128,8 +128,8 @@ def pair_distances(vectors: pa.Array, queries: pa.Array, metric: Metric, column:
     both = pc.and_(vectors.is_valid(), queries.is_valid())
     left, right = vectors.filter(both), queries.filter(both)
     size = pc.list_value_length(right[:1])[0].as_py() if len(right) else 1
-    found = _distances(_matrix(left, size, column), _matrix(right, size, column), metric)
-    return _spread(found, both)
+    distances = _distances(_matrix(left, size, column), _matrix(right, size, column), metric)
+    return _spread(distances, both)
 
 
 def _spread(values: Distances, valid: pa.BooleanArray) -> pa.DoubleArray:

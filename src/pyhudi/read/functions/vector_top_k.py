@@ -27,12 +27,12 @@ def nearest_rows(
         QueryError: There is no such column, or a vector has another dimension.
     """
     field = vector_field(schema, column)
-    kept = pa.schema([f for f in schema if f.name != field.name])
+    columns = pa.schema([f for f in schema if f.name != field.name])
     numbers = np.array(query)
-    best = kept.append(pa.field(DISTANCE, pa.float64())).empty_table()
+    best = columns.append(pa.field(DISTANCE, pa.float64())).empty_table()
     for batch in rows:
         distances = array_distances(batch.column(field.name), numbers, metric, field.name)
-        more = pa.Table.from_batches([batch.select(kept.names).append_column(DISTANCE, distances)])
+        more = pa.Table.from_batches([batch.select(columns.names).append_column(DISTANCE, distances)])
         both = pa.concat_tables([best, more.filter(pc.is_valid(distances))])
         order = pc.sort_indices(both, [(DISTANCE, "ascending")])  # NaN come last
         best = both.take(order[:k])

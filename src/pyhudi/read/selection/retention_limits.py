@@ -30,11 +30,11 @@ def check_as_of(active: ActiveTimeline, as_of: str) -> None:
             f"pending and would belong to it. Use a time before {pending.requested}, or the latest snapshot, or "
             "let a writer complete that instant or roll it back"
         )
-    kept = retained_from(active, as_of)
-    if kept is not None and as_of < kept:
+    earliest = retained_from(active, as_of)
+    if earliest is not None and as_of < earliest:
         raise QueryError(
             f"time travel to {as_of}: the cleaner has removed files of that time. The earliest time that can be "
-            f"read is {kept}; retain more commits with hoodie.clean.commits.retained, or set a savepoint"
+            f"read is {earliest}; retain more commits with hoodie.clean.commits.retained, or set a savepoint"
         )
 
 
@@ -103,9 +103,9 @@ def _cleaned_before(active: ActiveTimeline, cleans: list[Instant], as_of: str) -
     """
     # the newest clean mostly has the latest bound
     for clean in reversed(cleans):
-        kept = _retained_by(active, clean, as_of)
-        if kept is not None:
-            return kept
+        earliest = _retained_by(active, clean, as_of)
+        if earliest is not None:
+            return earliest
     return None
 
 

@@ -67,21 +67,21 @@ class _Merge:
         by_name = {f.name: f for f in incoming}
         added = [f for f in incoming if f.name not in {t.name for t in table}]
         self._check_case(table, by_name, added, path)
-        kept = []
+        fields = []
         for old in table:
             where = f"{path}.{old.name}" if path else old.name
             new = by_name.get(old.name)
             if new is not None:
-                kept.append(self.field(old, new, where))
+                fields.append(self.field(old, new, where))
             elif self.options.set_null_for_missing or self.options.reconcile:
-                kept.append(old.with_nullable(True))
+                fields.append(old.with_nullable(True))
             elif not self.options.allow_column_drop:
                 self.problems.append(
                     f"column {where!r} is missing; add it, or set hoodie.write.set.null.for.missing.columns=true to "
                     "fill it with null"
                 )
         new_fields = [self._new(f, f"{path}.{f.name}" if path else f.name) for f in added]
-        everything = [*kept, *new_fields]
+        everything = [*fields, *new_fields]
         if self.options.reconcile and not path and new_fields and len(by_name) == len(everything):
             # With reconciliation, Apache Hudi uses the order of a batch that has all columns and additional ones.
             order = {name: i for i, name in enumerate(by_name)}

@@ -111,10 +111,10 @@ def vector_of_avro(avro: dict[str, Any]) -> pa.DataType:
     name, backing = str(avro.get("elementType", "FLOAT")), str(avro.get("storageBacking", "FIXED_BYTES"))
     if name not in ELEMENTS or backing != "FIXED_BYTES":
         raise SchemaError(f"vectors of {name} stored as {backing} are not supported; use a newer release of pyhudi")
-    found = vector_type(int(avro["dimension"]), ELEMENTS[name])
-    if stored_type(found).byte_width != avro["size"]:
-        raise SchemaError(f"a {vector_text(found)} does not have {avro['size']} bytes; the table schema is corrupt")
-    return found
+    vector = vector_type(int(avro["dimension"]), ELEMENTS[name])
+    if stored_type(vector).byte_width != avro["size"]:
+        raise SchemaError(f"a {vector_text(vector)} does not have {avro['size']} bytes; the table schema is corrupt")
+    return vector
 
 
 def list_type(data_type: pa.DataType) -> pa.DataType:
@@ -139,10 +139,10 @@ def parse_vector_columns(text: str) -> dict[str, pa.DataType]:
         FormatError: A type is not valid.
     """
     try:
-        found = {name.strip(): parse_vector(kind) for name, kind in _LISTED.findall(text)}
+        vectors = {name.strip(): parse_vector(kind) for name, kind in _LISTED.findall(text)}
     except SchemaError as e:
         raise FormatError(f"the footer entry {FOOTER_KEY} is not valid: {e}") from e
-    return {name: kind for name, kind in found.items() if kind is not None}
+    return {name: kind for name, kind in vectors.items() if kind is not None}
 
 
 def vector_bytes(vectors: pa.FixedSizeListArray) -> pa.FixedSizeBinaryArray:

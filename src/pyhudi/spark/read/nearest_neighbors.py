@@ -46,10 +46,10 @@ def nearest(rows: DataFrame, column: str, query: Any, k: int, metric: Metric) ->
     field = _vectors(rows.schema, column)
     numbers = np.array(check_query(query, field.name, field.type))
     k = check_count(k)
-    kept = [name for name in rows.columns if name != field.name]
-    found = rows.select(*map(quoted_name, kept), _distance_to(field, numbers, metric).alias(DISTANCE))
+    columns = [name for name in rows.columns if name != field.name]
+    ranked = rows.select(*map(quoted_name, columns), _distance_to(field, numbers, metric).alias(DISTANCE))
     # a filter below the limit would decode the vectors once more
-    return found.orderBy(sf.col(DISTANCE).asc_nulls_last()).limit(k).where(sf.col(DISTANCE).isNotNull())
+    return ranked.orderBy(sf.col(DISTANCE).asc_nulls_last()).limit(k).where(sf.col(DISTANCE).isNotNull())
 
 
 def nearest_to_each(
@@ -78,7 +78,7 @@ def nearest_to_each(
             f"column {mine.name!r} is a {vector_text(mine.type)}, and column {other.name!r} of the queries is a "
             f"{vector_text(other.type)}; their dimensions must be the same"
         )
-    kept = [name for name in rows.columns if name != mine.name]
+    own_columns = [name for name in rows.columns if name != mine.name]
     taken = {name.lower() for name in rows.columns}
     renamed = {n: f"{QUERY_PREFIX}{n}" if n.lower() in taken else n for n in queries.columns if n != other.name}
     asked = _with_vectors(queries, other.name).select(
@@ -87,11 +87,11 @@ def nearest_to_each(
         sf.monotonically_increasing_id().alias(QUERY_INDEX),
     )
     pairs = rows.crossJoin(sf.broadcast(asked))
-    columns = [*map(quoted_name, kept), *map(quoted_name, renamed.values()), QUERY_INDEX]
+    columns = [*map(quoted_name, own_columns), *map(quoted_name, renamed.values()), QUERY_INDEX]
     ranked = pairs.select(*columns, _distance_of_pairs(mine, other, metric).alias(DISTANCE))
     order = Window.partitionBy(QUERY_INDEX).orderBy(sf.col(DISTANCE).asc_nulls_last())
-    found = ranked.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= k)
-    return found.where(sf.col(DISTANCE).isNotNull()).select(*columns, DISTANCE)
+    nearest = ranked.withColumn(_RANK, sf.row_number().over(order)).where(sf.col(_RANK) <= k)
+    return nearest.where(sf.col(DISTANCE).isNotNull()).select(*columns, DISTANCE)
 
 
 def _vectors(schema: StructType, column: str) -> pa.Field:

@@ -56,8 +56,8 @@ def snapshot_ids(frame: DataFrame, storage: Storage) -> frozenset[str]:
         plan = _analyzed_plan(frame)
         if _DATA_SOURCE.search(plan) or "Truncated plan of" in plan:
             return _UNKNOWN
-        found = frozenset(re.findall(rf"{_id_prefix(storage)}\w+", plan))
-        return found or frozenset({"files"} if _reads_files(frame, storage) else ())
+        ids = frozenset(re.findall(rf"{_id_prefix(storage)}\w+", plan))
+        return ids or frozenset({"files"} if _reads_files(frame, storage) else ())
     except PySparkException:
         return _UNKNOWN
 
@@ -75,8 +75,8 @@ def _analyzed_plan(frame: DataFrame) -> str:
 
 def _original(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return Spark's own method in place of one that `pyhudi.activate` has replaced."""
-    found: Callable[..., Any] = getattr(method, "__wrapped__", method)
-    return found
+    original: Callable[..., Any] = getattr(method, "__wrapped__", method)
+    return original
 
 
 def _reads_files(frame: DataFrame, storage: Storage) -> bool:

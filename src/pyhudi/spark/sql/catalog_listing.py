@@ -57,19 +57,19 @@ def shown_table(spark: SparkSession, table: Table) -> Table:
     """Return a table, as Spark shows it, with its type if it is a Hudi table."""
     if not _is_kept_view(table) or not table.namespace:
         return table
-    found = find_table(spark, (*_database(table), table.name))
-    if found is None:
+    entry = find_table(spark, (*_database(table), table.name))
+    if entry is None:
         return table
-    return table._replace(tableType=_MANAGED_TYPE if found.managed else _EXTERNAL_TYPE)
+    return table._replace(tableType=_MANAGED_TYPE if entry.managed else _EXTERNAL_TYPE)
 
 
 def listed_columns(spark: SparkSession, name: Name, columns: list[Column]) -> list[Column]:
     """Return the columns of a table, as Spark lists them, with the partition columns of a Hudi table marked."""
-    found = find_table(spark, name)
-    if found is None:
+    entry = find_table(spark, name)
+    if entry is None:
         return columns
     try:
-        partitions = {field.name for field in SqlTable.of(spark, found).load_config().partition_fields}
+        partitions = {field.name for field in SqlTable.of(spark, entry).load_config().partition_fields}
     except HudiError:  # its files are gone, for instance
         return columns
     return [column._replace(isPartition=column.isPartition or column.name in partitions) for column in columns]

@@ -52,11 +52,11 @@ def _add_columns(cursor: Cursor, name: Name) -> Statement:
     columns = cursor.parenthesized() if cursor.sees("(") else cursor.rest()
     cursor.finish()
     end, cursor.at = cursor.at, start
-    found = _listed(cursor, _added)
+    added = _listed(cursor, _added)
     cursor.at = end
-    if all(len(one.path) == 1 and not one.first and one.after is None for one in found):
+    if all(len(one.path) == 1 and not one.first and one.after is None for one in added):
         return AddColumns(name, columns)
-    return AlterColumns(name, tuple(found))
+    return AlterColumns(name, tuple(added))
 
 
 def _listed(cursor: Cursor, parse: Callable[[Cursor], _T]) -> list[_T]:

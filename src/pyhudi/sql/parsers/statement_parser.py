@@ -122,9 +122,9 @@ def table_of(text: str) -> Name | None:
 def _query(cursor: Cursor) -> Statement | None:
     start = cursor.at
     if cursor.sees("WITH"):
-        found = _with_before_change(cursor)
-        if found is not None:
-            return found
+        change = _with_before_change(cursor)
+        if change is not None:
+            return change
         cursor.at = start
     elif cursor.sees("FROM"):
         inserts = _inserts_after_from(cursor)
@@ -158,20 +158,20 @@ def _inserts_after_from(cursor: Cursor) -> Statement | None:
     source = cursor.slice(0, cursor.at)
     if not cursor.sees("INSERT"):
         return None
-    found = parse_insert(cursor)
-    if not isinstance(found, Insert):
+    insert = parse_insert(cursor)
+    if not isinstance(insert, Insert):
         return None
-    inner = Cursor(found.query)
+    inner = Cursor(insert.query)
     inner.until("INSERT")
     if not inner.done:
         return UnsupportedStatement(
-            found.name,
+            insert.name,
             "FROM before several INSERTs",
             "one INSERT for each table",
             source,
-            tail=f"{found.head} {found.query}",
+            tail=f"{insert.head} {insert.query}",
         )
-    return replace(found, query=f"{source} {found.query}")
+    return replace(insert, query=f"{source} {insert.query}")
 
 
 def _with_before_change(cursor: Cursor) -> Statement | None:
@@ -188,12 +188,12 @@ def _with_before_change(cursor: Cursor) -> Statement | None:
         return None if name is None else UnsupportedStatement(name, f"WITH before {verb}", instead, cursor.text)
     if not cursor.sees("INSERT"):
         return None
-    found = parse_insert(cursor)
-    if not isinstance(found, Insert):
+    insert = parse_insert(cursor)
+    if not isinstance(insert, Insert):
         return None
-    has_own = found.query.lstrip("( \t\r\n").upper().startswith("WITH")
-    query = f"SELECT * FROM ({found.query})" if has_own else found.query
-    return replace(found, query=f"{definitions} {query}")
+    has_own = insert.query.lstrip("( \t\r\n").upper().startswith("WITH")
+    query = f"SELECT * FROM ({insert.query})" if has_own else insert.query
+    return replace(insert, query=f"{definitions} {query}")
 
 
 def _definitions(cursor: Cursor) -> None:

@@ -69,7 +69,7 @@ def _hashes_of_filter(
     bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, anyof: Sequence[Sequence[Term]]
 ) -> set[int] | None:
     """Return the hashes of a filter's rows; None: any."""
-    found: set[int] = set()
+    hashes_of_branches: set[int] = set()
     for terms in anyof:
         keys = _key_values(bucketing, spec, schema, terms)
         if keys is None:
@@ -78,8 +78,8 @@ def _hashes_of_filter(
             hashes = _hashes(bucketing, spec, values)
             if hashes is None:
                 return None
-            found |= hashes
-    return found
+            hashes_of_branches |= hashes
+    return hashes_of_branches
 
 
 def _key_values(

@@ -173,7 +173,7 @@ def _is_usable(index: ExpressionIndex, kind: pa.DataType, zones: Zones) -> bool:
 
 def _outside(
     term: Term,
-    found: KnownExpression,
+    known: KnownExpression,
     index: ExpressionIndex,
     table: MetadataTable,
     files: pa.Table,
@@ -181,9 +181,9 @@ def _outside(
 ) -> Mask:
     """Return the files in which no value satisfies a term."""
     partitions: list[str] = sorted(pc.unique(files["partition"]).to_pylist())
-    column = pa.field(index.expression.column, found.kind)
+    column = pa.field(index.expression.column, known.kind)
     bounds, _ = file_bounds(table, column, files, partitions, known_partitions, index.partition)
-    return cannot_match(term, in_any_zone(bounds, index.expression) if found.moved else bounds)
+    return cannot_match(term, in_any_zone(bounds, index.expression) if known.moved else bounds)
 
 
 def _texts(term: Term) -> pa.StringArray | None:

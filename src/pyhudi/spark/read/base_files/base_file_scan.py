@@ -242,7 +242,7 @@ class _PartReader:
         self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, extras.numbers
         self._positions = extras.has_positions
         names = {c: part.names_of(c) for c in plan.schema.names}
-        held = pa.schema([_held(part, plan, c).with_name(n) for c, found in names.items() for n in found])
+        held = pa.schema([_held(part, plan, c).with_name(n) for c, file_names in names.items() for n in file_names])
         self._as_named = held.names == plan.schema.names
         changed = {f.name: _changed(f, names[f.name], part.file_schema, part.names) for f in plan.schema}
         self._changed = {name: column for name, column in changed.items() if column is not None}

@@ -84,10 +84,10 @@ def partition_columns(
         for from_path, rows in _by_columns(plan):
             mine = plan.partition_columns.partitions.filter(rows)
             values = {name: plan.partition_columns.values[name].values.filter(rows) for name in from_path}
-            found = _in_folders(table, plan, mine, values, numbered=numbered) if in_folders else []
-            rest = pc.invert(pc.is_in(mine["partition"].combine_chunks(), value_set=_partitions_of(found)))
+            folders = _in_folders(table, plan, mine, values, numbered=numbered) if in_folders else []
+            rest = pc.invert(pc.is_in(mine["partition"].combine_chunks(), value_set=_partitions_of(folders)))
             others = _constant(mine.filter(rest), {n: v.filter(rest) for n, v in values.items()})
-            sources += found + [_mounted(source, root) if numbered else source for source in others]
+            sources += folders + [_mounted(source, root) if numbered else source for source in others]
             if len(sources) > _MOST_SOURCES:
                 return None
     rest = _without(every, sources)

@@ -74,8 +74,8 @@ class Folders:
             numbers: Last level, with the numbers of the files.
         """
         above = [*levels, _END if numbers is None else numbers] if self.mounted else []
-        found: list[str] = pc.binary_join_element_wise(self.base_path.rstrip("/"), *above, paths, "/").to_pylist()
-        return found
+        folders: list[str] = pc.binary_join_element_wise(self.base_path.rstrip("/"), *above, paths, "/").to_pylist()
+        return folders
 
 
 def allow_mounts(spark: SparkSession) -> None:

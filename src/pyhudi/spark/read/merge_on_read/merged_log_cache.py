@@ -98,7 +98,7 @@ class MergedLogCache:
         Slices whose files were removed by others are dropped from the cache. Local files are checked individually; of
         other folders, only the file with the owner is.
         """
-        found = {}
+        cached = {}
         with self._lock:
             if self._entries and not self.storage.exists(_OWNER):
                 self._entries.clear()
@@ -112,8 +112,8 @@ class MergedLogCache:
                         continue
                     entry.used = time.monotonic()
                     self._latest[entry.file_group] = key
-                    found[key] = entry.logs
-        return found
+                    cached[key] = entry.logs
+        return cached
 
     def is_repeated(self, keys: Iterable[str]) -> bool:
         """Return True if all these slices were requested before, and remember them."""
@@ -225,9 +225,9 @@ def cache_keys(table: Storage, context: SliceContext, slices: Iterable[FileSlice
     rows: the files and the settings of the merge."""
     whole = hashlib.sha256(table.uri().encode())
     whole.update(cloudpickle.dumps([getattr(context, f.name) for f in fields(context) if f.name != "storage"]))
-    found = {}
+    digests = {}
     for one in slices:
         own = whole.copy()
         own.update(cloudpickle.dumps(one))
-        found[one.partition, one.file_id] = own.hexdigest()[:32]
-    return found
+        digests[one.partition, one.file_id] = own.hexdigest()[:32]
+    return digests

@@ -78,8 +78,8 @@ def remember_read(frame: DataFrame, plan: ScanPlan) -> DataFrame:
 
 def planned_read(frame: DataFrame) -> PlannedRead | None:
     """Return the size of the read of a loaded DataFrame; None for others."""
-    found: PlannedRead | None = frame.__dict__.get(_READ)
-    return found
+    planned: PlannedRead | None = frame.__dict__.get(_READ)
+    return planned
 
 
 def remember_origin(frame: DataFrame, origin: FrameOrigin) -> DataFrame:
@@ -88,20 +88,20 @@ def remember_origin(frame: DataFrame, origin: FrameOrigin) -> DataFrame:
     return frame
 
 
-def same_rows(frame: DataFrame, found: DataFrame, names: Sequence[Any]) -> DataFrame:
+def same_rows(frame: DataFrame, selected: DataFrame, names: Sequence[Any]) -> DataFrame:
     """Record that a DataFrame has all rows and some columns of another one, with the same names. Return it.
 
     Args:
         frame: The original DataFrame.
-        found: The DataFrame with or without the columns.
+        selected: The DataFrame with or without the columns.
         names: Selected columns; if these are not just names, nothing is recorded.
     """
     origin: FrameOrigin | None = frame.__dict__.get(_ORIGIN)
     if origin is None:
-        return found
+        return selected
     every = names[0] if len(names) == 1 and isinstance(names[0], (list, tuple)) else names
     plain = all(isinstance(name, str) and "." not in name and name in (*origin.schema.names, "*") for name in every)
-    return remember_origin(found, origin) if plain else found
+    return remember_origin(selected, origin) if plain else selected
 
 
 def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, condition: Any) -> DataFrame:
@@ -113,17 +113,17 @@ def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, conditio
         condition: SQL text or a Column.
     """
     origin: FrameOrigin | None = frame.__dict__.get(_ORIGIN)
-    found = original(frame, condition)
+    filtered = original(frame, condition)
     if origin is None or frame.is_cached:
-        return found
+        return filtered
     origin = replace(origin, conditions=(*origin.conditions, condition))
     text = condition
     if not isinstance(condition, str):
         text = condition_text(condition, origin.schema, lambda word: _is_name(frame, word))
     if text is None or implied_predicate(text, origin.schema) is None:
-        return remember_origin(found, origin)
+        return remember_origin(filtered, origin)
     origin = replace(origin, implied_sql=(*origin.implied_sql, text))
-    return remember_origin(_of_files(original, found, origin), origin)
+    return remember_origin(_of_files(original, filtered, origin), origin)
 
 
 def _is_name(frame: DataFrame, word: str) -> bool:
@@ -159,8 +159,8 @@ def _read_instead(
     """Return the DataFrame, which is ``loaded`` with conditions and possibly fewer columns, with other ``rows``."""
     if rows.schema != loaded.schema:  # The columns of the union would be new ones.
         return frame
-    found = original(loaded, sf.lit(False)).union(rows)
+    filtered = original(loaded, sf.lit(False)).union(rows)
     for condition in conditions:
-        found = original(found, condition)
+        filtered = original(filtered, condition)
     names = frame.columns
-    return found if names == loaded.columns else found.select(*map(quoted_name, names))
+    return filtered if names == loaded.columns else filtered.select(*map(quoted_name, names))

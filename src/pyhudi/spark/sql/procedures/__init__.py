@@ -69,6 +69,6 @@ def call(spark: SparkSession, statement: Call) -> DataFrame:
     procedure = PROCEDURES.get(signature.name)
     if procedure is None:
         raise UnsupportedTableError(f"the procedure {signature.name} is not supported: {_USE_INSTEAD[signature.name]}")
-    found = result(spark, signature.schema, procedure(spark, Arguments(signature, values)))
+    rows = result(spark, signature.schema, procedure(spark, Arguments(signature, values)))
     condition = values.get("filter")
-    return found.where(str(condition)) if condition else found
+    return rows.where(str(condition)) if condition else rows

@@ -78,8 +78,8 @@ class Arguments:
         name = self.values.get("table")
         if name is None or self.values.get("path") is not None or "/" in str(name):
             return {}
-        found = find_table(spark, Cursor(str(name)).name())
-        return {} if found is None else found.options
+        entry = find_table(spark, Cursor(str(name)).name())
+        return {} if entry is None else entry.options
 
     def opened(self, spark: SparkSession, options: Mapping[str, str] | None = None) -> tuple[TableMetaClient, Options]:
         """Open the table for a service, by the same options as `table`.
@@ -105,14 +105,14 @@ class Arguments:
 
 def _pairs(text: object) -> dict[str, str]:
     """Parse ``key=value,key=value``."""
-    found = {}
+    pairs = {}
     for pair in str(text or "").split(","):
         if pair.strip():
             key, equal, value = pair.partition("=")
             if not equal:
                 raise QueryError(f"options are key=value pairs with commas between, not {pair!r}")
-            found[key.strip()] = value.strip()
-    return found
+            pairs[key.strip()] = value.strip()
+    return pairs
 
 
 Procedure: TypeAlias = Callable[[SparkSession, Arguments], Rows]

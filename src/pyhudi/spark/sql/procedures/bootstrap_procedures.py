@@ -75,14 +75,14 @@ def show_bootstrap_mapping(spark: SparkSession, arguments: Arguments) -> Rows:
     if ids and partition is None:
         raise QueryError("file_ids needs the partition of the file groups: give partition_path, too")
     if ids:
-        found = [index.source_of(str(partition), file_id.strip()) for file_id in ids.split(",")]
+        sources = [index.source_of(str(partition), file_id.strip()) for file_id in ids.split(",")]
     else:
-        found = [source for source in index.sources() if partition in (None, source.partition)]
+        sources = [source for source in index.sources() if partition in (None, source.partition)]
     by = str(arguments.text("sort_by")).lower()
     if by not in _SORTED_BY:
         raise QueryError(f"sort_by is one of {', '.join(_SORTED_BY)}, not {by!r}")
     base = index.source_base_path()
-    rows = [(source.partition, source.file_id, base, source.source_partition, source.uri) for source in found]
+    rows = [(source.partition, source.file_id, base, source.source_partition, source.uri) for source in sources]
     rows.sort(key=lambda row: row[_SORTED_BY.index(by)], reverse=arguments.flag("desc"))
     return arguments.limited(rows)
 

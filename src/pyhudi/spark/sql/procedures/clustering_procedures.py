@@ -95,12 +95,12 @@ def _partitions(spark: SparkSession, arguments: Arguments) -> list[str] | None:
     paths = known.column(0).to_pylist()
     frame = spark.createDataFrame([(path, *row) for path, row in zip(paths, rows, strict=True)], schema)
     try:
-        kept = frame.where(predicate).select(_PATH).collect()
+        selected = frame.where(predicate).select(_PATH).collect()
     except AnalysisException as error:
         raise QueryError(
             f"the predicate {predicate!r} must be a condition on the partition columns ({', '.join(fields)}) alone"
         ) from error
-    return [row[0] for row in kept]
+    return [row[0] for row in selected]
 
 
 def show_clustering(spark: SparkSession, arguments: Arguments) -> Rows:

@@ -69,8 +69,8 @@ def show_commits(spark: SparkSession, arguments: Arguments) -> Rows:
 def _archived(spark: SparkSession, arguments: Arguments) -> Iterator[_Archived]:
     """Completed writes that have left the active timeline, newest first, from ``start_ts`` to ``end_ts``, inclusive."""
     client, first, last = arguments.client(spark), arguments.text("start_ts") or "", arguments.text("end_ts")
-    found = read_history(client.storage, client.config.layout, up_to=last or None)
-    for row in found.sort_by([("requested", "descending")]).to_pylist():
+    history = read_history(client.storage, client.config.layout, up_to=last or None)
+    for row in history.sort_by([("requested", "descending")]).to_pylist():
         if row["action"] in WRITE_ACTIONS and row["metadata"] and row["requested"] >= first:
             yield (row["requested"], row["completion"], row["action"]), decode_commit(row["metadata"])
 
@@ -105,10 +105,10 @@ def show_commits_metadata(spark: SparkSession, arguments: Arguments) -> Rows:
 def _write_of(spark: SparkSession, arguments: Arguments) -> tuple[Instant, CommitMetadata]:
     client, wanted = arguments.client(spark), arguments.text("instant_time")
     active = client.active_timeline()
-    found = next((i for i in active.timeline.completed().writes() if i.requested == wanted), None)
-    if found is None:
+    commit = next((i for i in active.timeline.completed().writes() if i.requested == wanted), None)
+    if commit is None:
         raise InstantNotFoundError(f"the active timeline has no completed write {wanted!r}")
-    return found, active.commit_metadata(found)
+    return commit, active.commit_metadata(commit)
 
 
 def show_commit_files(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -163,8 +163,8 @@ def _active(client: TableMetaClient) -> Iterator[tuple[Any, ...]]:
     for instant in reversed(list(active.timeline)):
         times: list[str | None] = []
         for state in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
-            found = active.in_state(instant, state)
-            stat = None if found is None else client.storage.stat(active.path(found))
+            state_instant = active.in_state(instant, state)
+            stat = None if state_instant is None else client.storage.stat(active.path(state_instant))
             times.append(None if stat is None else f"{datetime.fromtimestamp(stat.mtime_ms / 1000):%m-%d %H:%M:%S}")
         yield (instant.requested, instant.action, instant.state.value, *times, "ACTIVE", _rolled_back(active, instant))
 
@@ -180,8 +180,8 @@ def _history(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[Any, .
     """Archived instants, newest first, if they are wanted."""
     if arguments.flag("showArchived"):
         client = arguments.client(spark)
-        found = read_history(client.storage, client.config.layout, metadata=False)
-        for row in found.sort_by([("requested", "descending")]).to_pylist():
+        history = read_history(client.storage, client.config.layout, metadata=False)
+        for row in history.sort_by([("requested", "descending")]).to_pylist():
             yield (row["requested"], row["action"], State.COMPLETED.value, None, None, None, "ARCHIVED", None)
 
 
@@ -189,10 +189,10 @@ def stats_file_sizes(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show how large the files of each write are, and of all."""
     active = arguments.client(spark).active_timeline()
     sizes = [(i.requested, m.stats["fileSizeInBytes"]) for i, m in _writes(active) if m.stats.num_rows]
-    found = [(name, *_spread(values)) for name, values in sizes]
+    rows = [(name, *_spread(values)) for name, values in sizes]
     if sizes:
-        found.append(("ALL", *_spread(pa.chunked_array([c for _, values in sizes for c in values.chunks]))))
-    return arguments.limited(found)
+        rows.append(("ALL", *_spread(pa.chunked_array([c for _, values in sizes for c in values.chunks]))))
+    return arguments.limited(rows)
 
 
 def _spread(values: pa.ChunkedArray) -> list[Any]:
@@ -217,7 +217,7 @@ def stats_wa(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show how many records each commit has written for each that it changed, and all of them together."""
     active = arguments.client(spark).active_timeline()
     rows, changed, written = [], 0, 0
-    for instant, metadata in reversed([found for found in _writes(active) if found[0].action == Action.COMMIT]):
+    for instant, metadata in reversed([write for write in _writes(active) if write[0].action == Action.COMMIT]):
         counts = total(metadata.stats, "numUpdateWrites"), total(metadata.stats, "numWrites")
         rows.append((instant.requested, *counts, _factor(*counts)))
         changed, written = changed + counts[0], written + counts[1]

@@ -46,17 +46,17 @@ def export_instants(spark: SparkSession, arguments: Arguments) -> Rows:
 def _active(client: TableMetaClient, actions: Collection[str], newest_first: bool) -> Iterator[tuple[str, bytes]]:
     """Names and contents of files for the active timeline."""
     active = client.active_timeline()
-    found = [one for one in active.timeline.completed() if one.action in actions]
-    for instant in reversed(found) if newest_first else found:
+    instants = [one for one in active.timeline.completed() if one.action in actions]
+    for instant in reversed(instants) if newest_first else instants:
         with active.parsing(instant):
             yield file_name_of(active.path(instant)), _as_json(active.read(instant))
 
 
 def _archived(client: TableMetaClient, actions: Collection[str], newest_first: bool) -> Iterator[tuple[str, bytes]]:
     """Names and contents of files for the history, one instant at a time."""
-    found = read_history(client.storage, client.config.layout)
-    found = found.filter(pc.is_valid(found["metadata"]))
-    rows = zip(*(found[name].to_pylist() for name in ("requested", "action")), found["metadata"], strict=True)
+    history = read_history(client.storage, client.config.layout)
+    history = history.filter(pc.is_valid(history["metadata"]))
+    rows = zip(*(history[name].to_pylist() for name in ("requested", "action")), history["metadata"], strict=True)
     wanted = [row for row in rows if row[1] in actions]
     for requested, action, data in reversed(wanted) if newest_first else wanted:
         yield f"{requested}.{action}", _as_json(data.as_py())

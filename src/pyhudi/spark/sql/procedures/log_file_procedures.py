@@ -25,15 +25,15 @@ def _log_files(client: TableMetaClient, pattern: str) -> list[str]:
     Raises:
         QueryError: there is none.
     """
-    found = [
+    matching = [
         path
         for paths in FileSystemView.load(client).all_slices()["log_paths"].to_pylist()
         for path in paths
         if any(_fits(name, pattern) for name in (path, client.storage.uri(path)))
     ]
-    if not found:
+    if not matching:
         raise QueryError(f"the table at {client.storage.uri()} has no log file that fits {pattern!r}")
-    return sorted(found)
+    return sorted(matching)
 
 
 def _fits(name: str, pattern: str) -> bool:

@@ -118,8 +118,8 @@ def _statistics(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[str
             f"the table at {client.storage.uri()} has no column statistics; CREATE INDEX column_stats builds them"
         )
     now = PinnedTable.of(client)
-    found = resolve_table_schema(now)
-    schema = pa.schema([]) if found is None else found.schema
+    resolved = resolve_table_schema(now)
+    schema = pa.schema([]) if resolved is None else resolved.schema
     wanted = [name.strip() for name in (arguments.text("targetColumns") or "").split(",") if name.strip()]
     for name in wanted:
         if name not in schema.names:
@@ -150,8 +150,8 @@ def _current(now: PinnedTable, metadata: MetadataTable, partition: str | None) -
     payload = records[metadata_record.COLUMN_STATS].combine_chunks()
     live = payload.filter(pc.invert(pc.fill_null(pc.struct_field(payload, "isDeleted"), True)))
     at = pc.index_in(pc.struct_field(live, "fileName"), value_set=files["fileName"].combine_chunks())
-    kept = live.filter(pc.is_valid(at))
-    table = pa.Table.from_struct_array(kept)
+    current = live.filter(pc.is_valid(at))
+    table = pa.Table.from_struct_array(current)
     return table.append_column("partition", files["partition"].combine_chunks().take(at.drop_null()))
 
 

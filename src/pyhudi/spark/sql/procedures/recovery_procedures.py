@@ -34,14 +34,14 @@ def _savepoints(client: TableMetaClient, wanted: str | None) -> list[str]:
         InstantNotFoundError: the table has none, or not that one.
     """
     known = list_savepoints(client)["instant"].to_pylist()
-    found = [part.strip() for part in (wanted or "").split(",") if part.strip()] or known[-1:]
-    missing = [instant for instant in found if instant not in known]
-    if missing or not found:
+    savepoints = [part.strip() for part in (wanted or "").split(",") if part.strip()] or known[-1:]
+    missing = [instant for instant in savepoints if instant not in known]
+    if missing or not savepoints:
         named = f"no savepoint {missing[0]!r}" if missing else "no savepoint"
         raise InstantNotFoundError(
             f"there is {named} of the table at {client.storage.uri()}; it has {', '.join(known) or 'none'}"
         )
-    return found
+    return savepoints
 
 
 def call_delete_savepoint(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -97,13 +97,13 @@ def show_rollbacks(spark: SparkSession, arguments: Arguments) -> Rows:
 def show_rollback_detail(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show the files that one rollback has deleted, or failed to delete."""
     wanted = arguments.text("instant_time")
-    found = next((record for instant, record in _rollbacks(spark, arguments) if instant.requested == wanted), None)
-    if found is None:
+    rollback = next((record for instant, record in _rollbacks(spark, arguments) if instant.requested == wanted), None)
+    if rollback is None:
         raise InstantNotFoundError(f"the active timeline has no completed rollback {wanted!r}")
-    head = (found["startRollbackTime"], f"[{', '.join(found['commitsRollback'])}]")
+    head = (rollback["startRollbackTime"], f"[{', '.join(rollback['commitsRollback'])}]")
     return arguments.limited(
         (*head, path, file, succeeded)
-        for path, part in sorted(found["partitionMetadata"].items())
+        for path, part in sorted(rollback["partitionMetadata"].items())
         for succeeded, files in ((True, part["successDeleteFiles"]), (False, part["failedDeleteFiles"]))
         for file in files
     )
@@ -121,9 +121,9 @@ def run_rollback_inflight_tableservice(spark: SparkSession, arguments: Arguments
     client, opts = arguments.opened(spark)
     wanted = str(arguments.text("pending_instant"))
     active = client.active_timeline()
-    found = active.timeline.find(wanted)
-    is_service = found is not None and (found.action == Action.COMPACTION or is_clustering(active, found))
-    if found is None or found.state is not State.INFLIGHT or not is_service:
+    plan = active.timeline.find(wanted)
+    is_service = plan is not None and (plan.action == Action.COMPACTION or is_clustering(active, plan))
+    if plan is None or plan.state is not State.INFLIGHT or not is_service:
         raise InstantNotFoundError(
             f"no compaction and no clustering is under way at {wanted!r} in the table at {client.storage.uri()}"
         )

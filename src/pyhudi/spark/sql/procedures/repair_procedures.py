@@ -20,17 +20,17 @@ from pyhudi.table.config.properties_text import parse_properties
 
 def repair_add_partition_meta(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show which partitions have their metadata files; write those that are lost, unless it is a ``dry_run``."""
-    found = repair_partition_metadata(arguments.client(spark), dry_run=arguments.flag("dry_run"))
+    repaired = repair_partition_metadata(arguments.client(spark), dry_run=arguments.flag("dry_run"))
     return [
         (row["partition"], "Yes" if row["is_present"] else "No", "Repaired" if row["is_repaired"] else "None")
-        for row in found.to_pylist()
+        for row in repaired.to_pylist()
     ]
 
 
 def repair_migrate_partition_meta(spark: SparkSession, arguments: Arguments) -> Rows:
     """Keep metadata files of partitions as base files, unless it is a ``dry_run``."""
     client, opts = arguments.opened(spark)
-    found = migrate_partition_metadata(client, opts, dry_run=arguments.flag("dry_run"))
+    migrated = migrate_partition_metadata(client, opts, dry_run=arguments.flag("dry_run"))
     return [
         (
             row["partition"],
@@ -38,7 +38,7 @@ def repair_migrate_partition_meta(spark: SparkSession, arguments: Arguments) -> 
             str(row["has_base"]).lower(),
             "MIGRATED" if row["is_migrated"] else "MIGRATE" if row["has_text"] else "NONE",
         )
-        for row in found.to_pylist()
+        for row in migrated.to_pylist()
     ]
 
 
@@ -55,10 +55,10 @@ def repair_overwrite_hoodie_props(spark: SparkSession, arguments: Arguments) -> 
     source = open_storage(folder or "/", Options.parse(session_settings(spark, folder)))
     location = arguments.location(spark)
     opts = Options.parse({**session_settings(spark, location), **session_options(spark)})
-    found = repair_properties(open_storage(location, opts), parse_properties(source.read(name)), opts, dry_run=False)
+    changed = repair_properties(open_storage(location, opts), parse_properties(source.read(name)), opts, dry_run=False)
     return [
         tuple("null" if row[name] is None else row[name] for name in ("property", "old_value", "new_value"))
-        for row in found.to_pylist()
+        for row in changed.to_pylist()
     ]
 
 

@@ -73,10 +73,10 @@ def locate(spark: SparkSession, table: str) -> str:
         return table
     cursor = Cursor(table)
     name = cursor.name()
-    found = find_table(spark, name) if cursor.done else None
-    if found is None:
+    entry = find_table(spark, name) if cursor.done else None
+    if entry is None:
         raise QueryError(f"there is no Hudi table {table!r} in the catalog")
-    return found.location
+    return entry.location
 
 
 def _changes(spark: SparkSession, location: str, arguments: tuple[str, ...]) -> DataFrame:

@@ -43,12 +43,12 @@ def time_travel_options(spark: SparkSession, table: CatalogTable, reference: Ref
         return {options.AS_OF_INSTANT.key: value}
     if args and "?" in value:
         raise QueryError(f"the time {value} of a time travel query has a parameter by position; name it, as :time")
-    kind, found = collect_statement(spark, f"SELECT typeof({value}), CAST({value} AS STRING)", args)[0]
-    if kind == "timestamp" and found is not None:  # a moment, whose text is in the zone of the session
-        found = collect_statement(spark, f"SELECT date_format({value}, '{_WITH_OFFSET}')", args)[0][0]
-    if found is None:
+    kind, instant = collect_statement(spark, f"SELECT typeof({value}), CAST({value} AS STRING)", args)[0]
+    if kind == "timestamp" and instant is not None:  # a moment, whose text is in the zone of the session
+        instant = collect_statement(spark, f"SELECT date_format({value}, '{_WITH_OFFSET}')", args)[0][0]
+    if instant is None:
         raise QueryError(f"the time {value} of a time travel query is null")
-    return {options.AS_OF_INSTANT.key: found}
+    return {options.AS_OF_INSTANT.key: instant}
 
 
 def _check_version(spark: SparkSession, table: CatalogTable, version: str) -> None:
