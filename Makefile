@@ -52,6 +52,7 @@ types: $(READY)
 
 boundaries: $(READY)
 	$(VENV)/bin/lint-imports --no-cache
+	$(VENV)/bin/lint-imports --no-cache scripts/type_imports.toml
 
 unit: $(READY) ## tests without Spark
 	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/unit tests/golden $(call not,interop)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.orc import OrcFileWriter
-from pyhudi.read.schema.file_schemas import file_schema
+from pyhudi.read.execution.file_schemas import file_schema
 from pyhudi.schema.meta_columns import add_meta_columns
 from tests.tables import HandMadeTable
 

@@ -126,7 +126,7 @@ def test_timestamps_of_96_bits(tmp_path, unit, merged) -> None:
 
 
 def test_timestamps_of_96_bits_in_files_of_archived_writes(tmp_path) -> None:
-    from pyhudi.read.schema.file_schemas import file_schema
+    from pyhudi.read.execution.file_schemas import file_schema
 
     table = HandMadeTable(tmp_path / "t", schema=timed("us"), int96=True)
     table.write(10, {("a", "f1"): [moments("x", MOMENT)]})

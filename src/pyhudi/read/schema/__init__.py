@@ -1,5 +1,5 @@
-"""Schemas of queries and files.
+"""Schemas of queries.
 
-Takes the timeline, the schema history and file footers, and returns the columns of the table as of an instant and the
-names and types in files.
+Takes the timeline, the schema history and file footers, and returns the columns of the table as of an instant, and
+paths of nested columns in them.
 """

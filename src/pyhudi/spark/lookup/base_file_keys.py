@@ -17,7 +17,7 @@ from pyhudi.config.enums import IndexType, InvalidText, MergeMode, ReadEngine
 from pyhudi.format.file_names import file_names_of
 from pyhudi.keygen import KeySpec
 from pyhudi.merge.base_file_batches import open_base
-from pyhudi.read.schema.file_schemas import written_schemas
+from pyhudi.read.execution.file_schemas import written_schemas
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex

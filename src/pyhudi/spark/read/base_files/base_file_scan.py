@@ -21,7 +21,7 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 from pyhudi.config import Options, options
 from pyhudi.config.enums import InvalidText, ReadEngine
 from pyhudi.errors import ConfigError, QueryError
-from pyhudi.read.schema.file_schemas import FilePart, file_parts
+from pyhudi.read.execution.file_schemas import FilePart, file_parts
 from pyhudi.schema.evolution.column_names import FileNames, nested_columns
 from pyhudi.schema.evolution.internal_schema import ELEMENT, VALUE
 from pyhudi.schema.logical_types.variants import VARIANT, is_variant
