@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from pyhudi.config.option import NAMED, Option
-from pyhudi.config.option_registry import canonical, declared, is_known, suggest
+from pyhudi.config.option_registry import canonical, declared, is_known, spellings, suggest
 from pyhudi.errors import ConfigError, UnknownOptionWarning, warn
 
 T = TypeVar("T")
@@ -109,8 +109,6 @@ class Options(Mapping[str, str]):
 
 
 def _stronger(name: str, key: str, than: str) -> bool:
-    from pyhudi.config.option_registry import spellings
-
     order = spellings(name)
     return order.index(declared(key)) <= order.index(declared(than))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
 
 from pyhudi.keygen.partition_path_values import decode_partition_paths, partition_fields
 
@@ -109,11 +110,11 @@ def prune_paths(config: TableConfig, schema: pa.Schema, values: pa.Table, rows: 
     guarantees = [_guarantee(row, fields) for row in values.to_pylist()]
     # A dataset with one virtual path per partition, whose files are never read.
     paths = [str(i) for i in range(values.num_rows)]
-    made_up = ds.FileSystemDataset.from_paths(
-        paths, schema=schema, format=ds.ParquetFileFormat(), filesystem=_no_files(), partitions=guarantees
+    virtual = ds.FileSystemDataset.from_paths(
+        paths, schema=schema, format=ds.ParquetFileFormat(), filesystem=LocalFileSystem(), partitions=guarantees
     )
-    kept = sorted(int(fragment.path) for fragment in made_up.get_fragments(filter=condition))
-    return values.take(pa.array(kept, pa.int64()))
+    matching = sorted(int(fragment.path) for fragment in virtual.get_fragments(filter=condition))
+    return values.take(pa.array(matching, pa.int64()))
 
 
 def _guarantee(row: dict[str, object], fields: list[tuple[int, str]]) -> pc.Expression:
@@ -124,9 +125,3 @@ def _guarantee(row: dict[str, object], fields: list[tuple[int, str]]) -> pc.Expr
         if row[f"exact_{i}"] and not isinstance(row[f"value_{i}"], float)
     ]
     return reduce(lambda a, b: a & b, known, pc.scalar(True))
-
-
-def _no_files() -> object:
-    from pyarrow.fs import LocalFileSystem
-
-    return LocalFileSystem()

@@ -6,6 +6,7 @@ that type changes that would lose values are refused.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -123,8 +124,6 @@ def as_table_type(kind: object) -> pa.DataType:
 
 
 def _one_column(kind: Any) -> str:
-    import json
-
     field = {"name": "c", "type": kind.jsonValue(), "nullable": True, "metadata": {}}
     return json.dumps({"type": "struct", "fields": [field]})
 
