@@ -52,7 +52,10 @@ def test_a_module_that_does_not_exist_is_noticed():
 
 PACKAGE = ROOT / "src" / "pyhudi"
 PUBLIC_MODULES = (
-    *(PACKAGE / "api" / name for name in ("hudi_table.py", "table_writes.py", "scan.py", "vector_search.py")),
+    *(
+        PACKAGE / "api" / name
+        for name in ("hudi_table.py", "table_queries.py", "table_writes.py", "scan.py", "vector_search.py")
+    ),
     *sorted(set((PACKAGE / "api/services").glob("*_services.py")) - {PACKAGE / "api/services/table_services.py"}),
     *(PACKAGE / name for name in ("merge/mergers/record_merger.py", "merge/mergers/merger_registry.py")),
     *(PACKAGE / name for name in ("read/inspect.py", "read/result_table.py", "write/write_result.py")),

@@ -82,7 +82,7 @@ class SinkCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class SinkHistory:
-    """What a table has of an identifier.
+    """Commits of one checkpoint identifier in a table.
 
     Attributes:
         last: Checkpoint of the newest commit, archived ones included, that has the identifier; None if there is none.

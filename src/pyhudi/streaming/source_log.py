@@ -32,11 +32,11 @@ _FIRST_STEP = 0
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
-    """What a stream has read of a timeline before a batch, by the names of its files.
+    """Files of a timeline that a stream has read before a batch.
 
     Attributes:
         read: Files of earlier batches.
-        first: Those of the first batch with files.
+        first: Files of the first batch that had any.
         has_begun: An earlier batch had files, of this timeline or of the one that the table had elsewhere.
     """
 

@@ -93,7 +93,7 @@ class ClusteringServices(ServiceBase):
         return run_all(client, opts, _runner(spark, progress), only_if_due=only_if_due)
 
     def schedule_clustering(self, options: Given = None, *, only_if_due: bool = False) -> ClusteringPlan:
-        """Make a clustering plan and leave it in the timeline, to be executed by any process. Its file groups cannot be
+        """Schedule a clustering: put a plan on the timeline, to be executed by any process. Its file groups cannot be
         written to until then.
 
         Args:

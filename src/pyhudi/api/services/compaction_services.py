@@ -74,7 +74,7 @@ class CompactionServices(ServiceBase):
         return self._compact(options, dry_run, only_if_due, spark, progress, action=Action.COMPACTION)
 
     def schedule_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
-        """Make a compaction plan and leave it in the timeline, to be executed by any process concurrently with writers.
+        """Schedule a compaction: put a plan on the timeline, to be executed by any process concurrently with writers.
 
         Args:
             options: Apache Hudi's options, in addition to the table's.
@@ -154,7 +154,7 @@ class CompactionServices(ServiceBase):
         return self._compact(options, dry_run, only_if_due, spark, progress, action=Action.LOG_COMPACTION)
 
     def schedule_log_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
-        """Make a log compaction plan and leave it in the timeline. Arguments and result as of `schedule_compaction`."""
+        """Schedule a log compaction: put a plan on the timeline. Arguments and result as of `schedule_compaction`."""
         client, opts = self._open(options)
         return schedule(client, opts, action=Action.LOG_COMPACTION, only_if_due=only_if_due)
 

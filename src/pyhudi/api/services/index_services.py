@@ -78,7 +78,7 @@ class IndexServices(ServiceBase):
     def drop_index(
         self, name: str, *, if_exists: bool = False, options: Given = None, dry_run: bool = False
     ) -> IndexResult:
-        """Take an index out of use and delete it, as ``DROP INDEX name ON t``.
+        """Delete an index, as ``DROP INDEX name ON t``.
 
         Indexes that options of writes ask for (`hoodie.metadata.index.column.stats.enable` is on by default) are built
         again by the next write.

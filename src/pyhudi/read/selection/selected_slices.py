@@ -1,4 +1,4 @@
-"""What a query selects by the timeline: file slices, and bounds on the instants of what is read in them."""
+"""File slices that a query selects by the timeline, with bounds on the instants of their contents."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def read_blob(blob: Column | str, options: Mapping[str, str] | None = None) -> C
 
 
 def register_read_blob(spark: SparkSession, options: Mapping[str, str]) -> None:
-    """Make `FUNCTION` known to a session.
+    """Register `FUNCTION` in a session.
 
     Args:
         spark: The session.

@@ -1,9 +1,9 @@
-"""Which tables the rows of a DataFrame come from, whatever has been done with the loaded DataFrames since.
+"""Lineage of DataFrames: the tables, and the snapshots of them, that the rows of a DataFrame come from.
 
-A loaded DataFrame gets a condition that is always true and names its table and snapshot. Spark's optimizer drops the
-condition before anything is planned, but the analyzed plan of every DataFrame that is made from it still has it: below
-joins, in subqueries, in temporary views and below cached DataFrames. Rows that were collected or written to a
-checkpoint in between have no such plan; they count as rows from elsewhere.
+A loaded DataFrame has a condition that is always true and contains a snapshot id, of its table and snapshot. Spark's
+optimizer removes the condition, but it stays in the analyzed plan of every derived DataFrame: below joins, in
+subqueries, in temporary views and below cached DataFrames. Rows that were collected, or written to a checkpoint, in
+between have no such plan and count as rows from elsewhere.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from pyhudi.table.pinned_table import PinnedTable
 _ID_PREFIX = "_pyhudi_read_"
 _SCHEME = re.compile(r"^(\w+):/+")
 _DATA_SOURCE = re.compile(r"RelationV2\[[^\]\n]*\][^\n]*hudi", re.IGNORECASE)
-"""A table that Spark reads by `pyspark_hudi`: the plan does not say which."""
+"""A table that Spark reads by `pyspark_hudi`. The plan does not contain its path."""
 _UNKNOWN = frozenset({"unknown"})
 
 
 def with_snapshot_id(frame: DataFrame, table: PinnedTable) -> DataFrame:
-    """Return a loaded DataFrame that `snapshot_ids` recognizes, and all that is made from it.
+    """Return a loaded DataFrame with the id of its snapshot, which `snapshot_ids` finds in all derived DataFrames.
 
     Args:
         frame: The DataFrame.
         table: The snapshot of the table that it reads.
     """
-    instants = "\n".join(f"{one.requested} {one.action}" for one in table.active.timeline.completed())
+    instants = "\n".join(f"{instant.requested} {instant.action}" for instant in table.active.timeline.completed())
     return frame.where(sf.lit(f"{_id_prefix(table.storage)}{_digest(instants)}").isNotNull())
 
 
 def snapshot_ids(frame: DataFrame, storage: Storage) -> frozenset[str]:
-    """Return the snapshots of a table that a DataFrame reads. Nothing is executed.
+    """Return the ids of the snapshots of a table that a DataFrame reads. No query is executed.
 
     Args:
         frame: The DataFrame.

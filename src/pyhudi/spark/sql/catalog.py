@@ -213,7 +213,7 @@ def default_location(spark: SparkSession, name: Name) -> str:
 def register(
     spark: SparkSession, table: CatalogTable, schema: StructType, comment: str | None = None, *, replace: bool = False
 ) -> None:
-    """Put a table into the catalog.
+    """Register a table in the catalog.
 
     Raises:
         TableExistsError: the name is taken.

@@ -1,4 +1,4 @@
-"""What a Spark session decides about the meaning of a filter."""
+"""Settings of a Spark session on which the meaning of a filter depends."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def create_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def delete_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Take the metadata table out of use, and delete it."""
+    """Disable the metadata table and delete it."""
     client, opts = arguments.opened(spark)
     with lock_table(client, opts) as table:
         detach_metadata_table(table.storage, table.config)

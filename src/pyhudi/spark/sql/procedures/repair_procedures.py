@@ -50,7 +50,7 @@ def repair_corrupted_clean_files(spark: SparkSession, arguments: Arguments) -> R
 
 
 def repair_overwrite_hoodie_props(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Put the properties of a file in place of the table's."""
+    """Replace the properties of the table by those of a file."""
     folder, _, name = str(arguments.text("new_props_file_path")).rpartition("/")
     source = open_storage(folder or "/", Options.parse(session_settings(spark, folder)))
     location = arguments.location(spark)

@@ -34,12 +34,12 @@ def _version(text: str) -> int:
 
 
 def upgrade_table(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Take the table to a later version."""
+    """Upgrade the table."""
     return _run(spark, arguments, downgrade=False)
 
 
 def downgrade_table(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Take the table to an earlier version."""
+    """Downgrade the table."""
     return _run(spark, arguments, downgrade=True)
 
 

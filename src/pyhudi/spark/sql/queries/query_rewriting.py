@@ -48,7 +48,7 @@ from pyhudi.sql.table_statement import expand_table_statements
 def rewrite_query(
     spark: SparkSession, query: str, *, prunes: str = "", lasting: bool = False, args: Any = None
 ) -> RewrittenQuery:
-    """Make the Hudi tables of a query known to Spark.
+    """Rewrite a query so that Spark can read its Hudi tables.
 
     Args:
         spark: The session that will run it.
