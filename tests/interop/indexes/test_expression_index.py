@@ -19,7 +19,7 @@ from pyhudi.metadata.indexes.index_definitions import DEFAULT_PATH
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.meta_client import TableMetaClient
-from tests.cases import seldom
+from tests.cases import every, seldom
 from tests.interop.harness.in_turns import OPTIONS, SIMPLE, VERSIONS
 from tests.interop.harness.oracle import Oracle, OracleError
 
@@ -145,11 +145,13 @@ class Both:
             (row["BloomFilterMetadata"] or {}).pop("timestamp", None)
         return found
 
-    def check(self, year: int) -> dict[str, int]:
-        """Both sides find the rows of the model; returns how many slices are read here, by filter."""
+    def check(self, year: int, turn: int | None = None) -> dict[str, int]:
+        """Both sides find the rows of the model; returns how many slices are read here, by filter. ``turn``: every
+        third filter is enough, from this one on."""
         table = HudiTable.for_path(str(self.path))
         read = {}
-        for text in FILTERS if self.oracle.release != "1.0.2" else FILTERS[2:]:
+        filters = FILTERS if self.oracle.release != "1.0.2" else FILTERS[2:]
+        for text in filters if turn is None else every(3, filters[turn:] + filters[:turn]):
             where = text.format(year=year)
             expected = sorted(key for key, row in self.model.items() if meets(row, text, year))
             scan = table.scan(filter=where, columns=["id"])
@@ -222,12 +224,12 @@ def test_in_turns(oracle: Oracle, table_type: str, builder: str, spark: SparkSes
     both = Both(tmp_path / builder, oracle, spark, {**SETTINGS, "hoodie.datasource.write.table.type": table_type})
     both.write(builder, rows(range(16), 1, 2019))
     both.build(builder, indexes)
-    both.check(2020)
+    both.check(2020, 0)
     both.write(other, rows(range(4, 20), 2, 2021))
-    both.check(2022)
+    both.check(2022, 1)
     both.write(builder, rows(range(2, 6), 3, 2025))
     both.write(other, rows(range(3, 8, 2), 4, 2025), "delete")
-    both.check(2025)
+    both.check(2025, 2)
     if table_type == "MERGE_ON_READ":
         assert HudiTable.for_path(str(both.path)).services.compact(spark=spark).num_files
     both.write(other, rows(range(30, 34), 5, 2028), "insert")

@@ -52,8 +52,9 @@ def test_rows_that_come_back(oracle: Oracle, spark: SparkSession, tmp_path: Path
             changed = wanted.set_column(wanted.schema.get_field_index("fare"), "fare", fare)
             by(path, changed, UPSERT)
             after = sorted((*row[:4], row[4] + (row[3] == "Oslo")) for row in before)
-            assert rows_of(oracle.read(path)) == after, name
-            gone = oracle.read(path).slice(0, 1)
+            read = oracle.read(path)
+            assert rows_of(read) == after, name
+            gone = read.slice(0, 1)
             again(path, gone, DELETE)
             left = [row for row in after if row not in rows_of(gone)]
             assert len(left) == len(after) - 1

@@ -19,6 +19,7 @@ from tests.interop.harness.both import Both
 from tests.interop.harness.oracle import Oracle, OracleError
 from tests.interop.harness.outcomes import BASE, CASES, Case
 from tests.interop.harness.scenarios import ENGINES, LAYOUTS, PARALLELISM, Scenario
+from tests.properties import FACTOR
 from tests.rows import assert_same_rows
 from tests.spark_arrow import to_arrow
 
@@ -45,6 +46,8 @@ def test_same_outcome(oracle: Oracle, case: Case, spark: Any, tmp_path: Path) ->
         assert (refusal is None) == (failure is None), f"{step}: Apache Hudi: {refusal}\nours: {failure}"
         if refusal is not None and number == 0:
             return
+        if number == 0 and len(case.writes) > 1 and FACTOR < 1:
+            continue  # what is left of these rows is compared after the next write, which most cases are about
         if case.they_cannot_read:
             _compare(case, step, writer.read_ours(), to_arrow(spark.read.format("hudi").load(str(theirs))))
         else:
