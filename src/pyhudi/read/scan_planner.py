@@ -146,7 +146,7 @@ class _PlanningContext:
 
     def adapted(self, rows: RowFilter | None, table: PinnedTable, found: TableSchema | None) -> RowFilter | None:
         """Return a filter for the types of the columns, once these are known."""
-        return rows if rows is None or found is None else rows.on(self.columns(table, found), self.session.zone)
+        return rows if rows is None or found is None else rows.bind(self.columns(table, found), self.session.zone)
 
 
 def _planned(

@@ -15,7 +15,7 @@ from pyhudi.config.enums import CdcMode
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import BASE, CDC, LOG
 from pyhudi.read.cdc.cdc_inference import CHANGED_FILES, CdcInferenceCase, cdc_files
-from pyhudi.read.cdc.retained_images import removed_before
+from pyhudi.read.cdc.retained_images import earliest_retained_image
 from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, values_from_path
 from pyhudi.read.query.query import Query
@@ -166,7 +166,9 @@ def _with_slices(table: PinnedTable, plan: CdcPlan, tasks: pa.Table, writes: lis
         key = "completed_by" if plan.by_completion else "as_of"
         before = _slices(view, mine, needs_before, {key: earlier})
         after = _slices(view, mine, needs_after, {key: now})
-        if kept := removed_before(table, write, _read_before(mine, needs_before, before, after), plan.by_completion):
+        if kept := earliest_retained_image(
+            table, write, _read_before(mine, needs_before, before, after), plan.by_completion
+        ):
             raise _missing_files_error(write.requested, f"the cleaner has removed files from before {kept}")
         after = pc.if_else(contiguous(pc.is_valid(mine["written"])), _written(mine), after)
         parts.append(
@@ -188,7 +190,7 @@ def _needs(plan: CdcPlan, tasks: pa.Table) -> tuple[pa.Array, pa.Array]:
 
 
 def _read_before(tasks: pa.Table, needed: pa.Array, before: pa.Array, after: pa.Array) -> pa.Table:
-    """Return which files a commit has appended to, and the slices of it that are read (`removed_before`)."""
+    """Return which files a commit has appended to, and the slices of it that are read (`earliest_retained_image`)."""
     appended = contiguous(pc.equal(tasks["case"], CdcInferenceCase.LOG_FILE))
     return pa.table({"appended": appended, "before": before, "after": after}).filter(needed)
 

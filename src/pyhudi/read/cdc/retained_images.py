@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
 
 
-def removed_before(table: PinnedTable, write: Write, groups: pa.Table, by_completion: bool) -> str | None:
+def earliest_retained_image(table: PinnedTable, write: Write, groups: pa.Table, by_completion: bool) -> str | None:
     """Return the earliest time whose images are retained, if slices from before a commit may have been cleaned;
     otherwise None.
 

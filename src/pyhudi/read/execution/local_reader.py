@@ -175,7 +175,7 @@ class TaskReader:
         later: list[pc.Expression] = []
         if self.commit_times is not None:
             (pushed if COMMIT_TIME in like else later).append(self.commit_times.arrow())
-        rows = self.filter and self.filter.given(task.values, self.schema)
+        rows = self.filter and self.filter.residual(task.values, self.schema)
         if isinstance(rows, RowFilter):
             fits = set(rows.columns(self.schema)) <= like and rows.is_for_row_groups(self.schema)
             (pushed if fits else later).append(rows.arrow(self.schema))

@@ -75,8 +75,8 @@ class RowFilter:
             (reduce(lambda a, b: a & b, (term.arrow(schema) for term in group)) for group in self.anyof if group),
         )
 
-    def on(self, schema: pa.Schema, zone: dt.tzinfo = dt.UTC) -> RowFilter:
-        """Return the filter adapted to the column types of that schema (`Term.on`).
+    def bind(self, schema: pa.Schema, zone: dt.tzinfo = dt.UTC) -> RowFilter:
+        """Return the filter adapted to the column types of that schema (`Term.bind`).
 
         Raises:
             QueryError: An unknown column, or a value that cannot be compared with the column.
@@ -85,7 +85,7 @@ class RowFilter:
             return self
         return RowFilter(
             anyof=tuple(
-                tuple(t.on(type_of(resolve_column(t.column, schema), schema), zone) for t in group)
+                tuple(t.bind(type_of(resolve_column(t.column, schema), schema), zone) for t in group)
                 for group in self.anyof
             )
         )
@@ -105,9 +105,9 @@ class RowFilter:
                 "or as a pyarrow expression. Without Spark, SQL may compare columns with literals of their own "
                 "type (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE 'prefix%', IS NULL; AND, OR, NOT)"
             )
-        return RowFilter(anyof=groups).on(schema)
+        return RowFilter(anyof=groups).bind(schema)
 
-    def given(self, values: Mapping[str, Any], schema: pa.Schema) -> RowFilter | bool:
+    def residual(self, values: Mapping[str, Any], schema: pa.Schema) -> RowFilter | bool:
         """Return the remaining filter for rows whose columns have these values: only terms on other columns; or whether
         all rows match. A pyarrow expression is unchanged."""
         if not self.anyof:

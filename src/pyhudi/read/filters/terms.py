@@ -43,9 +43,9 @@ class Term:
         if self.value is None:
             return field.is_null() if self.op in ("=", "==") else field.is_valid()
         kind = type_of(path, schema)
-        return self.on(kind)._compared(field, kind)
+        return self.bind(kind)._compared(field, kind)
 
-    def on(self, kind: pa.DataType, zone: dt.tzinfo = dt.UTC) -> Term:
+    def bind(self, kind: pa.DataType, zone: dt.tzinfo = dt.UTC) -> Term:
         """Return the term adapted to a column type: integers are compared with integers of their type
         (`in_whole_numbers`), dates and times with values of their type, in which values without a time zone are in
         ``zone`` (`in_days_or_instants`).

@@ -31,7 +31,7 @@ def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> 
     if not groups:
         return None
     try:
-        found = RowFilter(anyof=tuple(groups)).on(schema)
+        found = RowFilter(anyof=tuple(groups)).bind(schema)
         expression = found.arrow(schema)
     except QueryError:  # a value of another type: who evaluates the filter says so
         return None

@@ -23,7 +23,7 @@ from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.base_files.base_file_scan import can_number_rows
-from pyhudi.spark.read.base_files.spark_file_reader import cannot_reach, read_files
+from pyhudi.spark.read.base_files.spark_file_reader import is_missing_file_system, read_files
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
@@ -174,7 +174,7 @@ def base_rows(
                 F.col("_metadata.row_index").alias(ROW),
             )
         except Exception as error:  # PySpark has no class for this error of the JVM
-            if not cannot_reach(error):
+            if not is_missing_file_system(error):
                 raise
     return _arrow_rows(spark, lookup, files, schema)
 

@@ -288,7 +288,7 @@ def filter_column(rows: RowFilter, schema: pa.Schema) -> Column:
             f"the filter {rows.expression} is a pyarrow expression, which Spark cannot evaluate; write it as SQL text "
             "or as [(column, op, value), …]"
         )
-    groups = [reduce(lambda a, b: a & b, (_term(t, schema) for t in group)) for group in rows.on(schema).anyof]
+    groups = [reduce(lambda a, b: a & b, (_term(t, schema) for t in group)) for group in rows.bind(schema).anyof]
     return reduce(lambda a, b: a | b, groups)
 
 

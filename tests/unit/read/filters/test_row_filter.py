@@ -276,10 +276,10 @@ def test_times_are_compared_in_the_zone_asked_for(op, value, zone, form):
             continue
         rows = [datetime.combine(v, time()) if column == "d" else v for v in table[column].to_pylist()]
         meant = [i for i, v in enumerate(rows) if COMPARE[op](v, like)]
-        found = RowFilter.parse([(column, op, given_value[form])]).on(table.schema, zone)
+        found = RowFilter.parse([(column, op, given_value[form])]).bind(table.schema, zone)
         kept = table.append_column("row", pa.array(range(len(rows)))).filter(found.arrow(table.schema))
         assert kept["row"].to_pylist() == meant, (column, str(found))
-        assert found.on(table.schema, LOCAL[1]) == found, "once it is said, no other zone changes it"
+        assert found.bind(table.schema, LOCAL[1]) == found, "once it is said, no other zone changes it"
 
 
 @pytest.mark.parametrize(

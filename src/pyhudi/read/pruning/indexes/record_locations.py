@@ -11,7 +11,7 @@ from pyhudi.config.enums import TableType
 from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.read.pruning.indexes.record_index_pruning import equality_keys, record_index_locations
-from pyhudi.read.pruning.indexes.secondary_index_lookup import keys_by_secondary
+from pyhudi.read.pruning.indexes.secondary_index_lookup import secondary_index_keys
 from pyhudi.table.bucket_index_detection import detect_bucket_index
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class RecordLocations:
         """Return the record keys of the rows that the filter selects by the values of indexed columns, and the lines of
         the report."""
         assert self.rows is not None
-        by_values = keys_by_secondary(
+        by_values = secondary_index_keys(
             metadata, self.query, self.rows, self.conditions.schema, self.conditions.non_file_columns
         )
         return (None, []) if by_values is None else (by_values[0], [by_values[1]])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_VALUES = 1_000
 
 
-def keys_by_secondary(
+def secondary_index_keys(
     table: MetadataTable, query: Query, rows: RowFilter, schema: pa.Schema, non_file_columns: Collection[str]
 ) -> tuple[pa.StringArray, str] | None:
     """Return the record keys that matching rows must have, and a report line; None if no secondary index applies.

@@ -86,7 +86,9 @@ class ColumnStatistics:
         """Return the bounds of a column of that type, in the order of the keys."""
         return _bounds(self.payload, kind, counts_rows=self.counts_rows)
 
-    def places(self, names: pa.StringArray, rows: npt.NDArray[np.int64], partitions: pa.StringArray) -> pa.Array:
+    def indices_of_files(
+        self, names: pa.StringArray, rows: npt.NDArray[np.int64], partitions: pa.StringArray
+    ) -> pa.Array:
         """Return the rows of the statistics of files, by their names and the rows of their ``partitions``; null without
         statistics."""
         at = pc.index_in(names, value_set=self.names)
@@ -121,7 +123,7 @@ def file_bounds(
     statistics = ColumnStatistics.load(table, column.name, column.type, partitions, known_partitions, index)
     paths = pa.array(partitions, pa.string())
     rows = pc.index_in(files["partition"].combine_chunks(), value_set=paths).to_numpy()
-    at = statistics.places(files["name"].combine_chunks(), rows, paths)
+    at = statistics.indices_of_files(files["name"].combine_chunks(), rows, paths)
     some = ColumnStatistics(statistics.keys, statistics.names, statistics.payload.take(at), statistics.counts_rows)
     return some.bounds(column.type), at.is_valid().to_numpy(zero_copy_only=False)
 

@@ -51,7 +51,7 @@ def cannot_match(term: Term, bounds: Bounds) -> Mask:
     if term.value is None:
         return bounds.no_nulls.copy() if term.op in ("=", "==") else bounds.only_nulls.copy()
     try:
-        term = term.on(kind)
+        term = term.bind(kind)
         given = [_literals(value, kind, term.column) for value in term.values]
     except (QueryError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.zeros(len(bounds), np.bool_)

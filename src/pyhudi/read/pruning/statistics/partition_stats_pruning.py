@@ -81,7 +81,10 @@ def _masks(
 
     sure = {term: name for term, name in terms.items() if conditions.is_kept_by_merging(term)}
     masks = conditions.masks(sure, bounds_of)
-    places = {name: statistics.places(lists.names, lists.rows, lists.partitions) for name, statistics in loaded.items()}
+    places = {
+        name: statistics.indices_of_files(lists.names, lists.rows, lists.partitions)
+        for name, statistics in loaded.items()
+    }
     changes = pc.ends_with(lists.names, _CHANGE_FILES).to_numpy(zero_copy_only=False)
     return {term: _fully_masked_partitions(mask, places[sure[term]], changes, lists) for term, mask in masks.items()}
 

@@ -32,8 +32,13 @@ from pyhudi.spark.execution.driver_frames import constant, union
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns
 from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders
-from pyhudi.spark.read.base_files.spark_file_reader import FileReader, cannot_reach, is_mount_error, read_settings
-from pyhudi.spark.read.base_files.vector_column import in_files, vector_column
+from pyhudi.spark.read.base_files.spark_file_reader import (
+    FileReader,
+    is_missing_file_system,
+    is_mount_error,
+    read_settings,
+)
+from pyhudi.spark.read.base_files.vector_column import schema_in_files, vector_column
 from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
 
 if TYPE_CHECKING:
@@ -170,7 +175,7 @@ def read_natively(
         with read_settings(spark, files, table.storage.uri()):
             return _read(spark, table, plan, sources, replace(extras, files=more))
     except Exception as e:  # PySpark has no class for this error of the JVM
-        if required or not cannot_reach(e):
+        if required or not is_missing_file_system(e):
             raise
         return None
 
@@ -246,7 +251,7 @@ class _PartReader:
         self._as_named = held.names == plan.schema.names
         changed = {f.name: _changed(f, names[f.name], part.file_schema, part.names) for f in plan.schema}
         self._changed = {name: column for name, column in changed.items() if column is not None}
-        self._held = spark_schema(in_files(held))
+        self._held = spark_schema(schema_in_files(held))
         self._files = FileReader(spark, self._held)
 
     def read(self, source: PartitionColumns, tasks: pa.Table) -> DataFrame:

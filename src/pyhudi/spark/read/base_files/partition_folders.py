@@ -96,7 +96,7 @@ def mounted(root: str) -> Folders:
     return Folders(f"{MOUNTS}{scheme}/{quote(path.strip('/'), safe='/@+,=~')}/{_BEGIN}/", mounted=True)
 
 
-def path_elsewhere(uri: str, partition: str) -> str:
+def mounted_external_path(uri: str, partition: str) -> str:
     """Return the path, in mounted folders with :data:`FILE_NUMBER`, of a file outside of the table that is presented in
     a partition. Its own folders must not be named ``name=value``."""
     scheme, _, path = uri.partition(":")

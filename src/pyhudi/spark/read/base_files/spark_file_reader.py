@@ -83,7 +83,7 @@ def escape_glob(uri: str) -> str:
     return _GLOB_CHARACTERS.sub(r"\\\1", uri)
 
 
-def cannot_reach(error: Exception) -> bool:
+def is_missing_file_system(error: Exception) -> bool:
     """Return True if the error says that Spark's Hadoop has no file system for the scheme."""
     text = str(error)
     return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)

@@ -14,7 +14,7 @@ from pyhudi.spark.execution.arrow_functions import arrow_function
 from pyhudi.spark.spark_types import spark_schema
 
 
-def in_files(schema: pa.Schema) -> pa.Schema:
+def schema_in_files(schema: pa.Schema) -> pa.Schema:
     """Return the schema with the bytes of vectors in place of vectors."""
     return pa.schema([field.with_type(pa.binary()) if is_vector(field.type) else field for field in schema])
 

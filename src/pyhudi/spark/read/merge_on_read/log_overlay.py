@@ -60,7 +60,7 @@ def overlaid_rows(
         return None
     cores = parallelism(spark)
     pieces = SlicePieces.of(with_base, cores, whole=False)
-    stay = form.exclude(rows, run_on_slices(spark, pieces, _FindExcludedRows(context, form), form.schema))
+    stay = form.exclude(rows, run_on_slices(spark, pieces, _FindDeletedRows(context, form), form.schema))
     reader = MergedReader.of(plan, context)
     changed = run_by_partition(spark, plan, reader.read_changed, plan.output_schema, whole=False)
     return stay, changed
@@ -80,7 +80,7 @@ def _can_overlay(plan: ScanPlan) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _FindExcludedRows:
+class _FindDeletedRows:
     """Task that determines the excluded rows of a slice."""
 
     context: SliceContext

@@ -23,7 +23,7 @@ from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
 from pyhudi.spark.read.base_files.partition_columns import partition_columns
-from pyhudi.spark.read.base_files.partition_folders import path_elsewhere
+from pyhudi.spark.read.base_files.partition_folders import mounted_external_path
 from pyhudi.spark.read.base_files.spark_file_reader import FileReader, read_settings
 from pyhudi.spark.read.merge_on_read.deletion_vectors import (
     BITMAP_SCHEMA,
@@ -186,7 +186,7 @@ def _as_tasks(schema: pa.Schema, cache: MergedLogCache, logs: Sequence[tuple[Fil
             "partition": one.partition,
             "file_id": one.file_id,
             "base_instant": one.base_instant,
-            "base_path": path_elsewhere(cache.storage.uri(each.rows or ""), one.partition),
+            "base_path": mounted_external_path(cache.storage.uri(each.rows or ""), one.partition),
             "base_size": each.rows_size,
             "log_paths": [],
             "log_sizes": [],
