@@ -78,7 +78,7 @@ CASES = {
     "1.2.0 MySqlDebezium of version 8": Case(8, MYSQL, EVENTS, "_event_seq", LEFT),
     "1.0.2 EventTime": Case(8, "EventTimeAvroPayload", NUMBERS, "o", {**LEFT, "k4": "base"}),
 }
-VARIANTS = ("1.2.0 MySqlDebezium of version 6",)
+VARIANTS = ("1.0.2 MySqlDebezium", "1.2.0 MySqlDebezium of version 6")
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_ignore_and_errorifexists(spark: SparkSession, tmp_path: Path) -> None:
     assert write(frame(spark, ROWS), str(tmp_path / "other"), options("insert"), "errorifexists").num_inserts == 3
 
 
-@pytest.mark.parametrize(("old", "new"), [(9, 9), seldom((8, 9)), (6, 9), (9, 6)])
+@pytest.mark.parametrize(("old", "new"), [seldom((9, 9)), seldom((8, 9)), (6, 9), (9, 6)])
 def test_overwrite_is_a_new_table(spark: SparkSession, tmp_path: Path, old: int, new: int) -> None:
     path = str(tmp_path / "table")
     write(frame(spark, ROWS), path, options("insert", hoodie__write__table__version=old))
