@@ -114,6 +114,23 @@ def refuse_misspelt_query(given: Mapping[str, object], session: Mapping[str, obj
             )
 
 
+def refuse_dynamic_overwrite(given: Mapping[str, object]) -> None:
+    """Raise an error if a write by path that replaces the whole table was told to replace partitions.
+
+    Args:
+        given: Options as the user passed them.
+
+    Raises:
+        ConfigError: ``hoodie.datasource.overwrite.mode`` is DYNAMIC, which applies to SQL and to writes by name.
+    """
+    mode = Options.parse(given).get_typed(options.OVERWRITE_MODE)
+    if mode is not None and mode.upper() == "DYNAMIC":
+        raise ConfigError(
+            f"{options.OVERWRITE_MODE.key}={mode} applies to INSERT OVERWRITE and to writes by name, and would have no "
+            f"effect on a write by path: {_PARTITIONS}"
+        )
+
+
 def refuse_other_formats(given: Mapping[str, object]) -> None:
     """Raise an error for options of Delta and Iceberg that decide which rows are read or replaced.
 

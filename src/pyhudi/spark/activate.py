@@ -109,6 +109,8 @@ def _wrap_names() -> None:
         wrap(cls, "clearCache", activate_sql.clear_cache)
         wrap(cls, "listTables", activate_sql.list_tables)
         wrap(cls, "getTable", activate_sql.get_table)
+        wrap(cls, "createTable", activate_sql.create_table)
+        wrap(cls, "createExternalTable", activate_sql.create_table)
         wrap(cls, "dropTempView", activate_sql.drop_temp_view)
         wrap(cls, "listColumns", activate_sql.list_columns)
     for cls in classes(_READERS):

@@ -140,6 +140,22 @@ def get_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: di
     return shown_table(catalog._sparkSession, original(catalog, *args, **kwargs))
 
 
+def create_table(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.catalog.createTable`` and ``createExternalTable``."""
+    from pyhudi.spark.sql.table_writers import create_by_name
+    from pyhudi.sql.parsers.create_parser import PROVIDERS
+
+    names = ("tableName", "path", "source", "schema", "description")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    source = given.pop("source", None)
+    if not isinstance(source, str) or source.upper() not in PROVIDERS:
+        return original(catalog, *args, **kwargs)
+    path, schema, description = (given.pop(name, None) for name in ("path", "schema", "description"))
+    properties = given if path is None else {**given, "path": path}
+    name = properties.pop("tableName")
+    return create_by_name(catalog._sparkSession, name, schema, properties, description)
+
+
 def drop_temp_view(original: _Method, catalog: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.catalog.dropTempView``: the view may have hidden a Hudi table."""
     from pyhudi.spark.sql.catalog import non_hudi_tables

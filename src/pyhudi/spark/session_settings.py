@@ -33,6 +33,12 @@ def is_case_sensitive(spark: SparkSession) -> bool:
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
+def quotes_names_by_double_quotes(spark: SparkSession) -> bool:
+    """Return whether double quotes enclose names in the session's SQL, and not strings."""
+    settings = ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers")
+    return all(str(spark.conf.get(key, "false")).lower() == "true" for key in settings)
+
+
 def is_connect(of_session: object) -> bool:
     """Return whether a session, or an object created by one, belongs to Spark Connect."""
     return ".connect." in type(of_session).__module__

@@ -1,4 +1,5 @@
-"""Columns of the types VECTOR, BLOB and VARIANT in the column list of a statement, in a form that Spark can parse."""
+"""Types in the column list of a statement in a form that a schema of Spark can have: VECTOR, BLOB and VARIANT of Apache
+Hudi, and VARCHAR and CHAR."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ _FORMS = {
     pa.list_(pa.float64()): "ARRAY<DOUBLE>",
     pa.list_(pa.int8()): "ARRAY<TINYINT>",
 }
+_CHARACTER_TYPES = frozenset({"VARCHAR", "CHAR", "CHARACTER"})
 _OPENING, _CLOSING = {"(": 1, "<": 1}, {")": 1, ">": 1, ">>": 2}
 
 
@@ -52,6 +54,29 @@ def without_hudi_types(columns: str, *, variants: bool = True) -> tuple[str, dic
     for begin, end, form in reversed(cuts):
         columns = columns[:begin] + form + columns[end:]
     return columns, types
+
+
+def with_string_types(columns: str) -> str:
+    """Return a list of columns with ``STRING`` in place of ``VARCHAR(n)`` and ``CHAR(n)``.
+
+    >>> with_string_types("id INT, n VARCHAR(3)")
+    'id INT, n STRING'
+    """
+    if "CHAR" not in columns.upper():
+        return columns
+    cursor = Cursor(columns)
+    cuts: list[tuple[int, int]] = []
+    while not cursor.done:
+        start = cursor.at
+        if cursor.word() in _CHARACTER_TYPES and cursor.word(1) == "(" and cursor.kind(2) == "NUMBER":
+            cursor.at += 1
+            cursor.parenthesized()
+            cuts.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1))
+        else:
+            cursor.at += 1
+    for begin, end in reversed(cuts):
+        columns = f"{columns[:begin]}STRING{columns[end:]}"
+    return columns
 
 
 def _taken(cursor: Cursor, *, variants: bool) -> tuple[pa.DataType, str] | None:

@@ -6,6 +6,8 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyhudi import HudiTable
 from pyhudi.errors import QueryError, SchemaMismatchError, TableExistsError
@@ -174,3 +176,53 @@ def test_statements_do_not_make_their_session_the_active_one(spark):
     other.conf.set("spark.other", "true")
     assert other.sql("ALTER TABLE shop.t SET TBLPROPERTIES (note = 'x')").columns == []
     assert type(spark).getActiveSession().conf.get("spark.other", None) is None
+
+
+def test_columns_and_places_as_spark_understands_them(spark):
+    spark.sql("CREATE TABLE t (id INT NOT NULL, n VARCHAR(3), c CHAR(4)) USING hudi LOCATION 'rel/t'")
+    folder = spark.catalog.getDatabase("shop").locationUri
+    assert find_table(spark, ("t",)).location == f"{folder}/rel/t"
+    spark.sql("INSERT INTO t VALUES (1, 'a', 'b')")
+    assert rows(spark, "SELECT id, n, c FROM t") == [(1, "a", "b")]
+    with pytest.raises(QueryError, match="is empty"):
+        spark.sql("CREATE TABLE u (id INT) USING hudi LOCATION ''")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(SchemaMismatchError, match="'a' and 'A' differ only in case"):
+            spark.sql("CREATE TABLE u (a INT, A INT) USING hudi")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert not spark.catalog.tableExists("u")
+
+
+def test_tables_of_the_catalog_api_and_views_of_paths(spark, tmp_path):
+    schema = StructType(
+        [StructField("id", LongType(), False), StructField("p", StringType(), metadata={"comment": "x"})]
+    )
+    options = {"primaryKey": "id", "hoodie.datasource.write.partitionpath.field": "p"}
+    made = spark.catalog.createTable("t", str(tmp_path / "t"), "hudi", schema, "of rides", **options)
+    assert made.columns[-2:] == ["id", "p"]
+    spark.createDataFrame([(1, "a")], "id BIGINT, p STRING").write.insertInto("t")
+    assert rows(spark, "SELECT id, p FROM t") == [(1, "a")]
+    assert spark.catalog.getTable("t").description == "of rides"
+    spark.catalog.createTable("again", str(tmp_path / "t"), "hudi")
+    assert rows(spark, "SELECT id, p FROM again") == [(1, "a")]
+    spark.sql(f"CREATE TEMPORARY VIEW of_path USING hudi OPTIONS (path '{tmp_path}/t')")
+    spark.sql("INSERT INTO t VALUES (2, 'b')")
+    assert rows(spark, "SELECT id, p FROM of_path") == [(1, "a"), (2, "b")]
+
+
+def test_what_writes_and_reads_by_name_would_ignore_is_refused(spark):
+    spark.sql("CREATE TABLE t (id BIGINT, p STRING) USING hudi PARTITIONED BY (p) TBLPROPERTIES (primaryKey = 'id')")
+    frame = spark.createDataFrame([(1, "a")], "id BIGINT, p STRING")
+    with pytest.raises(QueryError, match="leave out partitionBy"):
+        frame.write.partitionBy("p").insertInto("t")
+    with pytest.raises(SchemaMismatchError, match=r"is partitioned by \(p\), not by \(id\)"):
+        frame.write.mode("append").partitionBy("id").saveAsTable("t")
+    frame.write.mode("append").partitionBy("p").saveAsTable("t")
+    assert rows(spark, "SELECT id, p FROM t") == [(1, "a")]
+    with pytest.raises(AnalysisException):
+        spark.read.schema("id INT").table("t")
+    spark.sql("CREATE TABLE u (id INT) USING hudi")
+    with pytest.raises(QueryError, match="no partitions for the predicate"):
+        spark.sql("CALL run_clustering(table => 'u', predicate => 'id > 0')")

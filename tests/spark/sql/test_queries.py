@@ -220,3 +220,34 @@ def test_tables_of_the_same_name_in_two_databases(spark):
         for key in OTHER_CATALOG:
             spark.conf.unset(key)
         spark.sql("DROP DATABASE other CASCADE")
+
+
+def test_names_by_identifier_clauses_and_in_double_quotes(spark):
+    spark.sql("CREATE TABLE t (id INT, name STRING) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("INSERT INTO IDENTIFIER('shop.t') VALUES (1, 'a'), (2, DEFAULT)")
+    spark.sql("UPDATE IDENTIFIER('t') SET name = DEFAULT WHERE id = 1")
+    assert rows(spark, "SELECT id FROM IDENTIFIER('t') WHERE name IS NULL") == [(1,), (2,)]
+    found = spark.sql("SELECT id FROM IDENTIFIER(:t) WHERE id > :low", args={"t": "t", "low": 1}).collect()
+    assert [tuple(row) for row in found] == [(2,)]
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    try:
+        spark.sql("""UPDATE "t" SET "name" = 'x' WHERE "id" = 2""")
+        assert rows(spark, """SELECT "name" FROM "t" WHERE "id" = 2""") == [("x",)]
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+        spark.conf.unset("spark.sql.ansi.doubleQuotedIdentifiers")
+
+
+def test_subqueries_and_blobs_in_the_clauses_of_merge(spark):
+    spark.sql("CREATE TABLE t (id INT, n INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("CREATE TABLE w (id INT, n INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+    spark.sql("INSERT INTO w VALUES (1, 10), (3, 30)")
+    source = "MERGE INTO t USING (SELECT explode(array(1, 2, 3)) AS id) s ON t.id = s.id "
+    spark.sql(source + "WHEN MATCHED AND t.n < (SELECT count(*) FROM w) THEN UPDATE SET n = (SELECT max(n) FROM w)")
+    assert rows(spark, "SELECT id, n FROM t") == [(1, 30), (2, 2)]
+    spark.sql(source + "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, (SELECT min(n) FROM t))")
+    assert rows(spark, "SELECT id, n FROM t") == [(1, 30), (2, 2), (3, 2)]
+    with pytest.raises(QueryError, match="cannot have the function read_blob"):
+        spark.sql("CREATE VIEW v AS SELECT read_blob(b) FROM t")

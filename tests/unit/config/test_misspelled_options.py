@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.config.misspelled_options import refuse_misspelt, refuse_misspelt_query, refuse_other_formats
+from pyhudi.config.misspelled_options import (
+    refuse_dynamic_overwrite,
+    refuse_misspelt,
+    refuse_misspelt_query,
+    refuse_other_formats,
+)
 from pyhudi.errors import ConfigError, QueryError
 from pyhudi.spark.read.load_table import load_table
 
@@ -119,3 +124,9 @@ def test_a_range_without_an_incremental_query() -> None:
     with pytest.raises(QueryError, match="is not 'incremental'"):
         refuse_misspelt_query({BEGIN: "0", QUERY_TYPE: "snapshot"}, {QUERY_TYPE: "incremental"})
     refuse_misspelt_query({"mergeSchema": "true", "as.of.instant": "2024-01-01", "hoodie.metadata.enable": "false"})
+
+
+def test_a_write_by_path_replaces_no_single_partitions():
+    refuse_dynamic_overwrite({"hoodie.datasource.overwrite.mode": "STATIC"})
+    with pytest.raises(ConfigError, match="insert_overwrite"):
+        refuse_dynamic_overwrite({"hoodie.datasource.overwrite.mode": "dynamic"})

@@ -9,7 +9,7 @@ from pyhudi.errors import SchemaError, SqlSyntaxError
 from pyhudi.schema.logical_types.blobs import BLOB
 from pyhudi.schema.logical_types.variants import VARIANT
 from pyhudi.schema.logical_types.vectors import vector_type
-from pyhudi.sql.hudi_type_columns import without_hudi_types
+from pyhudi.sql.hudi_type_columns import with_string_types, without_hudi_types
 from pyhudi.sql.table_references import find_references
 
 
@@ -70,3 +70,11 @@ def test_arguments_of_searches_are_expressions() -> None:
     assert [one.name for one in subquery] == [("hudi_vector_search",)]
     with pytest.raises(SqlSyntaxError, match="an argument"):
         find_references("SELECT * FROM hudi_vector_search('t', , 2)")
+
+
+def test_character_types_are_strings():
+    columns = "id INT NOT NULL, char CHAR(4) COMMENT 'CHAR(3)', s STRUCT<a: VARCHAR(10), b: ARRAY<character(2)>>"
+    assert with_string_types(columns) == (
+        "id INT NOT NULL, char STRING COMMENT 'CHAR(3)', s STRUCT<a: STRING, b: ARRAY<STRING>>"
+    )
+    assert with_string_types("charm INT, n STRING") == "charm INT, n STRING"

@@ -69,9 +69,11 @@ def keep_columns(original: Method, frame: Any, args: tuple[Any, ...], kwargs: di
 
 
 def table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = call_state(target).options
+    state = call_state(target)
+    if state.has_schema:
+        return original(target, *args, **kwargs)  # which refuses it
     return activate_sql.read_table(
-        session_of(target), given, lambda: original(target, *args, **kwargs), *args, **kwargs
+        session_of(target), state.options, lambda: original(target, *args, **kwargs), *args, **kwargs
     )
 
 

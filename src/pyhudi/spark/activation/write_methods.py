@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyhudi.config.case_insensitive_options import with_options
+from pyhudi.config.misspelled_options import refuse_dynamic_overwrite
 from pyhudi.errors import QueryError
 from pyhudi.spark import activate_sql
 from pyhudi.spark.activation.call_state import (
@@ -109,7 +110,11 @@ def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwar
     if state.layout and _is_table_of_hudi(state, given["tableName"]):
         refuse_layout(target)
     if state.maker is not None and insert_into(
-        state.maker, given["tableName"], overwrite=overwrite, given=state.options
+        state.maker,
+        given["tableName"],
+        overwrite=overwrite,
+        given=state.options,
+        partition_by=tuple(state.partition_by),
     ):
         return None
     return original(target, *args, **kwargs)
@@ -134,4 +139,6 @@ def _write(path: str, state: CallState, mode: str) -> None:
     frame = state.maker
     if frame is None:
         raise QueryError("this writer was created before pyhudi was activated; create a new one with df.write")
+    if mode.lower() == "overwrite":
+        refuse_dynamic_overwrite(options)
     write(frame, path, options, mode)

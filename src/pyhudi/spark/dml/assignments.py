@@ -109,11 +109,14 @@ def resolved(
     if not assigned:
         raise QueryError("an update requires at least one assignment: {column: new value}")
     found: dict[str, object] = {}
+    whole: set[str] = set()
     for given, value in assigned.items():
         path = _path(given, schema, case_sensitive, alias)
         name, inner = path[0], quoted(path[1:])
-        if name in found and not inner:
+        if name in whole or (name in found and not inner):
             raise QueryError(f"the column {name!r} is assigned twice")
+        if not inner:
+            whole.add(name)
         if inner and inserts:
             raise SchemaMismatchError(f"INSERT cannot assign only the field {given!r}; give the whole column {name!r}")
         if inner:

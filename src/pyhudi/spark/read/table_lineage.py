@@ -3,7 +3,8 @@
 A loaded DataFrame has a condition that is always true and contains a snapshot id, of its table and snapshot. Spark's
 optimizer removes the condition, but it stays in the analyzed plan of every derived DataFrame: below joins, in
 subqueries, in temporary views and below cached DataFrames. Rows that were collected, or written to a checkpoint, in
-between have no such plan and count as rows from elsewhere.
+between have no such plan and count as rows from elsewhere. Rows that went through an RDD which
+reads files count as rows of every table.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from pyhudi.spark.session_settings import is_connect
 from pyhudi.storage import resolved_root
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.pinned_table import PinnedTable
@@ -28,6 +30,8 @@ _SCHEME = re.compile(r"^(\w+):/+")
 _DATA_SOURCE = re.compile(r"RelationV2\[[^\]\n]*\][^\n]*hudi", re.IGNORECASE)
 """A table that Spark reads by `pyspark_hudi`. The plan does not contain its path."""
 _UNKNOWN = frozenset({"unknown"})
+_STREAM = "sql.streaming.queryId"
+"""Property of the threads that run the micro-batches of a stream."""
 
 
 def with_snapshot_id(frame: DataFrame, table: PinnedTable) -> DataFrame:
@@ -54,7 +58,7 @@ def snapshot_ids(frame: DataFrame, storage: Storage) -> frozenset[str]:
     """
     try:
         plan = _analyzed_plan(frame)
-        if _DATA_SOURCE.search(plan) or "Truncated plan of" in plan:
+        if _DATA_SOURCE.search(plan) or "Truncated plan of" in plan or _reads_files_in_rdd(frame, plan):
             return _UNKNOWN
         ids = frozenset(re.findall(rf"{_id_prefix(storage)}\w+", plan))
         return ids or frozenset({"files"} if _reads_files(frame, storage) else ())
@@ -83,6 +87,17 @@ def _reads_files(frame: DataFrame, storage: Storage) -> bool:
     """Return True if Spark reads files of the table in a DataFrame."""
     roots = tuple(f"{_comparable(root)}/" for root in {storage.root, resolved_root(storage.root)})
     return any(_comparable(unquote(file)).startswith(roots) for file in frame.inputFiles())
+
+
+def _reads_files_in_rdd(frame: DataFrame, plan: str) -> bool:
+    """Return True if a DataFrame was made of an RDD that reads files: nothing says of which table they are. A
+    micro-batch of a stream is such a DataFrame, too, but its rows are the same whenever they are read."""
+    if "LogicalRDD" not in plan or is_connect(frame):
+        return False
+    if frame.sparkSession.sparkContext.getLocalProperty(_STREAM) is not None:
+        return False
+    lineage = frame.rdd.toDebugString() or b""
+    return b"FileScanRDD" in lineage or b"DataSourceRDD" in lineage
 
 
 def _id_prefix(storage: Storage) -> str:

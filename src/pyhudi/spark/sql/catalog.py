@@ -38,6 +38,7 @@ instance."""
 PATH_PROVIDERS = frozenset({"hudi", "org.apache.hudi"})
 _DETAILS = "# Detailed Table Information"
 SESSION_CATALOG = "spark_catalog"
+_SCHEME = re.compile(r"^[A-Za-z][\w+.-]*:")
 _FORGET_AFTER = 60.0
 
 
@@ -206,8 +207,24 @@ def find_table(spark: SparkSession, name: Name) -> CatalogTable | None:
 
 def default_location(spark: SparkSession, name: Name) -> str:
     """Return the location of a managed table."""
-    database = spark.catalog.getDatabase(quoted([name[0]]))
-    return f"{str(database.locationUri).rstrip('/')}/{name[1].lower()}"
+    return f"{_database_location(spark, name)}/{name[1].lower()}"
+
+
+def qualified_location(spark: SparkSession, name: Name, location: str) -> str:
+    """Return the location of a table, a relative path as one in the folder of its database, as Spark does.
+
+    Raises:
+        QueryError: The location is empty.
+    """
+    if not location.strip():
+        raise QueryError(f"the location of the table {quoted(name)} is empty; leave out LOCATION, or give a path")
+    if location.startswith("/") or _SCHEME.match(location):
+        return location
+    return f"{_database_location(spark, name)}/{location}"
+
+
+def _database_location(spark: SparkSession, name: Name) -> str:
+    return str(spark.catalog.getDatabase(quoted([name[0]])).locationUri).rstrip("/")
 
 
 def register(

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import NotAHudiTableError, QueryError, SqlSyntaxError, UnsupportedTableError
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.session_settings import is_connect
+from pyhudi.spark.session_settings import is_connect, quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import (
     PATH_PROVIDERS,
     SESSION_CATALOG,
@@ -45,6 +45,8 @@ from pyhudi.spark.sql.queries.temporary_views import (
 )
 from pyhudi.spark.sql.statement_parameters import StatementParameters
 from pyhudi.sql import statements as s
+from pyhudi.sql.blob_calls import READ_BLOB, with_blob_calls
+from pyhudi.sql.identifier_clauses import with_plain_identifiers
 from pyhudi.sql.parsers.statement_parser import parse, table_of
 from pyhudi.sql.procedure_signatures import signatures
 from pyhudi.sql.table_references import find_references
@@ -87,6 +89,8 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, fields: Mapping[st
     fields = fields or {}
     through = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **fields)
     values = StatementParameters(text, args, fields)
+    names_quoted = '"' in text and quotes_names_by_double_quotes(spark)
+    values.text = with_plain_identifiers(values.text, args, double_quoted=names_quoted)
     try:
         statement = parse(values.text)
     except SqlSyntaxError:
@@ -254,7 +258,10 @@ def _check_view(spark: SparkSession, statement: s.CreateView) -> None:
     Raises:
         QueryError: The message has what is in the query.
     """
-    for reference in find_references(expand_table_statements(statement.query or "")) or ():
+    query = expand_table_statements(statement.query or "")
+    if with_blob_calls(query, lambda _: "NULL") != query:
+        raise _no_permanent_view(statement, f"the function {READ_BLOB}")
+    for reference in find_references(query) or ():
         what = None
         if reference.arguments is not None:
             what = f"the table function {reference.name[0]}"
@@ -268,8 +275,12 @@ def _check_view(spark: SparkSession, statement: s.CreateView) -> None:
             ):
                 what = f"{table.sql}, which is a path and no table of the catalog"
         if what is not None:
-            name = quoted(statement.name)
-            raise QueryError(f"the permanent view {name} cannot have {what}; use CREATE TEMPORARY VIEW, or a table")
+            raise _no_permanent_view(statement, what)
+
+
+def _no_permanent_view(statement: s.CreateView, what: str) -> QueryError:
+    name = quoted(statement.name)
+    return QueryError(f"the permanent view {name} cannot have {what}; use CREATE TEMPORARY VIEW, or a table")
 
 
 def _no_view(table: CatalogTable, instead: str) -> QueryError:

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
 
 from pyhudi.config import options
 from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.config.misspelled_options import refuse_misspelt_query
 from pyhudi.config.option_registry import canonical
-from pyhudi.errors import QueryError, SqlSyntaxError, TableExistsError
+from pyhudi.errors import QueryError, SchemaMismatchError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
+from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name, qualified_location
 from pyhudi.spark.sql.commands.ddl.create_table import create_new, create_table, creation_turn, replace_table
 from pyhudi.spark.sql.commands.dml.insert import insert_rows
-from pyhudi.spark.sql.native_statements import column_type_text, spark_sql
+from pyhudi.spark.sql.native_statements import column_type_text, comment_of, spark_sql, text_literal
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.query_sources import table_frame
 from pyhudi.spark.sql.session_config import session_options
@@ -152,6 +153,7 @@ def _save_to(
     if chosen == ERROR:
         raise TableExistsError(f"there is a table {table.sql} already; say mode('append') or mode('overwrite')")
     if chosen == APPEND:
+        _check_partition_columns(spark, table, partition_by)
         insert_rows(spark, _with(table, given), rows, by_name=True)
     elif chosen == OVERWRITE:
         kept = None if redefine else table
@@ -159,6 +161,20 @@ def _save_to(
         if statement.location is None and not table.managed:
             statement = replace(statement, location=table.location)
         replace_table(spark, table, rows, statement)
+
+
+def _check_partition_columns(spark: SparkSession, table: CatalogTable, partition_by: tuple[str, ...]) -> None:
+    """Check that the partition columns that a write names are those of the table.
+
+    Raises:
+        SchemaMismatchError: They are others.
+    """
+    fields = tuple(field.name for field in SqlTable.of(spark, table).load_config().partition_fields)
+    if partition_by and [name.lower() for name in partition_by] != [name.lower() for name in fields]:
+        raise SchemaMismatchError(
+            f"{table.sql} is partitioned by ({', '.join(fields)}), not by ({', '.join(partition_by)}); leave out "
+            "partitionBy, or overwrite the table"
+        )
 
 
 def create_from(
@@ -208,17 +224,74 @@ def create_for_stream(
     spark, name = rows.sparkSession, parse_name(text)
     if name is None:
         return None
-    columns = ", ".join(f"{quoted([field.name])} {column_type_text(field)}" for field in rows.schema.fields)
-    create_table(spark, replace(_statement(spark, full_name(spark, name), partition_by, given, None), columns=columns))
+    statement = _statement(spark, full_name(spark, name), partition_by, given, None)
+    create_table(spark, replace(statement, columns=_columns_text(rows.schema)))
     return find_table(spark, name)
 
 
-def insert_into(rows: DataFrame, text: str, *, overwrite: bool, given: Mapping[str, str] | None = None) -> bool:
+def create_by_name(
+    spark: SparkSession, text: str, schema: StructType | None, given: Mapping[str, str], comment: str | None
+) -> DataFrame:
+    """Create an empty table, or register the one at a path, and return its rows.
+
+    Args:
+        spark: The session.
+        text: The table's name.
+        schema: Its columns; None: those of the table at the path.
+        given: Properties; ``path`` makes the table external.
+        comment: Comment of the table.
+
+    Raises:
+        SqlSyntaxError: The text is no name of a table.
+    """
+    name = parse_name(text)
+    if name is None:
+        raise SqlSyntaxError(f"{text!r} is not the name of a table")
+    statement = _statement(spark, full_name(spark, name), (), given, None)
+    columns = "" if schema is None else _columns_text(schema)
+    create_table(spark, replace(statement, columns=columns, comment=comment))
+    rows = read_table(spark, text)
+    assert rows is not None
+    return rows
+
+
+def _columns_text(schema: StructType) -> str:
+    return ", ".join(_column_text(field) for field in schema.fields)
+
+
+def _column_text(field: StructField) -> str:
+    comment = comment_of(field)
+    return " ".join(
+        [
+            quoted([field.name]),
+            column_type_text(field),
+            *([] if field.nullable else ["NOT NULL"]),
+            *([] if comment is None else [f"COMMENT {text_literal(comment)}"]),
+        ]
+    )
+
+
+def insert_into(
+    rows: DataFrame,
+    text: str,
+    *,
+    overwrite: bool,
+    given: Mapping[str, str] | None = None,
+    partition_by: tuple[str, ...] = (),
+) -> bool:
     """Insert rows into a table, if it is one of Hudi's, and return whether it is. Columns are taken by name if they
-    have the names of the table's, else by position."""
+    have the names of the table's, else by position.
+
+    Raises:
+        QueryError: Partition columns are given, which only a new table can be given.
+    """
     table = table_of_name(rows.sparkSession, text)
     if table is None:
         return False
+    if partition_by:
+        raise QueryError(
+            f"insertInto writes to the partitions of {table.sql}; leave out partitionBy({', '.join(partition_by)})"
+        )
     insert_rows(rows.sparkSession, _with(table, given), rows, overwrite=overwrite)
     return True
 
@@ -250,6 +323,8 @@ def _statement(
     partitions = partition_by or tuple(part.split(":")[0].strip() for part in fields.split(",") if part.strip())
     place = None if old is None or old.managed else old.location
     location = (given or {}).get("path", place)
+    if location is not None:
+        location = qualified_location(spark, full_name(spark, name), location)
     return CreateTable(name, partitioned_by=partitions, properties=properties, location=location)
 
 

@@ -37,9 +37,29 @@ def _view(cursor: Cursor, temporary: bool, replace: bool) -> CreateView:
     cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name()
     clauses = cursor.until("AS", "USING")
+    end = cursor.at
+    if cursor.take("USING"):
+        query = _query_of_path(cursor)
+        text = cursor.text if query is None else f"{cursor.slice(0, end)} AS"
+        return CreateView(name, text, query, temporary, replace)
     if not cursor.take("AS"):
         return CreateView(name, cursor.text, None, temporary, replace)
     return CreateView(name, cursor.slice(0, cursor.at), cursor.rest(), temporary, replace, clauses)
+
+
+def _query_of_path(cursor: Cursor) -> str | None:
+    """Parse ``hudi OPTIONS (path '…')`` of a view. Return a query of its rows; None for other providers."""
+    if ".".join(cursor.name()).upper() not in PROVIDERS:
+        return None
+    given = parse_properties(cursor) if cursor.take("OPTIONS") else {}
+    cursor.finish()
+    if [key.lower() for key in given] != ["path"]:
+        raise SqlSyntaxError(
+            f"a view USING hudi has the option path, and no others: {cursor.text.strip()}; load the DataFrame with "
+            "options, and create the view by its createOrReplaceTempView"
+        )
+    path = next(iter(given.values())).replace("`", "``")
+    return f"SELECT * FROM hudi.`{path}`"
 
 
 def _table(cursor: Cursor, *, replace: bool) -> Statement | None:

@@ -36,7 +36,28 @@ def parse_insert(cursor: Cursor) -> Statement | None:
     query = cursor.rest()
     if not query:
         cursor.fail("a query or VALUES")
-    return Insert(name, query, head, overwrite, partition, columns, by_name, if_not_exists)
+    return Insert(name, _without_defaults(query), head, overwrite, partition, columns, by_name, if_not_exists)
+
+
+def _without_defaults(query: str) -> str:
+    """Return a query with NULL in place of the keyword DEFAULT as a value in VALUES."""
+    if "DEFAULT" not in query.upper():
+        return query
+    cursor = Cursor(query)
+    if not cursor.sees("VALUES"):
+        return query
+    words = (cursor.word(at) for at in range(len(cursor.tokens)))
+    before, depth = "", 0
+    starts: list[int] = []
+    for at, word in enumerate(words):
+        depth += (word == "(") - (word == ")")
+        alone = before in ("(", ",") and cursor.word(at + 1) in (")", ",")
+        if word == "DEFAULT" and depth == 1 and alone:
+            starts.append(cursor.tokens[at].start)
+        before = word
+    for start in reversed(starts):
+        query = f"{query[:start]}NULL{query[start + len('DEFAULT') :]}"
+    return query
 
 
 def _skip_directory(cursor: Cursor) -> None:
@@ -67,6 +88,8 @@ def parse_partition(cursor: Cursor) -> dict[str, str | None]:
         cursor.fail("a partition column")
     while not cursor.take(")"):
         column = cursor.identifier()
+        if column in spec:
+            raise SqlSyntaxError(f"the partition column {column!r} is given twice in: {cursor.text.strip()}")
         spec[column] = cursor.until(",") if cursor.take("=") else None
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
@@ -96,7 +119,7 @@ def _assignments(cursor: Cursor, *ends: str) -> dict[str, str]:
     while True:
         column = ".".join(_quoted(part) for part in cursor.name())
         cursor.expect("=")
-        value = cursor.until(",", *ends)
+        value = _without_default(cursor.until(",", *ends))
         if not value:
             cursor.fail("a value")
         if column in assignments:
@@ -104,6 +127,11 @@ def _assignments(cursor: Cursor, *ends: str) -> dict[str, str]:
         assignments[column] = value
         if not cursor.take(","):
             return assignments
+
+
+def _without_default(value: str) -> str:
+    """Return NULL for the keyword DEFAULT: columns of Hudi tables have no other default value."""
+    return "NULL" if value.upper() == "DEFAULT" else value
 
 
 def _assigned_twice(cursor: Cursor, column: str) -> SqlSyntaxError:
@@ -182,7 +210,7 @@ def _inserted(cursor: Cursor) -> dict[str, str]:
     cursor.expect("(")
     values: list[str] = []
     while not cursor.take(")"):
-        values.append(cursor.until(","))
+        values.append(_without_default(cursor.until(",")))
         if not cursor.take(",") and not cursor.sees(")"):
             cursor.fail("',' or ')'")
     if len(columns) != len(values):

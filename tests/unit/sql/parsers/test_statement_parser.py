@@ -324,3 +324,26 @@ def test_the_row_format_of_a_directory_is_no_query():
 )
 def test_a_query_in_parentheses_after_a_directory(head, query):
     assert parse(f"{head} {query}") == SelectStatement(query, head)
+
+
+def test_default_is_null():
+    assert parse("INSERT INTO t VALUES (1, DEFAULT, f(DEFAULT)), (default, 'DEFAULT')").query == (
+        "VALUES (1, NULL, f(DEFAULT)), (NULL, 'DEFAULT')"
+    )
+    assert parse("INSERT INTO t SELECT DEFAULT FROM u").query == "SELECT DEFAULT FROM u"
+    assert parse("UPDATE t SET a = DEFAULT, b = 'DEFAULT'").assigned == {"a": "NULL", "b": "'DEFAULT'"}
+    merge = parse("MERGE INTO t USING u ON t.a = u.a WHEN NOT MATCHED THEN INSERT (a, b) VALUES (u.a, DEFAULT)")
+    assert merge.clauses[0].values == {"a": "u.a", "b": "NULL"}
+
+
+def test_a_partition_column_that_is_given_twice():
+    with pytest.raises(SqlSyntaxError, match="'p' is given twice"):
+        parse("INSERT INTO t PARTITION (p = 1, p = 2) VALUES (1)")
+
+
+def test_views_of_paths():
+    view = parse("CREATE OR REPLACE TEMPORARY VIEW v USING hudi OPTIONS (path '/a/b')")
+    assert (view.head, view.query) == ("CREATE OR REPLACE TEMPORARY VIEW v AS", "SELECT * FROM hudi.`/a/b`")
+    assert parse("CREATE TEMPORARY VIEW v USING csv OPTIONS (path '/a')").query is None
+    with pytest.raises(SqlSyntaxError, match="has the option path, and no others"):
+        parse("CREATE TEMPORARY VIEW v USING hudi OPTIONS (path '/a', 'hoodie.datasource.query.type' 'incremental')")

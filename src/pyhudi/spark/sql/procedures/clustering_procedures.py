@@ -87,6 +87,8 @@ def _partitions(spark: SparkSession, arguments: Arguments) -> list[str] | None:
         return None if named is None else [path.strip() for path in named.split(",") if path.strip()]
     handle = arguments.table(spark)
     fields = [field.name for field in handle.load_config().partition_fields]
+    if not fields:
+        raise QueryError(f"the table has no partitions for the predicate {predicate!r}; leave it out")
     known = handle.inspect.partitions().to_arrow()
     values = [known.column(number) for number in range(1, 1 + len(fields))]
     kinds = spark_schema(pa.schema([(name, column.type) for name, column in zip(fields, values, strict=True)]))

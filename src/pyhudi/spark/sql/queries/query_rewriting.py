@@ -14,6 +14,7 @@ from pyhudi.errors import QueryError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.blob_column import read_blob_sql, register_read_blob
 from pyhudi.spark.read.load_table import load_table, session_settings
+from pyhudi.spark.session_settings import quotes_names_by_double_quotes
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, CatalogView, find, full_name
 from pyhudi.spark.sql.native_statements import collect_statement, spark_sql
 from pyhudi.spark.sql.queries.dynamic_file_pruning import TableRead, runtime_filter
@@ -65,7 +66,7 @@ def _rewritten(spark: SparkSession, query: str, scope: QueryScope) -> RewrittenQ
     written = expand_table_statements(query)
     query = _with_blob_functions(spark, written)
     references = find_references(query) or []
-    if '"' in query and references and _quotes_names_by_double_quotes(spark):
+    if '"' in query and references and quotes_names_by_double_quotes(spark):
         references = [  # the parser takes such names for strings
             replace(reference, predicate=None, joined=()) for reference in references
         ]
@@ -254,11 +255,6 @@ def _qualifiers(reference: Reference, name: Name) -> tuple[tuple[int, int, int],
     full = folded((SESSION_CATALOG, *name))
     longer = (positions for head, *positions in reference.longer if head in (full, full[1:]))
     return (*reference.qualified, *((start, last, end) for start, last, end in longer))
-
-
-def _quotes_names_by_double_quotes(spark: SparkSession) -> bool:
-    settings = ("spark.sql.ansi.enabled", "spark.sql.ansi.doubleQuotedIdentifiers")
-    return all(str(spark.conf.get(key, "false")).lower() == "true" for key in settings)
 
 
 def _create_pruned_view(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,14 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, to_table_types
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import session_settings
-from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name, register
+from pyhudi.spark.sql.catalog import (
+    CatalogTable,
+    default_location,
+    find_table,
+    full_name,
+    qualified_location,
+    register,
+)
 from pyhudi.spark.sql.commands.command_target import without_meta_columns
 from pyhudi.spark.sql.commands.ddl.drop_table import drop_replaced
 from pyhudi.spark.sql.commands.ddl.location_checks import (
@@ -60,6 +68,8 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
     name = full_name(spark, statement.name)
     if statement.if_not_exists and spark.catalog.tableExists(quoted(name)):
         return  # without waiting for those that write to it
+    if statement.location is not None:
+        statement = replace(statement, location=qualified_location(spark, name, statement.location))
     location = statement.location or default_location(spark, name)
     with creation_turn(spark, location, statement.properties):
         _create_table(spark, name, statement)

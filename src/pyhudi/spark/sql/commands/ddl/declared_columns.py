@@ -12,7 +12,7 @@ from pyhudi.schema.logical_types.blobs import is_blob_text
 from pyhudi.schema.logical_types.variants import is_variant_text
 from pyhudi.schema.logical_types.vectors import parse_vector
 from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
-from pyhudi.sql.hudi_type_columns import without_hudi_types
+from pyhudi.sql.hudi_type_columns import with_string_types, without_hudi_types
 
 
 def declared_schema(spark: SparkSession, columns: str) -> StructType:
@@ -20,7 +20,8 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
 
     Args:
         spark: The session, which reads the list.
-        columns: Names and types as SQL.
+        columns: Names and types as SQL. ``VARCHAR(n)`` and ``CHAR(n)`` are ``STRING``, as in the schema of a table that
+            Apache Hudi creates.
 
     Returns:
         The columns as Spark has them. Vectors are arrays, blobs structs, and variants, too, where Spark has none, with
@@ -30,7 +31,7 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
         UnsupportedTableError: A type is one of Apache Hudi's that this release does not serve.
         SchemaError: The type of a vector is not valid.
     """
-    text, types = without_hudi_types(columns, variants=not HAS_VARIANTS)
+    text, types = without_hudi_types(with_string_types(columns), variants=not HAS_VARIANTS)
     try:
         declared = spark.createDataFrame([], text).schema
     except ParseException as e:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
+from pyhudi.errors import SchemaMismatchError
 from pyhudi.spark.dml.assignments import column_of, column_path
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import session_settings
@@ -82,8 +83,14 @@ def _check_columns(config: TableConfig, schema: StructType) -> None:
     """Refuse a definition whose options name columns that the table does not have.
 
     Raises:
-        SchemaMismatchError: The message has one of them.
+        SchemaMismatchError: The message has one of them, or columns whose names differ only in case.
     """
+    spelled: dict[str, str] = {}
+    for name in schema.names:
+        if spelled.setdefault(name.lower(), name) != name:
+            raise SchemaMismatchError(
+                f"the columns {spelled[name.lower()]!r} and {name!r} differ only in case, which tables cannot have"
+            )
     for name in (*config.record_keys, *config.ordering_fields, *(field.name for field in config.partition_fields)):
         column_path(name, schema, case_sensitive=True)
 

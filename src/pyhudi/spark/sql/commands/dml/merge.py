@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -15,7 +15,7 @@ from pyhudi.spark.dml.target_table import TargetSnapshot
 from pyhudi.spark.sql.catalog import SESSION_CATALOG, CatalogTable, full_name
 from pyhudi.spark.sql.commands.command_target import own_schema, write_options
 from pyhudi.spark.sql.commands.dml.column_qualifiers import with_qualifiers, with_target_qualifiers
-from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery
+from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery, RepeatedSubqueries
 from pyhudi.spark.sql.native_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.temporary_views import folded
@@ -45,8 +45,8 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
         ):
             raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
     opts = Options.parse(write_options(spark, table))
-
     query = RepeatedQuery(spark, f"SELECT * FROM {statement.source}", open_storage(table.location, opts))
+    subqueries = RepeatedSubqueries(spark, table, query.storage)
 
     def attempt() -> ChangeResult:
         pinned = TargetSnapshot.pin(spark, table.location, opts)
@@ -56,14 +56,26 @@ def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> Non
             opts,
             names.target,
             source if names.source is None else source.alias(names.source),
-            statement.on,
+            subqueries.rewritten(statement.on),
             source_alias=names.source,
         )
         for clause in clauses:
-            builder = builder.with_clause(clause)
+            builder = builder.with_clause(_rewritten(clause, subqueries))
         return builder.execute_pinned(pinned)
 
-    with_retries(query.storage, opts, attempt, query.reads_same_snapshot)
+    with_retries(query.storage, opts, attempt, lambda: query.reads_same_snapshot() or subqueries.read_same_snapshot())
+
+
+def _rewritten(clause: Clause, subqueries: RepeatedSubqueries) -> Clause:
+    """Return a clause with the Hudi tables of its subqueries by names that Spark knows."""
+    condition, values = clause.condition, clause.values
+    if isinstance(condition, str):
+        condition = subqueries.rewritten(condition)
+    if values is not None:
+        values = {
+            name: subqueries.rewritten(value) if isinstance(value, str) else value for name, value in values.items()
+        }
+    return replace(clause, condition=condition, values=values)
 
 
 @dataclass(frozen=True, slots=True)

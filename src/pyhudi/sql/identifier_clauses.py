@@ -1,0 +1,80 @@
+"""Identifiers in the spellings that need the session or parameters to be understood, in the plain spelling.
+
+``IDENTIFIER('db.table')`` and ``IDENTIFIER(:name)`` (Spark's IDENTIFIER clause), and names in double quotes where
+``spark.sql.ansi.doubleQuotedIdentifiers`` is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError, Token
+
+_CLAUSE = "IDENTIFIER"
+
+
+def with_plain_identifiers(text: str, args: object = None, *, double_quoted: bool = False) -> str:
+    """Return a statement with names in backquotes in place of IDENTIFIER clauses and of names in double quotes.
+
+    An IDENTIFIER clause stays if it has another argument than a literal or a named parameter with a string value, or if
+    the statement cannot be split into tokens.
+
+    Args:
+        text: The statement.
+        args: Values of its named parameters; others than a mapping are ignored.
+        double_quoted: Double quotes enclose names, not strings.
+
+    Raises:
+        SqlSyntaxError: The string of an IDENTIFIER clause is not a name.
+    """
+    if _CLAUSE not in text.upper() and not (double_quoted and '"' in text):
+        return text
+    try:
+        cursor = Cursor(text)
+    except NotUnderstoodError:
+        return text
+    replaced: list[tuple[int, int, str]] = []
+    while not cursor.done:
+        start, token = cursor.at, cursor.tokens[cursor.at]
+        name = _clause_name(cursor, args if isinstance(args, Mapping) else {})
+        if name is not None:
+            replaced.append((token.start, cursor.tokens[cursor.at - 1].end + 1, name))
+            continue
+        cursor.at = start + 1
+        if double_quoted and token.kind == "STRING" and text[token.start] == '"':
+            replaced.append((token.start, token.end + 1, _quoted(token.text)))
+    for start, end, name in reversed(replaced):
+        text = text[:start] + name + text[end:]
+    return text
+
+
+def _clause_name(cursor: Cursor, args: Mapping[str, object]) -> str | None:
+    """Consume an IDENTIFIER clause. Return its name; None if there is no such clause, or its argument is unknown."""
+    if not cursor.take(_CLAUSE, "("):
+        return None
+    value: object = None
+    if cursor.kind() == "STRING":
+        value = cursor.string()
+    elif cursor.sees(":") or cursor.kind() in ("COLON", "PARAMETER"):
+        cursor.at += 1
+        token = cursor.tokens[cursor.at] if not cursor.done else Token("", "", 0, 0)
+        value = args.get(token.text)
+        cursor.at += 1
+    if not isinstance(value, str) or not cursor.take(")"):
+        return None
+    return _as_name(value)
+
+
+def _as_name(value: str) -> str:
+    try:
+        cursor = Cursor(value)
+        parts = cursor.name()
+        cursor.finish()
+    except SqlSyntaxError as e:
+        raise SqlSyntaxError(f"IDENTIFIER({value!r}) is not a name") from e
+    return ".".join(_quoted(part) for part in parts)
+
+
+def _quoted(part: str) -> str:
+    return f"`{part.replace('`', '``')}`"
