@@ -19,6 +19,7 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
@@ -201,7 +202,10 @@ def _named(instants: Sequence[Instant]) -> str:
 
 
 def _check_last(table: PinnedTable, target: Instant) -> None:
-    """Refuse a completed write unless it is the last one, and its predecessor still exists."""
+    """Refuse a completed write unless it is the last one, and its predecessor still exists.
+
+    The first write of a table has none, and leaves an empty table.
+    """
     writes = table.active.timeline.writes()
     done = writes.completed().by_completion()
     later = [i for i in done if i.order_time > target.order_time]
@@ -215,3 +219,8 @@ def _check_last(table: PinnedTable, target: Instant) -> None:
     if earlier:
         groups = touched_groups(table.active.commit_metadata(target))
         check_not_cleaned(table, earlier[-1], f"{target} cannot be rolled back", groups=groups)
+    elif archived_writes(table.storage, table.active.layout).num_rows:
+        raise TransactionError(
+            f"{target} cannot be rolled back, because all writes before it are archived: an active timeline without "
+            "writes makes no file visible, so that the table would be empty. Correct its rows by another write"
+        )

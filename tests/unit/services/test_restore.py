@@ -372,3 +372,34 @@ def test_later_commits_name_the_files_of_archived_ones(tmp_path: Path, version: 
             log.unlink()
     with pytest.raises(TransactionError, match=rf"such as 'a/f of {at(1)}'"):
         services.restore(at(2), dry_run=True)
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_the_only_write_that_is_not_archived_cannot_be_rolled_back(tmp_path, version):
+    options = {
+        "hoodie.time.generator.max_expected_clock_skew_ms": "0",
+        "hoodie.metadata.enable": "false",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+    }
+    made = HandMadeTable(tmp_path / "t", version)
+    updated, other = ("a", f"{'1' * 8}-0000-4000-8000-000000000001-0"), ("a", f"{'2' * 8}-0000-4000-8000-000000000002-0")
+    for n in range(1, 8):
+        more = {other: [{"id": "2", "p": "a", "v": n}]} if n == 1 else {}
+        made.write(n, {updated: [{"id": "1", "p": "a", "v": n}], **more})
+
+    def table():
+        return HudiTable.for_path(str(made.root), options)
+
+    def rows():
+        return sorted((row["id"], row["v"]) for row in table().scan().to_arrow().to_pylist())
+
+    table().services.clean()
+    table().services.archive()
+    table().services.rollback()
+    before = rows()
+    assert [key for key, _ in before] == ["1", "2"]
+    with pytest.raises(TransactionError, match="all writes before it are archived"):
+        table().services.rollback()
+    assert rows() == before

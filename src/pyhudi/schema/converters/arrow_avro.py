@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pyhudi.errors import SchemaError
 from pyhudi.schema.logical_types.blobs import BLOB, blob_avro, is_blob
-from pyhudi.schema.logical_types.variants import VARIANT, is_variant, variant_avro
+from pyhudi.schema.logical_types.variants import VARIANT, as_plain_struct, is_variant, variant_avro
 from pyhudi.schema.logical_types.vectors import is_vector, vector_avro, vector_of_avro
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.table_types import (
@@ -237,6 +237,8 @@ class _Reader:
                 metadata[DEFAULT] = json.dumps(field["default"]).encode()
             fields.append(pa.field(field["name"], data_type, nullable, metadata or None))
         result = pa.struct(fields)
+        if "logicalType" not in avro:
+            result = as_plain_struct(result)
         self._named[full] = result
         return result
 

@@ -16,6 +16,7 @@ from pyhudi.schema.logical_types.variants import (
     VARIANT_SQL,
     VARIANT_STRUCT,
     VARIANT_TEXT,
+    as_plain_struct,
     has_variant_fields,
     is_variant,
     is_variant_text,
@@ -202,7 +203,7 @@ def _from_spark(spark: Any, path: str) -> pa.DataType:
     if isinstance(spark, dict):
         kind = spark["type"]
         if kind == "struct":
-            return pa.struct(_from_struct(spark, path))
+            return as_plain_struct(pa.struct(_from_struct(spark, path)))
         if kind == "array":
             item = _from_spark(spark["elementType"], f"{path}.{LIST_ITEM}")
             return pa.list_(pa.field(LIST_ITEM, item, spark["containsNull"]))

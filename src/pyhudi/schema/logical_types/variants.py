@@ -1,8 +1,9 @@
 """The type VARIANT of Apache Hudi 1.2: semi-structured values in the binary encoding that Spark 4 and Parquet define.
 
 In Avro it is a record of a logical type, in Parquet a group; both have two required fields of bytes. The Arrow type has
-these, too, so that the type alone says that a column has variants: structs of DataFrames have no required fields. Spark
-4 has the type. Earlier releases have a struct, and metadata of the field says that it is a variant.
+these, too, so that the type alone says that a column has variants; the fields of other structs with these names and types
+are read as nullable (`as_plain_struct`). Spark 4 has the type. Earlier releases have a struct, and metadata of the field
+says that it is a variant.
 """
 
 from __future__ import annotations
@@ -57,6 +58,12 @@ def variant_avro() -> dict[str, Any]:
 def has_variant_fields(data_type: pa.DataType) -> bool:
     """Return True for structs that have the two fields of variants, in any order, which may be null."""
     return pa.types.is_struct(data_type) and _kinds(data_type) == _kinds(VARIANT)
+
+
+def as_plain_struct(data_type: pa.StructType) -> pa.StructType:
+    """Return the type of a struct that nothing declares a variant: its fields are nullable if they are those of
+    variants."""
+    return pa.struct([field.with_nullable(True) for field in data_type]) if has_variant_fields(data_type) else data_type
 
 
 def is_shredded(data_type: pa.DataType) -> bool:

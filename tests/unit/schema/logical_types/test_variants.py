@@ -22,8 +22,9 @@ from pyhudi.schema.converters.spark_json import from_spark_json, to_spark_json
 from pyhudi.schema.evolution.internal_schema import InternalSchema
 from pyhudi.schema.evolution.schema_changes import add_column, as_table_type
 from pyhudi.schema.evolution.write_evolution import conform, reconcile
-from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_IN_SPARK, VARIANT_STRUCT
+from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_IN_SPARK, VARIANT_STRUCT, is_variant
 from pyhudi.schema.table_types import as_nullable, to_table_types
+from pyhudi.schema.type_conversion import convert
 
 INSIDE = pa.struct([("x", VARIANT), ("n", pa.int32())])
 SCHEMA = pa.schema([("id", pa.string()), ("v", VARIANT), ("w", VARIANT), ("s", INSIDE)])
@@ -134,3 +135,20 @@ def test_files_with_the_fields_in_the_other_order() -> None:
     read = pa.Table.from_batches(parquet.read_batches(pa.BufferReader(sink.getvalue())))
     assert read.schema.field("v").type == VARIANT
     assert read["v"].to_pylist() == [ONE, None]
+
+
+@pytest.mark.parametrize("names", [("metadata", "value"), ("value", "metadata")])
+def test_structs_that_nothing_declares_variants_stay_structs(names):
+    required = [{"name": name, "type": "binary", "nullable": False, "metadata": {}} for name in names]
+    column = {"name": "s", "type": {"type": "struct", "fields": required}, "nullable": False, "metadata": {}}
+    of_spark = from_spark_json(json.dumps({"type": "struct", "fields": [column]}))
+    record = {"type": "record", "name": "s", "fields": [{"name": name, "type": "bytes"} for name in names]}
+    schema = {"type": "record", "name": "t", "fields": [{"name": "s", "type": record}]}
+    of_avro = from_avro(json.dumps(schema))
+    for plain in (of_spark, of_avro):
+        own = to_table_types(plain).field("s").type
+        assert [field.name for field in own] == list(names)
+        assert not is_variant(own)
+        assert "logicalType" not in to_avro(as_nullable(to_table_types(plain)), "t")
+    values = pa.array([{"metadata": b"m", "value": b"v"}], VARIANT)
+    assert convert(values, of_avro.field("s").type, "s").to_pylist() == [{"metadata": b"m", "value": b"v"}]
