@@ -216,11 +216,15 @@ def _check_last(table: PinnedTable, target: Instant) -> None:
             "Roll these back first, the last one first, or restore the table to an earlier instant"
         )
     earlier = [i for i in done if i.order_time < target.order_time]
+    since = earlier[-1].requested if earlier else None
+    archived = archived_writes(table.storage, table.active.layout, after=since, up_to=target.requested)
+    if archived.num_rows:
+        # Their files may have been cleaned; and a timeline without any write makes no file visible.
+        raise TransactionError(
+            f"{target} cannot be rolled back, because the write before it, {archived['requested'][-1].as_py()}, is "
+            "archived, so that nothing tells which rows would be lost. Correct its rows by another write, or restore "
+            "the table to a savepoint"
+        )
     if earlier:
         groups = touched_groups(table.active.commit_metadata(target))
         check_not_cleaned(table, earlier[-1], f"{target} cannot be rolled back", groups=groups)
-    elif archived_writes(table.storage, table.active.layout).num_rows:
-        raise TransactionError(
-            f"{target} cannot be rolled back, because all writes before it are archived: an active timeline without "
-            "writes makes no file visible, so that the table would be empty. Correct its rows by another write"
-        )

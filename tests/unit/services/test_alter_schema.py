@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pyhudi.api.hudi_table import HudiTable
@@ -305,3 +306,13 @@ def test_an_undone_change_does_not_come_back_when_archival_passes_it(
 
 def _fail(*_: object, **__: object) -> None:
     raise StorageError("no space")
+
+
+@pytest.mark.parametrize("kind", ["string", "int", pa.struct([("a", pa.int32())])], ids=str)
+def test_a_column_that_takes_the_name_of_a_dropped_one_has_its_own_statistics(tmp_path: Path, kind: Any) -> None:
+    table = HudiTable.for_path(make(tmp_path / "t").path, {"hoodie.time.generator.max_expected_clock_skew_ms": "0"})
+    table.alter_schema().drop_column("v").add_column("v", kind).commit()
+    assert "column_stats" in table.config.metadata_partitions
+    is_null = table.scan(columns=["id"], filter=pc.field("v").is_null())
+    assert sorted(row["id"] for row in is_null.to_arrow().to_pylist()) == ["1", "2"]
+    assert table.scan(columns=["id"], filter=pc.field("v").is_valid()).to_arrow().num_rows == 0

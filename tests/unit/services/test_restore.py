@@ -384,7 +384,7 @@ def test_the_only_write_that_is_not_archived_cannot_be_rolled_back(tmp_path, ver
         "hoodie.keep.max.commits": "3",
     }
     made = HandMadeTable(tmp_path / "t", version)
-    updated, other = ("a", f"{'1' * 8}-0000-4000-8000-000000000001-0"), ("a", f"{'2' * 8}-0000-4000-8000-000000000002-0")
+    updated, other = (("a", f"{n}1111111-0000-4000-8000-000000000001-0") for n in (1, 2))
     for n in range(1, 8):
         more = {other: [{"id": "2", "p": "a", "v": n}]} if n == 1 else {}
         made.write(n, {updated: [{"id": "1", "p": "a", "v": n}], **more})
@@ -400,6 +400,34 @@ def test_the_only_write_that_is_not_archived_cannot_be_rolled_back(tmp_path, ver
     table().services.rollback()
     before = rows()
     assert [key for key, _ in before] == ["1", "2"]
-    with pytest.raises(TransactionError, match="all writes before it are archived"):
+    with pytest.raises(TransactionError, match=r"the write before it, \d+, is archived"):
         table().services.rollback()
     assert rows() == before
+
+
+@pytest.mark.parametrize("version", [6, seldom(8), 9])
+def test_a_savepoint_does_not_stand_for_the_write_before(tmp_path, version):
+    options = {
+        "hoodie.time.generator.max_expected_clock_skew_ms": "0",
+        "hoodie.metadata.enable": "false",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.archive.beyond.savepoint": "true",
+    }
+    made = HandMadeTable(tmp_path / "t", version)
+    for n in range(1, 10):
+        made.write(n, {("a", "11111111-0000-4000-8000-000000000001-0"): [{"id": "1", "p": "a", "v": n}]})
+        if n == 2:
+            HudiTable.for_path(str(made.root), options).services.savepoint(at(2))
+
+    def table():
+        return HudiTable.for_path(str(made.root), options)
+
+    table().services.clean()
+    table().services.archive()
+    table().services.rollback()
+    assert table().scan(columns=["v"]).to_arrow().to_pylist() == [{"v": 8}]
+    with pytest.raises(TransactionError, match="is archived"):
+        table().services.rollback()
+    assert table().scan(columns=["v"]).to_arrow().to_pylist() == [{"v": 8}]

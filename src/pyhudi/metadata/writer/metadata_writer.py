@@ -44,6 +44,7 @@ from pyhudi.metadata.writer.initialize_partitions import build_partitions
 from pyhudi.metadata.writer.metadata_rollback import delete_instant, delete_unrecorded, drop_unfinished
 from pyhudi.schema.converters.arrow_avro import from_avro
 from pyhudi.schema.evolution.internal_schema import InternalSchema
+from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.latest_schema import newest_columns
@@ -249,7 +250,7 @@ def _indexed_columns(
     """
     columns, stored = columns_of(config, opts, metadata), _stored_columns(config, metadata)
     if stored is not None and (version := metadata.extra.get(LATEST_SCHEMA)):
-        stored = _with_one_name(stored, version, data)
+        stored = _with_one_name(stored, version, config, data)
         columns = pa.schema([field for field in columns if field.name.split(".")[0] in stored.names])
     used = (*config.metadata_partitions, *config.metadata_partitions_inflight)
     if config.version < 8 or COLUMN_STATS not in used or stored is None:
@@ -264,13 +265,16 @@ def _indexed_columns(
     return with_columns(columns, known, stored, config)
 
 
-def _with_one_name(columns: pa.Schema, version: str, data: ActiveTimeline) -> pa.Schema:
+def _with_one_name(columns: pa.Schema, version: str, config: TableConfig, data: ActiveTimeline) -> pa.Schema:
     """Return the columns that have the same name in all files, because partition statistics of renamed ones would omit
     older files. ``version`` is the schema recorded by a write."""
-    history = SchemaHistory.load(data)
     newest = InternalSchema.from_json(json.loads(version))
-    history = SchemaHistory.of(newest) if history is None else history.with_version(newest)
-    unchanged = history.unchanged()
+    history = SchemaHistory.load(data)
+    if history is None:  # The write starts it: the files before it have the columns that were recorded until then.
+        recorded = newest_columns(data)
+        text = config.create_schema if recorded is None else recorded[1].schema_json
+        history = SchemaHistory.of(InternalSchema.of(add_meta_columns(from_avro(text))) if text else newest)
+    unchanged = history.with_version(newest).unchanged()
     return pa.schema([field for field in columns if field.name in unchanged])
 
 

@@ -1,9 +1,9 @@
 """The type VARIANT of Apache Hudi 1.2: semi-structured values in the binary encoding that Spark 4 and Parquet define.
 
 In Avro it is a record of a logical type, in Parquet a group; both have two required fields of bytes. The Arrow type has
-these, too, so that the type alone says that a column has variants; the fields of other structs with these names and types
-are read as nullable (`as_plain_struct`). Spark 4 has the type. Earlier releases have a struct, and metadata of the field
-says that it is a variant.
+these, too, so that the type alone says that a column has variants. Other structs with fields of these names and types
+are read with nullable fields (`as_plain_struct`). Spark 4 has the type. Earlier releases have a struct, and metadata of
+the field says that it is a variant.
 """
 
 from __future__ import annotations
