@@ -56,7 +56,8 @@ def _calls(cursor: Cursor) -> list[_Call]:
         calls.append(_Call(cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, argument))
         inner = Cursor(argument)
         inner.until(",")
-        if not argument or not inner.done:
+        nested = READ_BLOB in argument.lower() and with_blob_calls(argument, lambda _: "") != argument
+        if not argument or not inner.done or nested:
             raise SqlSyntaxError(f"{READ_BLOB} takes one argument, a column of the type BLOB, not ({argument})")
     return calls
 

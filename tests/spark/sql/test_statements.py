@@ -604,6 +604,10 @@ def test_nested_values(spark):
     with pytest.raises(SchemaMismatchError, match="give the whole column 's'"):
         spark.sql(f"MERGE INTO deep t USING {source} WHEN NOT MATCHED THEN INSERT (id, s.x) VALUES (3, 1)")
     assert rows(spark, "SELECT id, a, s, m FROM deep ORDER BY id") == before
+    whole = "s = named_struct('x', 1, 'y_z', 'd')"
+    for assigned in (f"{whole}, s.x = 2", f"s.x = 2, {whole}"):
+        with pytest.raises(QueryError, match="'s' is assigned twice"):
+            spark.sql(f"UPDATE deep SET {assigned}")
     spark.sql("UPDATE deep SET s.y_z = 'c' WHERE id = 1")
     assert rows(spark, "SELECT s.x, s.y_z FROM deep WHERE id = 1") == [(8, "c")]
 

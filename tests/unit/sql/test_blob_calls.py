@@ -37,3 +37,8 @@ def test_calls(query: str, expected: str | None) -> None:
 def test_other_arguments(arguments: str) -> None:
     with pytest.raises(SqlSyntaxError, match=rf"read_blob takes one argument.*\({arguments}\)"):
         with_blob_calls(f"SELECT read_blob({arguments}) FROM t", str)
+
+
+def test_calls_inside_of_calls():
+    with pytest.raises(SqlSyntaxError, match="takes one argument, a column of the type BLOB"):
+        with_blob_calls("SELECT read_blob(read_blob(b)) FROM t", lambda blob: f"f({blob})")

@@ -157,6 +157,14 @@ def vector_bytes(vectors: pa.FixedSizeListArray) -> pa.FixedSizeBinaryArray:
     )
 
 
+def with_vector_bytes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows with vectors as stored in files."""
+    for at, field in enumerate(batch.schema):
+        if is_vector(field.type):
+            batch = batch.set_column(at, field.with_type(stored_type(field.type)), vector_bytes(batch.column(at)))
+    return batch
+
+
 def vectors_of_bytes(stored: pa.Array, target: pa.DataType, path: str = "?") -> pa.FixedSizeListArray:
     """Return the vectors that binary values hold.
 

@@ -120,8 +120,11 @@ def full_name(spark: SparkSession, name: Name) -> Name:
 
 
 def location_key(location: str) -> str:
-    """Return the same text for all spellings of a local location."""
-    return location.removeprefix("file:").replace("//", "/").rstrip("/")
+    """Return a text that is the same for all spellings of a location: those of local ones, and the schemes of S3."""
+    scheme = _SCHEME.match(location)
+    name, path = (scheme[0][:-1].lower(), location[scheme.end() :]) if scheme else ("file", location)
+    path = re.sub(r"/+", "/", path).rstrip("/")
+    return path if name == "file" else f"{'s3' if name in ('s3a', 's3n') else name}:{path}"
 
 
 def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.parsers.alter_parser import parse_alter_columns
 from pyhudi.sql.parsers.create_parser import QUERIES, parse_properties
@@ -26,6 +28,7 @@ from pyhudi.sql.statements import (
 )
 from pyhudi.sql.token_cursor import Cursor
 
+_T = TypeVar("_T")
 _NAMES = frozenset({"VAR", "IDENTIFIER"})
 _NUMBER_SUFFIXES = frozenset({"L", "S", "Y", "D", "F", "BD"})
 _CONSTANTS: dict[str, object] = {"TRUE": True, "FALSE": False, "NULL": None}
@@ -40,21 +43,27 @@ def parse_alter(cursor: Cursor) -> Statement | None:
         return None
     name = cursor.name()
     if cursor.take("SET", "TBLPROPERTIES") or cursor.take("SET", "SERDEPROPERTIES"):
-        return SetProperties(name, put=parse_properties(cursor))
+        return _whole(cursor, SetProperties(name, put=parse_properties(cursor)))
     if cursor.take("UNSET", "TBLPROPERTIES"):
         cursor.take("IF", "EXISTS")
-        return SetProperties(name, remove=_keys(cursor))
+        return _whole(cursor, SetProperties(name, remove=_keys(cursor)))
     if cursor.take("RENAME", "TO"):
-        return RenameTable(name, cursor.name())
+        return _whole(cursor, RenameTable(name, cursor.name()))
     if cursor.sees("DROP", "PARTITION") or cursor.sees("DROP", "IF", "EXISTS", "PARTITION"):
         return _drop_partitions(cursor, name)
     return parse_alter_columns(cursor, name) or UnsupportedAlter(name, cursor.words(3))
 
 
+def _whole(cursor: Cursor, statement: _T) -> _T:
+    """Return a statement after which nothing may follow."""
+    cursor.finish()
+    return statement
+
+
 def _alter_view(cursor: Cursor) -> ChangeView:
     name = cursor.name()
     if cursor.take("RENAME", "TO"):
-        return ChangeView(name, "ALTER", cursor.name())
+        return _whole(cursor, ChangeView(name, "ALTER", cursor.name()))
     has_word = cursor.take("AS")  # which Spark does without
     if not has_word and cursor.word() not in QUERIES:
         return ChangeView(name, "ALTER")
@@ -98,7 +107,7 @@ def parse_drop(cursor: Cursor) -> Statement | None:
     cursor.expect("DROP")
     if cursor.take("VIEW"):
         cursor.take("IF", "EXISTS")
-        return ChangeView(cursor.name(), "DROP")
+        return _whole(cursor, ChangeView(cursor.name(), "DROP"))
     if cursor.take("TABLE"):
         if_exists = cursor.take("IF", "EXISTS")
         name = cursor.name()
@@ -126,7 +135,7 @@ def parse_refresh(cursor: Cursor) -> Statement | None:
     cursor.expect("REFRESH")
     if cursor.take("INDEX"):
         return RefreshIndex(cursor.identifier(), _on(cursor))
-    return RefreshTable(cursor.name()) if cursor.take("TABLE") else None
+    return _whole(cursor, RefreshTable(cursor.name())) if cursor.take("TABLE") else None
 
 
 def parse_show(cursor: Cursor) -> Statement | None:
@@ -134,22 +143,25 @@ def parse_show(cursor: Cursor) -> Statement | None:
     cursor.expect("SHOW")
     if cursor.take("PARTITIONS"):
         name = cursor.name()
-        return Show(name, "PARTITIONS", partition=parse_partition(cursor) if cursor.take("PARTITION") else {})
+        partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
+        return _whole(cursor, Show(name, "PARTITIONS", partition=partition))
     if cursor.take("CREATE", "TABLE"):
-        return Show(cursor.name(), "CREATE TABLE")
+        name = cursor.name()
+        cursor.take("AS", "SERDE")
+        return _whole(cursor, Show(name, "CREATE TABLE"))
     if cursor.take("TBLPROPERTIES"):
         name = cursor.name()
         key = None
         if cursor.take("("):
             key = cursor.key()
             cursor.expect(")")
-        return Show(name, "TBLPROPERTIES", key)
+        return _whole(cursor, Show(name, "TBLPROPERTIES", key))
     if cursor.take("INDEXES"):
         if not cursor.take("FROM"):
             cursor.expect("IN")
         if cursor.kind(1) in _NAMES:
             cursor.take("TABLE")
-        return Show(cursor.name(), "INDEXES")
+        return _whole(cursor, Show(cursor.name(), "INDEXES"))
     return None
 
 

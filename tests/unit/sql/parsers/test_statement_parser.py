@@ -347,3 +347,20 @@ def test_views_of_paths():
     assert parse("CREATE TEMPORARY VIEW v USING csv OPTIONS (path '/a')").query is None
     with pytest.raises(SqlSyntaxError, match="has the option path, and no others"):
         parse("CREATE TEMPORARY VIEW v USING hudi OPTIONS (path '/a', 'hoodie.datasource.query.type' 'incremental')")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ALTER TABLE t SET TBLPROPERTIES (a = 1), (b = 2)",
+        "ALTER TABLE t UNSET TBLPROPERTIES (a) b",
+        "ALTER TABLE t RENAME TO b garbage",
+        "SHOW PARTITIONS t WHERE p = 1",
+        "SHOW CREATE TABLE t garbage",
+        "SHOW TBLPROPERTIES t ('a') garbage",
+        "REFRESH TABLE t garbage",
+    ],
+)
+def test_nothing_is_left_over(text):
+    with pytest.raises(SqlSyntaxError, match="expected the end of the statement"):
+        parse(text)

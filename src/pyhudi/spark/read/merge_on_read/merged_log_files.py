@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.file_names import file_name_of
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.merge.row_replacement import replace_rows
+from pyhudi.schema.logical_types.vectors import with_vector_bytes
 from pyhudi.schema.required_fields import batch_with_required_fields_filled
 from pyhudi.spark.read.merge_on_read.deletion_vectors import bitmap
 from pyhudi.storage import Storage
@@ -76,6 +77,7 @@ class _ParquetSink:
         return None if self._writer is None else self._path
 
     def write(self, batch: pa.RecordBatch) -> None:
+        batch = with_vector_bytes(batch)  # as in base files, which the same scan reads
         if self._writer is None:
             self._sink = self._stack.enter_context(self._folder.open_output(self._path))
             # Read a few times at most, so codec and encodings are fast ones, and decimals are stored as integers.
