@@ -37,6 +37,7 @@ from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_instant_generator
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
+from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
 from pyhudi.transaction.writer_turns import writer_turn
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
 
     Raises:
         InstantNotFoundError: The active timeline has no such completed write.
-        TransactionError: Cleaning has deleted files of that snapshot, a later write has been archived, or a later write
-            has a savepoint.
+        TransactionError: Cleaning has deleted files of that snapshot, a later write has been archived, has a savepoint,
+            or shares a log file with another one.
     """
     active = table.active
     wanted = completed_write(active, to, table.storage.uri())
@@ -99,6 +100,7 @@ def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
     done = [i for i in done if i.requested > to or active.commit_metadata(i).operation not in REWRITING_OPERATIONS]
     for target in (*pending, *done):
         refuse_savepoint(active, target)
+    check_log_files(active, table.config.version, done)
     return RestorePlan(to, tuple((i.requested, i.action) for i in (*pending, *done)))
 
 

@@ -32,6 +32,7 @@ from pyhudi.transaction.post_commit.metadata_updates import metadata_write_conte
 from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_plan import files_of_instant
+from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
 from pyhudi.transaction.writer_turns import writer_turn
 
 if TYPE_CHECKING:
@@ -215,6 +216,7 @@ def _check_last(table: PinnedTable, target: Instant) -> None:
             f"{target} cannot be rolled back, because {len(later)} later writes may depend on it: {_named(later)}. "
             "Roll these back first, the last one first, or restore the table to an earlier instant"
         )
+    check_log_files(table.active, table.config.version, [target])
     earlier = [i for i in done if i.order_time < target.order_time]
     since = earlier[-1].requested if earlier else None
     archived = archived_writes(table.storage, table.active.layout, after=since, up_to=target.requested)

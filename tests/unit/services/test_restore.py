@@ -431,3 +431,27 @@ def test_a_savepoint_does_not_stand_for_the_write_before(tmp_path, version):
     with pytest.raises(TransactionError, match="is archived"):
         table().services.rollback()
     assert table().scan(columns=["v"]).to_arrow().to_pylist() == [{"v": 8}]
+
+
+@pytest.mark.parametrize("metadata", ["true", seldom("false")])
+@pytest.mark.parametrize("by", ["restore", "rollback"])
+def test_deltas_of_before_an_upgrade_are_undone(tmp_path, by, metadata):
+    mor = MorTable(tmp_path / "t", 6, options={**FAST, "hoodie.metadata.enable": metadata})
+    mor.load([row("1", "a", 1, "v1"), row("2", "b", 1, "y1")])
+    instants = [mor.delta([row("1", "a", n, f"v{n}")]) for n in (2, 3, 4)]
+    if by == "restore":
+        mor.table.services.savepoint(instants[1])
+    mor.table.services.upgrade(9)
+    mor.version = 9
+    if by == "restore":
+        mor.table.services.restore(instants[1])
+    else:
+        mor.table.services.rollback()  # the compaction of the upgrade
+        mor.table.services.rollback(instants[2])
+
+    def rows():
+        return sorted((one["id"], one["v"]) for one in mor.table.scan(columns=["id", "v"]).to_arrow().to_pylist())
+
+    assert rows() == [("1", "v3"), ("2", "y1")]
+    mor.table.services.compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    assert rows() == [("1", "v3"), ("2", "y1")]

@@ -16,6 +16,7 @@ from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.transaction.rollback.rollback_log_blocks import append_requests, planned_logs
+from pyhudi.transaction.rollback.upgraded_log_files import log_files_of_slices
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -70,7 +71,7 @@ def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> Ro
     """Return the plan to roll back a completed write on which no later one depends: its commit lists the files.
 
     In version 6 names of log files contain the instant of their slice. Those of slices that the write has opened are
-    deleted; its blocks in older ones are rolled back.
+    deleted; its blocks in older ones are rolled back, or deleted with their files after an upgrade.
     """
     metadata = active.commit_metadata(target)
     partitions, names = split_paths(metadata.named_files())
@@ -81,6 +82,9 @@ def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> Ro
         names = pa.concat_arrays([names, *(found[1] for found in listed)])
     mine = pc.fill_null(pc.equal(parse_names(names)["instant"], target.requested), False)
     files = pa.table([partitions, names], names=["partition", "name"]).filter(mine)
+    if version >= 8:
+        of_slices = pa.table([*split_paths(log_files_of_slices(active, target))], names=["partition", "name"])
+        files = pa.concat_tables([files, of_slices.cast(files.schema)])
     files = files.group_by(["partition", "name"], use_threads=False).aggregate([])
     deletions = _deletions(active.storage, target, files["partition"], files["name"])
     if version >= 8:
