@@ -1,7 +1,7 @@
-"""Exclusion of rows of base files from a scan by Spark, by their positions.
+"""Deletion vectors: positions of base rows that logs update or delete, which an anti join excludes from Spark's scan.
 
 Spark numbers the rows of a file (``_metadata.row_index``). A file is identified by a salted hash of its name, which is
-checked to be unique among the files of the query. The excluded rows are a broadcast table in one of two forms:
+checked to be unique among the files of the query. The deletion vectors are a broadcast table in one of two forms:
 
 - `BitmapDeletionVectors`: one row per file, with a bitmap of its excluded rows. The join accesses the same few rows
 repeatedly, so it
@@ -37,7 +37,7 @@ LARGEST_WITH_BITMAPS = 64 * 1024**3
 """Bytes of base files in total that hardly have more than a few thousand million rows: half a gigabyte of bits."""
 
 BITMAP_SCHEMA = pa.schema([(_KEY, pa.int64()), (_WORDS, pa.list_(pa.int64()))])
-"""A row for each file with excluded rows: its number, and its bitmap."""
+"""One row per file with a deletion vector: the number of the file, and its bitmap."""
 
 
 def bitmap(rows: np.ndarray) -> pa.ListArray:
@@ -54,15 +54,15 @@ def without_row_numbers(rows: DataFrame) -> DataFrame:
 
 
 class DeletionVectors(Protocol):
-    """Form of the excluded rows; pickled with the tasks that find the rows."""
+    """Form of the deletion vectors of a scan; pickled with the tasks that determine them."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the table of excluded rows."""
+        """Columns of the broadcast table."""
         ...
 
     def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
-        """Yield the table of excluded rows of a base file, given in ascending order."""
+        """Yield the deletion vector of a base file, given its row numbers in ascending order."""
         ...
 
     @property
@@ -76,7 +76,7 @@ class DeletionVectors(Protocol):
 
 
 def deletion_vectors_for(tasks: pa.Table, *, large: bool | None = None) -> DeletionVectors | None:
-    """Return the form of excluded rows for a scan.
+    """Return the form of deletion vectors for a scan.
 
     Args:
         tasks: Slices with their base files (``base_path``, ``base_size``).
