@@ -16,20 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import DataType, LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import InvalidText, ReadEngine
 from pyhudi.errors import ConfigError, QueryError
 from pyhudi.read.execution.file_schemas import FilePart, file_parts
-from pyhudi.schema.evolution.column_names import FileNames, nested_columns
-from pyhudi.schema.evolution.internal_schema import ELEMENT, VALUE
 from pyhudi.schema.logical_types.variants import VARIANT, is_variant
-from pyhudi.schema.logical_types.vectors import is_vector
 from pyhudi.schema.name_resolution import matches_ignoring_case
-from pyhudi.schema.timestamp_units import actual_type
 from pyhudi.spark.execution.driver_frames import constant, union
 from pyhudi.spark.keys.key_text import quoted_name
+from pyhudi.spark.read.base_files.column_conversion import converted_column
 from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns
 from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders
 from pyhudi.spark.read.base_files.spark_file_reader import (
@@ -38,7 +35,7 @@ from pyhudi.spark.read.base_files.spark_file_reader import (
     is_mount_error,
     read_settings,
 )
-from pyhudi.spark.read.base_files.vector_column import schema_in_files, vector_column
+from pyhudi.spark.read.base_files.vector_column import schema_in_files
 from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
 
 if TYPE_CHECKING:
@@ -247,12 +244,14 @@ class _PartReader:
         self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, extras.numbers
         self._positions = extras.has_positions
         names = {c: part.names_of(c) for c in plan.schema.names}
-        held = pa.schema([_held(part, plan, c).with_name(n) for c, file_names in names.items() for n in file_names])
-        self._as_named = held.names == plan.schema.names
-        changed = {f.name: _changed(f, names[f.name], part.file_schema, part.names) for f in plan.schema}
+        stored = pa.schema(
+            [_stored_field(part, plan, c).with_name(n) for c, file_names in names.items() for n in file_names]
+        )
+        self._as_named = stored.names == plan.schema.names
+        changed = {f.name: converted_column(f, names[f.name], part.file_schema, part.names) for f in plan.schema}
         self._changed = {name: column for name, column in changed.items() if column is not None}
-        self._held = spark_schema(schema_in_files(held))
-        self._files = FileReader(spark, self._held)
+        self._stored_schema = spark_schema(schema_in_files(stored))
+        self._files = FileReader(spark, self._stored_schema)
 
     def read(self, source: PartitionColumns, tasks: pa.Table) -> DataFrame:
         """Return the rows of some of the files. Thread-safe."""
@@ -267,8 +266,8 @@ class _PartReader:
         if self._positions:
             changed[ROW_NUMBER] = sf.col("_metadata.row_index")
         # A select takes calls to the JVM for each column, milliseconds in total. Columns of folders come last.
-        held = [*self._schema.names, *([FILE_NUMBER] if source.numbered else [])]
-        if self._as_named and (source.folders is None or rows.columns == held):
+        expected = [*self._schema.names, *([FILE_NUMBER] if source.numbered else [])]
+        if self._as_named and (source.folders is None or rows.columns == expected):
             return rows.withColumns(changed) if changed else rows
         helpers = [*([FILE_NUMBER] if self._numbers else []), *([ROW_NUMBER] if self._positions else [])]
         names = [*self._schema.names, *helpers]
@@ -294,106 +293,11 @@ class _PartReader:
         """Return the schema to read; values from folders have the types of the table."""
         own = {f.name: f for f in spark_schema(self._schema)}
         in_folders = source.from_path - set(source.constants)
-        fields = [own[f.name] if f.name in in_folders else f for f in self._held]
+        fields = [own[f.name] if f.name in in_folders else f for f in self._stored_schema]
         return StructType([*fields, StructField(FILE_NUMBER, LongType())] if source.numbered else fields)
 
 
-def _held(part: FilePart, plan: ScanPlan, column: str) -> pa.Field:
+def _stored_field(part: FilePart, plan: ScanPlan, column: str) -> pa.Field:
     """Return a column of the files. Variants are read as such, also shredded ones, which only Spark can read."""
     field = part.file_schema.field(column)
     return field.with_type(VARIANT) if is_variant(plan.schema.field(column).type) else field
-
-
-def _changed(field: pa.Field, stored: tuple[str, ...], held: pa.Schema, names: FileNames) -> Column | None:
-    """Return the conversion of a column of the files to that of the plan; None if they are the same."""
-    if not stored:
-        return sf.lit(None).cast(_spark_type(field))
-    column = sf.col(quoted_name(stored[0]))
-    if len(stored) > 1:  # No file has two of them.
-        column = sf.coalesce(*(sf.col(quoted_name(name)) for name in stored))
-    kind = VARIANT if is_variant(field.type) else held.field(field.name).type
-    if is_vector(field.type):
-        return vector_column(column, field)
-    if kind != field.type or field.name in nested_columns(names):
-        return _widened(column, kind, field, field.name, names)
-    return None if stored == (field.name,) else column
-
-
-def _widened(column: Column, held: pa.DataType, field: pa.Field, path: str, names: FileNames) -> Column:
-    """Convert a column, or a nested value, to the type of the table and its field names."""
-    wanted = field.type
-    renamed = any(other.startswith(f"{path}.") for other in names)
-    if not renamed and _has_same_fields(held, wanted) and not _needs_more_than_cast(held, wanted):
-        return column.cast(_spark_type(field))
-    if pa.types.is_struct(wanted):
-        return _struct(column, held, wanted, path, names)
-    if pa.types.is_map(wanted):
-        inside = f"{path}.{VALUE}"
-        return sf.transform_values(
-            column, lambda _, value: _widened(value, held.item_type, wanted.item_field, inside, names)
-        )
-    if pa.types.is_list(wanted):
-        inside = f"{path}.{ELEMENT}"
-        return sf.transform(column, lambda item: _widened(item, held.value_type, wanted.value_field, inside, names))
-    if _counts_units(held, wanted):
-        return _from_units(column, held, wanted)
-    return column.cast("string").cast(_spark_type(field))  # 0.1 remains 0.1, as in Apache Hudi.
-
-
-def _counts_units(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return True if the files store timestamps of the table as numbers: integers, or milliseconds that are declared as
-    microseconds."""
-    t = pa.types
-    return bool(t.is_timestamp(wanted) and (t.is_integer(held) or actual_type(held, wanted) != held))
-
-
-def _from_units(column: Column, held: pa.DataType, wanted: pa.TimestampType) -> Column:
-    """Convert numbers to timestamps, see `_counts_units`."""
-    is_number = pa.types.is_integer(held)
-    if wanted.tz is not None:
-        number = column if is_number else sf.unix_micros(column)
-        return sf.timestamp_millis(number) if wanted.unit == "ms" else sf.timestamp_micros(number)
-    epoch = sf.lit("1970-01-01").cast("timestamp_ntz")
-    if not is_number:
-        return epoch + (column - epoch) * 1000
-    seconds = column.cast("decimal(20,0)") / (1_000 if wanted.unit == "ms" else 1_000_000)
-    return epoch + sf.make_dt_interval(secs=seconds.cast("decimal(18,6)"))
-
-
-def _struct(column: Column, held: pa.DataType, wanted: pa.DataType, path: str, names: FileNames) -> Column:
-    kinds = {held.field(i).name: held.field(i).type for i in range(held.num_fields)}
-    members = []
-    for i in range(wanted.num_fields):
-        field = wanted.field(i)
-        inside = f"{path}.{field.name}"
-        name = names.get(inside, field.name)
-        if name in kinds:
-            member = _widened(column.getField(name), kinds[name], field, inside, names)
-        else:
-            member = sf.lit(None).cast(_spark_type(field))
-        members.append(member.alias(field.name))
-    return sf.when(column.isNotNull(), sf.struct(*members))
-
-
-def _has_same_fields(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return True if a cast is possible, which matches fields by position: they have the same names."""
-    if held.num_fields != wanted.num_fields:
-        return False
-    pairs = [(held.field(i), wanted.field(i)) for i in range(held.num_fields)]
-    named = not pa.types.is_struct(wanted) or all(one.name == other.name for one, other in pairs)
-    return named and all(_has_same_fields(one.type, other.type) for one, other in pairs)
-
-
-def _needs_more_than_cast(held: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return True if a cast changes values or nested values: floats that become doubles, and numbers that are
-    timestamps."""
-    t = pa.types
-    if (t.is_float32(held) and t.is_float64(wanted)) or _counts_units(held, wanted):
-        return True
-    if not t.is_nested(held) or held.num_fields != wanted.num_fields:
-        return False
-    return any(_needs_more_than_cast(held.field(i).type, wanted.field(i).type) for i in range(held.num_fields))
-
-
-def _spark_type(field: pa.Field) -> DataType:
-    return spark_schema(pa.schema([field])).fields[0].dataType

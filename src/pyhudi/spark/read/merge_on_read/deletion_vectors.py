@@ -4,8 +4,7 @@ Spark numbers the rows of a file (``_metadata.row_index``). A file is identified
 checked to be unique among the files of the query. The deletion vectors are a broadcast table in one of two forms:
 
 - `BitmapDeletionVectors`: one row per file, with a bitmap of its excluded rows. The join accesses the same few rows
-repeatedly, so it
-  costs almost nothing, regardless of the number of excluded rows. The size grows with the table.
+  repeatedly, so it costs almost nothing, regardless of the number of excluded rows. The size grows with the table.
 - `PositionDeletes`: one number per excluded row. The join costs a tenth of the scan, and more with more rows. The
   size grows with the changes only.
 """

@@ -1,0 +1,122 @@
+"""Conversion of columns from their types and names in base files to those of the table, by Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType
+
+from pyhudi.schema.evolution.column_names import FileNames, nested_columns
+from pyhudi.schema.evolution.internal_schema import ELEMENT, VALUE
+from pyhudi.schema.logical_types.variants import VARIANT, is_variant
+from pyhudi.schema.logical_types.vectors import is_vector
+from pyhudi.schema.timestamp_units import actual_type
+from pyhudi.spark.keys.key_text import quoted_name
+from pyhudi.spark.read.base_files.vector_column import vector_column
+from pyhudi.spark.spark_types import spark_schema
+
+
+def converted_column(
+    field: pa.Field, stored: tuple[str, ...], file_schema: pa.Schema, names: FileNames
+) -> Column | None:
+    """Return the conversion of a column of the files to that of the plan; None if they are the same."""
+    if not stored:
+        return sf.lit(None).cast(_spark_type(field))
+    column = sf.col(quoted_name(stored[0]))
+    if len(stored) > 1:  # No file has two of them.
+        column = sf.coalesce(*(sf.col(quoted_name(name)) for name in stored))
+    kind = VARIANT if is_variant(field.type) else file_schema.field(field.name).type
+    if is_vector(field.type):
+        return vector_column(column, field)
+    if kind != field.type or field.name in nested_columns(names):
+        return _converted(column, kind, field, field.name, names)
+    return None if stored == (field.name,) else column
+
+
+def _converted(column: Column, stored_type: pa.DataType, field: pa.Field, path: str, names: FileNames) -> Column:
+    """Convert a column, or a nested value, to the type of the table and its field names."""
+    wanted = field.type
+    renamed = any(other.startswith(f"{path}.") for other in names)
+    if not renamed and _has_same_fields(stored_type, wanted) and not _needs_more_than_cast(stored_type, wanted):
+        return column.cast(_spark_type(field))
+    if pa.types.is_struct(wanted):
+        return _converted_struct(column, stored_type, wanted, path, names)
+    if pa.types.is_map(wanted):
+        inside = f"{path}.{VALUE}"
+        return sf.transform_values(
+            column, lambda _, value: _converted(value, stored_type.item_type, wanted.item_field, inside, names)
+        )
+    if pa.types.is_list(wanted):
+        inside = f"{path}.{ELEMENT}"
+        return sf.transform(
+            column, lambda item: _converted(item, stored_type.value_type, wanted.value_field, inside, names)
+        )
+    if _counts_units(stored_type, wanted):
+        return _from_units(column, stored_type, wanted)
+    return column.cast("string").cast(_spark_type(field))  # 0.1 remains 0.1, as in Apache Hudi.
+
+
+def _counts_units(stored_type: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return True if the files store timestamps of the table as numbers: integers, or milliseconds that are declared as
+    microseconds."""
+    t = pa.types
+    return bool(
+        t.is_timestamp(wanted) and (t.is_integer(stored_type) or actual_type(stored_type, wanted) != stored_type)
+    )
+
+
+def _from_units(column: Column, stored_type: pa.DataType, wanted: pa.TimestampType) -> Column:
+    """Convert numbers to timestamps, see `_counts_units`."""
+    is_number = pa.types.is_integer(stored_type)
+    if wanted.tz is not None:
+        number = column if is_number else sf.unix_micros(column)
+        return sf.timestamp_millis(number) if wanted.unit == "ms" else sf.timestamp_micros(number)
+    epoch = sf.lit("1970-01-01").cast("timestamp_ntz")
+    if not is_number:
+        return epoch + (column - epoch) * 1000
+    seconds = column.cast("decimal(20,0)") / (1_000 if wanted.unit == "ms" else 1_000_000)
+    return epoch + sf.make_dt_interval(secs=seconds.cast("decimal(18,6)"))
+
+
+def _converted_struct(
+    column: Column, stored_type: pa.DataType, wanted: pa.DataType, path: str, names: FileNames
+) -> Column:
+    kinds = {stored_type.field(i).name: stored_type.field(i).type for i in range(stored_type.num_fields)}
+    members = []
+    for i in range(wanted.num_fields):
+        field = wanted.field(i)
+        inside = f"{path}.{field.name}"
+        name = names.get(inside, field.name)
+        if name in kinds:
+            member = _converted(column.getField(name), kinds[name], field, inside, names)
+        else:
+            member = sf.lit(None).cast(_spark_type(field))
+        members.append(member.alias(field.name))
+    return sf.when(column.isNotNull(), sf.struct(*members))
+
+
+def _has_same_fields(stored_type: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return True if a cast is possible, which matches fields by position: they have the same names."""
+    if stored_type.num_fields != wanted.num_fields:
+        return False
+    pairs = [(stored_type.field(i), wanted.field(i)) for i in range(stored_type.num_fields)]
+    named = not pa.types.is_struct(wanted) or all(one.name == other.name for one, other in pairs)
+    return named and all(_has_same_fields(one.type, other.type) for one, other in pairs)
+
+
+def _needs_more_than_cast(stored_type: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return True if a cast changes values or nested values: floats that become doubles, and numbers that are
+    timestamps."""
+    t = pa.types
+    if (t.is_float32(stored_type) and t.is_float64(wanted)) or _counts_units(stored_type, wanted):
+        return True
+    if not t.is_nested(stored_type) or stored_type.num_fields != wanted.num_fields:
+        return False
+    return any(
+        _needs_more_than_cast(stored_type.field(i).type, wanted.field(i).type) for i in range(stored_type.num_fields)
+    )
+
+
+def _spark_type(field: pa.Field) -> DataType:
+    return spark_schema(pa.schema([field])).fields[0].dataType
