@@ -19,10 +19,12 @@ SMALL = {
     "spark.sql.session.timeZone": "UTC",
     # C1 only: the tests are too short for C2 to pay off, and its threads would compete for the two cores. Without C2
     # there is room for 48 MB of compiled code only: code would be dropped and compiled again all the time. A large
-    # young generation suits the garbage of many small plans; with little space for classes, all garbage would be
-    # collected each time that it is enlarged. Bytecode verification of Spark's own classes is not needed.
+    # young generation suits the garbage of many small plans, with room for the 100 MB that outlive a collection: they
+    # would fill the old generation, which was collected after every fourth. With little space for classes, all garbage
+    # would be collected each time that it is enlarged. Bytecode verification of Spark's own classes is not needed.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=160m "
-    "-XX:+UseSerialGC -XX:NewSize=600m -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+    "-XX:+UseSerialGC -XX:NewSize=800m -XX:SurvivorRatio=4 -XX:TargetSurvivorRatio=90 "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
     # retain little information about finished plans and jobs
     "spark.sql.ui.explainMode": "simple",
     "spark.ui.liveUpdate.period": "-1",
