@@ -1,6 +1,6 @@
 """Human-readable reports.
 
-Takes a table, or the progress of a table service, and prints text to a terminal.
+Takes a table, or the progress of a table service, and prints text or a progress bar to a terminal.
 """
 
 from __future__ import annotations

@@ -1,1 +1,5 @@
-"""Streams without an engine: offsets of the source in the timeline, and checkpoints of the sink in commits."""
+"""Structured Streaming, independent of an engine.
+
+Takes the timeline of a table and the checkpoint of a stream, and returns the commits that a micro-batch of a source
+reads, or the micro-batches that a sink has committed. Gaps, left by cleaning or archival, are errors.
+"""

@@ -1,5 +1,8 @@
-"""Typed constants for every option that has an effect in pyhudi: ``options.RECORDKEY_FIELD``, ``options.OPERATION``,
-…"""
+"""Typed constants of options: ``options.RECORDKEY_FIELD``, ``options.OPERATION``, …
+
+There is one for every accepted option that pyhudi interprets, with its type, default and documentation, and one for
+those that are accepted without effect. `Options` reads and validates values by these constants.
+"""
 
 from __future__ import annotations
 

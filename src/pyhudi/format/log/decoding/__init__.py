@@ -1,4 +1,5 @@
 """Decoders of log blocks.
 
-Decode data and delete blocks of any content version to records and deletes in Arrow tables.
+Takes the content of a data or delete block of any content version, and returns its records or deletes as an Arrow
+table.
 """

@@ -1,4 +1,4 @@
 """Encoders of log blocks.
 
-Encode Arrow rows and deletes as the content of data and delete blocks.
+Takes Arrow rows or deletes, and returns the content of a data or delete block, without its header.
 """
