@@ -20,7 +20,8 @@ from pyhudi.errors import HudiError, LockError
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.transaction.locks.base_path_hash import base_path_hash
-from pyhudi.transaction.locks.dynamodb_lock_table import DynamoDbLockItem, DynamoDbLockTable, ThrottledError
+from pyhudi.transaction.locks.dynamodb_client import ThrottledError
+from pyhudi.transaction.locks.dynamodb_lock_table import DynamoDbLockItem, DynamoDbLockTable
 from pyhudi.transaction.locks.lock_provider import LockProvider, LockRetryPolicy, dead_holder, new_owner, writer_name
 
 LEAST_LEASE_S = 5.0

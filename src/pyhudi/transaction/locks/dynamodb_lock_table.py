@@ -8,54 +8,23 @@ read, so of several writers one succeeds.
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DynamoDbBillingMode
-from pyhudi.errors import ConfigError, LockError, SetupError
+from pyhudi.errors import LockError
+from pyhudi.transaction.locks.dynamodb_client import DynamoDbClient, DynamoDbEndpoint, MissingTableError, error_code
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
 
-T = TypeVar("T")
-
 _NAMES = {"#key": "key", "#owner": "ownerName", "#lease": "leaseDuration", "#version": "recordVersionNumber"}
 _RELEASED = "isReleased"
-_REGION = "us-east-1"
-_ATTEMPTS = 3
-"""Number of times that a request is sent."""
 _CONDITION_FAILED = "ConditionalCheckFailedException"
-_THROTTLED = (
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "ThrottlingException",
-    "ThrottlingError",
-    "Throttling",
-)
-_DENIED = (
-    "AccessDenied",
-    "AccessDeniedException",
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "IncompleteSignature",
-    "InvalidClientTokenId",
-    "InvalidSignatureException",
-    "MissingAuthenticationTokenException",
-    "UnrecognizedClientException",
-)
 _log = logging.getLogger(__name__)
-
-
-class ThrottledError(LockError):
-    """DynamoDB refused a request because there were too many; it may be repeated later."""
-
-
-class MissingTableError(LockError):
-    """The table of locks does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +65,9 @@ class DynamoDbLockTable:
 
     Args:
         name: Name of the table.
-        region: Region of AWS.
-        endpoint_url: Address of the service; by default that of the region.
-        credentials: Access key, secret key and session token, as the arguments of boto3 that begin with ``aws_``; by
-            default those that boto3 finds.
+        endpoint: The service that has the table.
         billing: Arguments of ``create_table`` for the capacity of a new table.
         creation_s: Seconds to wait for a new table.
-        timeout_s: Seconds to wait for a connection, and for a response.
 
     Raises:
         SetupError: The package boto3 is not installed.
@@ -111,23 +76,14 @@ class DynamoDbLockTable:
     def __init__(
         self,
         name: str,
+        endpoint: DynamoDbEndpoint | None = None,
         *,
-        region: str = _REGION,
-        endpoint_url: str | None = None,
-        credentials: Mapping[str, str] | None = None,
         billing: Mapping[str, Any] | None = None,
         creation_s: float = 120.0,
-        timeout_s: float = 5.0,
     ) -> None:
-        try:
-            import boto3  # noqa: F401
-        except ImportError as error:
-            raise SetupError("locks in DynamoDB require the package boto3: pip install 'pyhudi[dynamodb]'") from error
-        self._name, self._region, self._endpoint_url = name, region, endpoint_url
-        self._credentials = credentials or {}
+        self._name, self._client = name, DynamoDbClient(name, endpoint or DynamoDbEndpoint())
         self._billing = billing or {"BillingMode": DynamoDbBillingMode.PAY_PER_REQUEST.value}
-        self._creation_s, self._timeout_s = creation_s, timeout_s
-        self._client: BaseClient | None = None
+        self._creation_s = creation_s
 
     @classmethod
     def of(cls, opts: Options, timeout_s: float) -> Self:
@@ -143,17 +99,13 @@ class DynamoDbLockTable:
         """
         return cls(
             opts.get_typed(options.LOCK_DYNAMODB_TABLE),
-            region=opts.get_typed(options.LOCK_DYNAMODB_REGION) or os.environ.get("AWS_REGION") or _REGION,
-            endpoint_url=_endpoint_url(opts),
-            credentials=_credentials(opts),
+            DynamoDbEndpoint.of(opts, timeout_s),
             billing=_billing(opts),
             creation_s=opts.get_typed(options.LOCK_DYNAMODB_TABLE_CREATION_TIMEOUT) / 1000,
-            timeout_s=timeout_s,
         )
 
     def __str__(self) -> str:
-        at = f" at {self._endpoint_url}" if self._endpoint_url else ""
-        return f"table {self._name!r} of DynamoDB in {self._region}{at}"
+        return str(self._client)
 
     def get(self, key: str) -> DynamoDbLockItem | None:
         """Return the lock with a key, or None. The table is created if it does not exist.
@@ -167,10 +119,10 @@ class DynamoDbLockTable:
             return cast("Mapping[str, Any]", found)
 
         try:
-            item = self._send(request).get("Item")
+            item = self._client.send(request).get("Item")
         except MissingTableError:
             self._create()
-            item = self._send(request).get("Item")
+            item = self._client.send(request).get("Item")
         return DynamoDbLockItem.parse(item, f"{key!r} in {self}") if item else None
 
     def put(self, item: DynamoDbLockItem, version: str | None) -> bool:
@@ -240,10 +192,10 @@ class DynamoDbLockTable:
                 )
                 _log.info("created %s", self)
             except ClientError as error:
-                if _code(error) != "ResourceInUseException":
+                if error_code(error) != "ResourceInUseException":
                     raise
 
-        self._send(create)
+        self._client.send(create)
         deadline, pause = time.monotonic() + self._creation_s, 0.1
         while (status := self._status()) not in ("ACTIVE", "UPDATING"):
             if time.monotonic() >= deadline:
@@ -256,7 +208,7 @@ class DynamoDbLockTable:
 
     def _status(self) -> str | None:
         try:
-            found = self._send(lambda client: client.describe_table(TableName=self._name))
+            found = self._client.send(lambda client: client.describe_table(TableName=self._name))
         except MissingTableError:
             return None
         return str(found["Table"]["TableStatus"])
@@ -269,114 +221,16 @@ class DynamoDbLockTable:
             try:
                 request(client)
             except ClientError as error:
-                if _code(error) == _CONDITION_FAILED:
+                if error_code(error) == _CONDITION_FAILED:
                     return False
                 raise
             return True
 
-        return self._send(conditionally)
-
-    def _send(self, request: Callable[[BaseClient], T]) -> T:
-        """Send a request.
-
-        Raises:
-            ConfigError: There are no credentials, or the region or the endpoint is invalid.
-            LockError: The request failed.
-        """
-        from botocore.exceptions import (
-            BotoCoreError,
-            ClientError,
-            NoCredentialsError,
-            ParamValidationError,
-            PartialCredentialsError,
-        )
-
-        try:
-            if self._client is None:
-                self._client = self._connect()
-            return request(self._client)
-        except (NoCredentialsError, PartialCredentialsError) as error:
-            raise ConfigError(
-                f"no credentials for {self} ({error}); set {options.AWS_ACCESS_KEY.key} and "
-                f"{options.AWS_SECRET_KEY.key}, or the environment variables AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY, or a profile (AWS_PROFILE)"
-            ) from error
-        except ParamValidationError as error:
-            raise ConfigError(
-                f"invalid request to {self} ({error}); check {options.LOCK_DYNAMODB_TABLE.key} and "
-                f"{options.LOCK_DYNAMODB_PARTITION_KEY.key}"
-            ) from error
-        except ClientError as error:
-            raise self._refusal(error) from error
-        except BotoCoreError as error:
-            raise LockError(
-                f"{self} did not answer within {self._timeout_s:g} s ({error}); check "
-                f"{options.LOCK_DYNAMODB_REGION.key}, {options.LOCK_DYNAMODB_ENDPOINT_URL.key} and the network"
-            ) from error
-
-    def _refusal(self, error: Exception) -> LockError:
-        """Return the error for a response of DynamoDB."""
-        code = _code(error)
-        if code == "ResourceNotFoundException":
-            return MissingTableError(f"{self} does not exist ({error}); write again, so that it is created")
-        if code in _THROTTLED:
-            return ThrottledError(
-                f"{self} is asked too often ({error}); set its billing mode to PAY_PER_REQUEST, or a higher capacity"
-            )
-        if code in _DENIED:
-            return LockError(
-                f"{self} refused the credentials ({error}); check that they are valid and that they permit "
-                "dynamodb:GetItem, PutItem, UpdateItem and DeleteItem, and, unless the table exists, CreateTable and "
-                "DescribeTable"
-            )
-        if code == "ValidationException" and "schema" in str(error):
-            return LockError(
-                f"{self} has other keys than a table of locks, whose only key is the text 'key' ({error}); set "
-                f"another {options.LOCK_DYNAMODB_TABLE.key}"
-            )
-        return LockError(f"{self} refused a request: {error}")
-
-    def _connect(self) -> BaseClient:
-        from boto3.session import Session
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
-
-        config = Config(
-            connect_timeout=self._timeout_s,
-            read_timeout=self._timeout_s,
-            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
-        )
-        try:
-            return Session().client(
-                "dynamodb",
-                region_name=self._region,
-                endpoint_url=self._endpoint_url,
-                config=config,
-                **self._credentials,
-            )
-        except (BotoCoreError, ValueError) as error:
-            raise ConfigError(
-                f"cannot connect to {self} ({error}); check {options.LOCK_DYNAMODB_REGION.key}, "
-                f"{options.LOCK_DYNAMODB_ENDPOINT_URL.key} and the configuration files of AWS"
-            ) from error
-
-
-def _code(error: Exception) -> str:
-    """Return the code of an error in a response."""
-    response: Mapping[str, Any] = getattr(error, "response", {})
-    return str(response.get("Error", {}).get("Code", ""))
+        return self._client.send(conditionally)
 
 
 def _names(names: list[str]) -> dict[str, dict[str, str]]:
     return {"ExpressionAttributeNames": {name: _NAMES[name] for name in names}}
-
-
-def _endpoint_url(opts: Options) -> str | None:
-    """Return the address of the service. As in Apache Hudi it is encrypted if it names no protocol."""
-    url = opts.get_typed(options.LOCK_DYNAMODB_ENDPOINT_URL)
-    if not url or url.startswith(("http://", "https://")):
-        return url or None
-    return f"https://{url}"
 
 
 def _billing(opts: Options) -> dict[str, Any]:
@@ -388,20 +242,3 @@ def _billing(opts: Options) -> dict[str, Any]:
         "WriteCapacityUnits": opts.get_typed(options.LOCK_DYNAMODB_WRITE_CAPACITY),
     }
     return {"BillingMode": mode.value, "ProvisionedThroughput": capacity}
-
-
-def _credentials(opts: Options) -> dict[str, str]:
-    """Return the credentials of the options, none if there are none, as in Apache Hudi."""
-    if opts.get_typed(options.AWS_ROLE_ARN):
-        raise ConfigError(
-            f"{options.AWS_ROLE_ARN.key} is not supported for locks in DynamoDB; set role_arn in a profile of "
-            "~/.aws/config, and name the profile in the environment variable AWS_PROFILE"
-        )
-    access, secret = opts.get_typed(options.AWS_ACCESS_KEY), opts.get_typed(options.AWS_SECRET_KEY)
-    if not access and not secret:
-        return {}
-    if not access or not secret:
-        raise ConfigError(f"{options.AWS_ACCESS_KEY.key} and {options.AWS_SECRET_KEY.key} must be set together")
-    token = opts.get_typed(options.AWS_SESSION_TOKEN)
-    given = {"aws_access_key_id": access, "aws_secret_access_key": secret}
-    return {**given, "aws_session_token": token} if token else given

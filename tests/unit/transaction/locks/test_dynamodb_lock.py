@@ -20,6 +20,7 @@ import pytest
 from pyhudi.errors import ConfigError, InvalidOptionError, LockError, SetupError
 from pyhudi.storage import open_storage
 from pyhudi.transaction.commit_outcome import Committed
+from pyhudi.transaction.locks.dynamodb_client import DynamoDbClient, DynamoDbEndpoint
 from pyhudi.transaction.locks.dynamodb_lock import (
     DynamoDBBasedLockProvider,
     _time_with_suspension,
@@ -57,16 +58,17 @@ def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def one_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Locks with the same settings share a client, because it takes some time to make one."""
-    connect = DynamoDbLockTable._connect
+    connect = DynamoDbClient._connect
 
-    def connected(table: DynamoDbLockTable) -> Any:
-        keys = table._credentials or {"environment": os.environ.get("AWS_ACCESS_KEY_ID")}
-        settings = (table._region, table._endpoint_url, table._timeout_s, *keys.values())
+    def connected(client: DynamoDbClient) -> Any:
+        endpoint = client._endpoint
+        keys = endpoint.credentials or {"environment": os.environ.get("AWS_ACCESS_KEY_ID")}
+        settings = (endpoint.region, endpoint.url, endpoint.timeout_s, *keys.values())
         if settings not in _CLIENTS:
-            _CLIENTS[settings] = connect(table)
+            _CLIENTS[settings] = connect(client)
         return _CLIENTS[settings]
 
-    monkeypatch.setattr(DynamoDbLockTable, "_connect", connected)
+    monkeypatch.setattr(DynamoDbClient, "_connect", connected)
 
 
 @pytest.fixture(autouse=True)
@@ -84,8 +86,10 @@ def key() -> str:
     return f"t-{uuid4()}"
 
 
-def lock_of(server: DynamoDbServer, key: str, lease_s: float = 60.0, **more: Any) -> DynamoDBBasedLockProvider:
-    table = DynamoDbLockTable(TABLE, endpoint_url=server.endpoint, credentials=CREDENTIALS, timeout_s=2.0, **more)
+def lock_of(
+    server: DynamoDbServer, key: str, lease_s: float = 60.0, *, timeout_s: float = 2.0
+) -> DynamoDBBasedLockProvider:
+    table = DynamoDbLockTable(TABLE, DynamoDbEndpoint("us-east-1", server.endpoint, CREDENTIALS, timeout_s))
     return DynamoDBBasedLockProvider(table, key, lease_s=lease_s, retry_policy=QUICK)
 
 
@@ -285,7 +289,9 @@ def test_wall_clocks_do_not_count(server: DynamoDbServer, key: str, monkeypatch:
 
 
 def _hold(endpoint: str, key: str, held: Any) -> None:
-    lock = DynamoDBBasedLockProvider(DynamoDbLockTable(TABLE, endpoint_url=endpoint, credentials=CREDENTIALS), key)
+    lock = DynamoDBBasedLockProvider(
+        DynamoDbLockTable(TABLE, DynamoDbEndpoint(url=endpoint, credentials=CREDENTIALS)), key
+    )
     assert lock.acquire(5)
     held.set()
     time.sleep(600)
@@ -399,8 +405,7 @@ def test_checks_without_an_answer_count_as_lost_after_the_lease(
 
 
 def test_checks_have_a_time_limit(server: DynamoDbServer, key: str) -> None:
-    lock = lock_of(server, key)
-    lock._table._timeout_s = 0.05
+    lock = lock_of(server, key, timeout_s=0.05)
     ended = threading.Event()
 
     def hang(name: str, response: Answer) -> Any:
@@ -435,7 +440,7 @@ def test_throttling_is_waited_for(server: DynamoDbServer, key: str, caplog: pyte
 
 
 def test_no_server(key: str) -> None:
-    table = DynamoDbLockTable(TABLE, endpoint_url="http://127.0.0.1:1", credentials=CREDENTIALS, timeout_s=0.2)
+    table = DynamoDbLockTable(TABLE, DynamoDbEndpoint(url="http://127.0.0.1:1", credentials=CREDENTIALS, timeout_s=0.2))
     lock = DynamoDBBasedLockProvider(table, key, retry_policy=QUICK)
     with pytest.raises(LockError, match=r"'locks' of DynamoDB in us-east-1 at http://127\.0\.0\.1:1 did not answer"):
         lock.try_acquire()
@@ -453,7 +458,7 @@ def test_no_permission(server: DynamoDbServer, key: str) -> None:
 
 
 def test_no_credentials(server: DynamoDbServer, key: str) -> None:
-    lock = DynamoDBBasedLockProvider(DynamoDbLockTable(TABLE, endpoint_url=server.endpoint), key)
+    lock = DynamoDBBasedLockProvider(DynamoDbLockTable(TABLE, DynamoDbEndpoint(url=server.endpoint)), key)
     with pytest.raises(ConfigError, match=r"no credentials .*hoodie\.aws\.access\.key .*AWS_ACCESS_KEY_ID"):
         lock.try_acquire()
 
@@ -461,7 +466,7 @@ def test_no_credentials(server: DynamoDbServer, key: str) -> None:
 def test_credentials_of_the_environment(server: DynamoDbServer, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "y")
-    with DynamoDBBasedLockProvider(DynamoDbLockTable(TABLE, endpoint_url=server.endpoint), key) as lock:
+    with DynamoDBBasedLockProvider(DynamoDbLockTable(TABLE, DynamoDbEndpoint(url=server.endpoint)), key) as lock:
         lock.ensure_held()
 
 
@@ -501,7 +506,7 @@ def test_tables_are_created(server: DynamoDbServer, tmp_path: Path, caplog: pyte
 def test_tables_that_do_not_become_active(server: DynamoDbServer, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DynamoDbLockTable, "_status", lambda _: "CREATING")
     table = DynamoDbLockTable(
-        f"locks-{uuid4()}", endpoint_url=server.endpoint, credentials=CREDENTIALS, creation_s=0.05
+        f"locks-{uuid4()}", DynamoDbEndpoint(url=server.endpoint, credentials=CREDENTIALS), creation_s=0.05
     )
     with pytest.raises(LockError, match=r"not active after 0\.05 s .*CREATING.*table_creation_timeout"):
         DynamoDBBasedLockProvider(table, key).try_acquire()
@@ -516,7 +521,7 @@ def test_tables_of_something_else_are_refused(server: DynamoDbServer, key: str) 
         BillingMode="PAY_PER_REQUEST",
     )
     lock = DynamoDBBasedLockProvider(
-        DynamoDbLockTable(name, endpoint_url=server.endpoint, credentials=CREDENTIALS), key
+        DynamoDbLockTable(name, DynamoDbEndpoint(url=server.endpoint, credentials=CREDENTIALS)), key
     )
     with pytest.raises(LockError, match=r"whose only key is the text 'key' .*hoodie\.write\.lock\.dynamodb\.table"):
         lock.try_acquire()
