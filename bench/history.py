@@ -20,7 +20,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from pyhudi.storage import open_storage
-from pyhudi.timeline.archive.archived_timeline import VERSION_FILE, read_history
+from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.lsm_files import VERSION_FILE
 from pyhudi.timeline.archive.lsm_timeline import LSM_SCHEMA, write_file
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, format_instant

@@ -12,7 +12,8 @@ from pyhudi.metadata.metadata_layout import metadata_layout
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import archive_files, read_history
+from pyhudi.timeline.archive.archive_log_files import archive_files
+from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.archive.archiver import archive
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout

@@ -17,13 +17,13 @@ from pyhudi.errors import CorruptInstantError, FormatError
 from pyhudi.format.avro.container import load_schema, single_record, write_container
 from pyhudi.timeline.action_metadata import schema_name
 from pyhudi.timeline.archive import archive_log, lsm_timeline
-from pyhudi.timeline.archive.archived_timeline import (
+from pyhudi.timeline.archive.archive_log_files import (
     archive_files,
     archive_records,
     archived_content,
     is_completed_record,
-    read_history,
 )
+from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, completed_action
 from pyhudi.timeline.layout_conversion import earliest_completion

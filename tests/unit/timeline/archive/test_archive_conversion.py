@@ -9,7 +9,8 @@ import pyarrow as pa
 from pyhudi.storage import open_storage
 from pyhudi.timeline.archive import lsm_timeline
 from pyhudi.timeline.archive.archive_conversion import archive_to_log
-from pyhudi.timeline.archive.archived_timeline import archive_files, archive_records, read_history
+from pyhudi.timeline.archive.archive_log_files import archive_files, archive_records
+from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2

@@ -16,7 +16,8 @@ from pyhudi.storage import Storage
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log import BATCH
-from pyhudi.timeline.archive.archived_timeline import archive_files, read_history
+from pyhudi.timeline.archive.archive_log_files import archive_files
+from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, write_stats
 from pyhudi.timeline.instant import Action, State

@@ -12,7 +12,8 @@ from pyhudi.errors import CorruptInstantError, NotFoundError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.fault_injection import FaultyStorage
 from pyhudi.timeline import LAYOUT_1, LAYOUT_2, Layout, decode_commit
-from pyhudi.timeline.archive.archived_timeline import CACHE, HISTORY_SCHEMA, archived_completions, read_history
+from pyhudi.timeline.archive.archived_timeline import archived_completions, read_history
+from pyhudi.timeline.archive.history_rows import CACHE, HISTORY_SCHEMA
 from tests.golden.expected import unpack
 
 HISTORY = {

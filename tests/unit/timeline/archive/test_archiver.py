@@ -10,8 +10,9 @@ import pytest
 from pyhudi.storage import Storage
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive import lsm_timeline
-from pyhudi.timeline.archive.archived_timeline import archived_completions, manifest_files, read_history
+from pyhudi.timeline.archive.archived_timeline import archived_completions, read_history
 from pyhudi.timeline.archive.archiver import archive, finish
+from pyhudi.timeline.archive.lsm_files import manifest_files
 from pyhudi.timeline.archive.lsm_timeline import BATCH
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, write_stats
 from pyhudi.timeline.instant import Action

@@ -1,0 +1,132 @@
+"""Reader of the archived timeline of layout 2: Parquet files that a manifest lists.
+
+A file ``_version_`` has the number of the manifest; other files are garbage. File names contain the first and last
+instant of the file, but not reliably (an upgrade from version 6 writes them in the order of the old archive), so only
+Parquet statistics are used to skip files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.errors import CorruptInstantError, FormatError, NotFoundError
+from pyhudi.format.corruption import as_corruption
+from pyhudi.timeline.archive.history_rows import CACHE, HISTORY_SCHEMA
+from pyhudi.timeline.timeline_layout import Layout
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+_LSM_COLUMNS = {
+    "requested": "instantTime",
+    "completion": "completionTime",
+    "action": "action",
+    "metadata": "metadata",
+    "plan": "plan",
+}
+_INSTANT_COLUMNS = ("requested", "completion", "action")
+_NO_METADATA, _NO_PLAN = (
+    (pa.field(_LSM_COLUMNS[name], pa.binary()), pa.chunked_array([], pa.binary())) for name in ("metadata", "plan")
+)
+VERSION_FILE = "_version_"
+"""File with the number of the current manifest."""
+_READ_THREADS = 16
+
+
+def read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Expression | None) -> pa.Table:
+    def read_file(file: Mapping[str, Any]) -> pa.Table:
+        path = f"{layout.history}/{file['fileName']}"
+        read = _read_lsm_file(storage, path, file["fileLen"], names, wanted)
+        columns = [
+            read[_LSM_COLUMNS[f.name]].cast(f.type) if f.name in names else pa.nulls(read.num_rows, f.type)
+            for f in HISTORY_SCHEMA
+        ]
+        return pa.Table.from_arrays(columns, schema=HISTORY_SCHEMA)
+
+    # Most names start with the first instant, so that the result is already sorted.
+    files = sorted(manifest_files(storage, layout), key=itemgetter("fileName"))
+    if "metadata" in names or len(files) < 2:  # metadata may be large
+        tables = [read_file(file) for file in files]
+    else:
+        with ThreadPoolExecutor(_READ_THREADS) as pool:
+            tables = list(pool.map(read_file, files))
+    return pa.concat_tables([HISTORY_SCHEMA.empty_table(), *tables])
+
+
+def _read_lsm_file(
+    storage: Storage, path: str, length: int, names: list[str], wanted: pc.Expression | None
+) -> pa.Table:
+    """Return columns of one file of layout 2. ``length`` is that of its manifest; 0 if it is not known."""
+
+    def read(names: Iterable[str], wanted: pc.Expression | None) -> pa.Table:
+        try:
+            with storage.open_input(path) as source, as_corruption("damaged"):
+                return pq.read_table(source, columns=[_LSM_COLUMNS[n] for n in names], filters=wanted)
+        except FormatError as e:
+            raise CorruptInstantError(
+                f"archive file {storage.uri(path)} is not a Parquet file of the timeline ({e}); restore it from a "
+                "backup"
+            ) from e
+
+    def instants() -> tuple[pa.Table, int]:
+        found = read(_INSTANT_COLUMNS, None)
+        return found, found.nbytes
+
+    if not length:
+        return read(names, wanted)
+    key = (storage.root, path, length)
+    if "metadata" not in names:
+        found = CACHE.get(key, instants)
+        return found if wanted is None else found.filter(wanted)
+    known = CACHE.find(key)
+    if known is not None and wanted is not None and not known.filter(wanted).num_rows:
+        return known.slice(0, 0).append_column(*_NO_METADATA).append_column(*_NO_PLAN)
+    return read(names, wanted)
+
+
+def manifest_number(storage: Storage, layout: Layout) -> int:
+    """Return the number of the current manifest of the archived timeline (layout 2); 0 before the first one.
+
+    Raises:
+        CorruptInstantError: The version file is invalid.
+    """
+    path = f"{layout.history}/{VERSION_FILE}"
+    try:
+        text = storage.read(path).decode("utf-8", "replace").strip()
+    except NotFoundError:
+        return 0
+    if not text.isdecimal():
+        raise CorruptInstantError(
+            f"{storage.uri(path)} contains {text!r} instead of the number of a manifest; write the number of the "
+            "newest manifest in its folder into it"
+        )
+    return int(text)
+
+
+def manifest_files(storage: Storage, layout: Layout, number: int | None = None) -> list[dict[str, Any]]:
+    """Return the files (``fileName``, ``fileLen``) of the current manifest, or of the one with the given number; none
+    if nothing has been archived.
+
+    Raises:
+        CorruptInstantError: The manifest cannot be parsed.
+    """
+    number = manifest_number(storage, layout) if number is None else number
+    if not number:
+        return []
+    path = f"{layout.history}/manifest_{number}"
+    try:
+        files = json.loads(storage.read(path))["files"]
+        return [{"fileName": str(file["fileName"]), "fileLen": int(file.get("fileLen", 0))} for file in files]
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise CorruptInstantError(
+            f"cannot parse manifest {storage.uri(path)} of the archived timeline ({e!r}); restore it from a "
+            f"backup, or write the number of an older manifest into {VERSION_FILE} in its folder"
+        ) from e
