@@ -135,8 +135,8 @@ class PlannedTransaction(Transaction):
         storage, opts, instant = self.storage, self.opts, attempt.instant
         policy = failed_writes_policy(opts)
         # If only services run on the table, no other action removes failed log compactions.
-        failed = [i for i in self._rollbacks.failed_writes(active, policy) if _is_other_log(i, instant)]
-        self._rollbacks.check(active, failed)
+        failed = [i for i in self._coordination.rollbacks.failed_writes(active, policy) if _is_other_log(i, instant)]
+        self._coordination.rollbacks.check(active, failed)
         entry = _pending(active, attempt.action, instant)
         if entry is None:
             return None
@@ -145,10 +145,10 @@ class PlannedTransaction(Transaction):
                 refuse_while_alive(storage, entry, opts)
             refuse_foreign(active, entry, opts, take_over=take_over)
         self.config = without_disabled(storage, self.config, opts)
-        self._rollbacks.clean_up(active, failed)
+        self._coordination.rollbacks.clean_up(active, failed)
         entry = _pending(active, attempt.action, instant)
         if entry is not None and entry.state is State.INFLIGHT:
-            self._rollbacks.roll_back(active, entry)
+            self._coordination.rollbacks.roll_back(active, entry)
             entry = _pending(active, attempt.action, instant)
         return entry
 

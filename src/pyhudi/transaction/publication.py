@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import AlreadyExistsError, CommitStateUnknownError, ConflictError, UnansweredError
 from pyhudi.transaction.rollback.rollback_status import find_rollback
 
 if TYPE_CHECKING:
+    from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.instant import Instant
     from pyhudi.timeline.timeline import Timeline
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A write that is published.
+
+    Attributes:
+        instant: The completed instant.
+        metadata_job: Compaction of the metadata table that is to follow; None: none is due.
+    """
+
+    instant: Instant
+    metadata_job: MetadataCompactionJob | None = None
 
 
 def publish_instant(

@@ -34,7 +34,7 @@ from pyhudi.timeline.action_metadata import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.instant_generator import InstantGenerator, Slot
+from pyhudi.timeline.instant_generator import Slot
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
@@ -47,7 +47,6 @@ from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.conflict_resolution import find_conflict
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile
-from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report_commit
 from pyhudi.transaction.post_commit.metadata_updates import (
     build_metadata_table,
@@ -55,13 +54,12 @@ from pyhudi.transaction.post_commit.metadata_updates import (
     plan_metadata_services,
     run_metadata_services,
 )
-from pyhudi.transaction.publication import publish_instant
+from pyhudi.transaction.publication import Publication, publish_instant
 from pyhudi.transaction.rollback import late_files
-from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
+from pyhudi.transaction.writer_coordination import WriterCoordination
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.table.schema_history import SchemaHistory
@@ -78,30 +76,24 @@ class Transaction:
     because only later completions are checked for conflicts. ``config`` is the table's configuration from now on.
     ``stats_reader`` reads the files of the table if indexes have to be built. In a ``with`` block the write is aborted
     unless it was committed.
+
+    It has many attributes because it is the state machine of a write (requested, inflight, published, finished), whose
+    steps must not be taken in another order or by two objects.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        config: TableConfig,
-        operation: str,
-        opts: Options,
-    ) -> None:
+    def __init__(self, storage: Storage, config: TableConfig, operation: str, opts: Options) -> None:
         self.storage = storage
         self.config = config
         self.operation = operation
         self.opts = opts
         self.stats_reader: FileStatsReader = LOCAL
-        self._lock = make_lock_provider(storage, opts)
-        self._generator = InstantGenerator(storage, opts, config.timezone, lock=self._lock)
-        self._rollbacks = RollbackExecutor(storage, config.version, self._generator, heartbeat.HeartbeatPolicy.of(opts))
+        self._coordination = WriterCoordination.of(storage, config, opts)
         self._heartbeat: heartbeat.Heartbeat | None = None
         self._active: ActiveTimeline
         self._entry: Instant
-        self._published: Instant | None = None
+        self._publication: Publication | None = None
         self._fixed_instant = False
         self._finished = False
-        self._metadata_job: MetadataCompactionJob | None = None
         self._start = time.perf_counter()
         self.timeline: Timeline
 
@@ -130,7 +122,7 @@ class Transaction:
         self = cls(client.storage, client.config, operation, Options.parse(options))
         self.stats_reader = stats_reader
         try:
-            with self._generator.reserve() as slot:
+            with self._coordination.generator.reserve() as slot:
                 self._begin(slot, action, instant)
         except BaseException:
             self._stop_heartbeat()
@@ -144,12 +136,12 @@ class Transaction:
         config = self.config = current_config(storage, self.config)
         active = ActiveTimeline.load(storage, Layout.of(config.properties))
         refuse_pending_restore(active)
-        failed = self._rollbacks.failed_writes(active, policy)
-        self._rollbacks.check(active, failed)
+        failed = self._coordination.rollbacks.failed_writes(active, policy)
+        self._coordination.rollbacks.check(active, failed)
         # Before the first change of the timeline, because a metadata table must not survive the table that it
         # describes.
         self.config = without_disabled(storage, config, opts)
-        self._rollbacks.clean_up(active, failed)
+        self._coordination.rollbacks.clean_up(active, failed)
         self._fixed_instant = instant is not None
         if self._fixed_instant:  # It may have been used before; those attempts are rolled back by now.
             active = active.reload()
@@ -178,7 +170,7 @@ class Transaction:
     @property
     def lock(self) -> DeferredReleaseLock:
         """Lock of the table."""
-        return self._generator.lock
+        return self._coordination.generator.lock
 
     @property
     def gate(self) -> WriteGate:
@@ -258,20 +250,20 @@ class Transaction:
             self._leave_pending()
             raise
         except Exception as failure:
-            if self._published is None:
+            if self._publication is None:
                 raise
             conflict = None
             warnings.append(self._log_failure_after_commit(failure))
         if conflict is not None:
             self.abort()
             return conflict
-        assert self._published is not None
-        self._entry = self._published
+        assert self._publication is not None
+        done = self._publication
+        self._entry = done.instant
         warnings += self._finish()
         clock.append(time.perf_counter())
-        run_metadata_services(
-            self.storage, self.opts, self.config, self._generator, self._metadata_job, self.stats_reader
-        )
+        generator = self._coordination.generator
+        run_metadata_services(self.storage, self.opts, self.config, generator, done.metadata_job, self.stats_reader)
         clock.append(time.perf_counter())
         millis = millis_by_phase(clock)
         report_commit(self.storage, self.config, self._entry, metadata, millis, self.opts)
@@ -279,10 +271,10 @@ class Transaction:
 
     def _resolve_and_publish(self, request: CommitRequest) -> Conflicted | None:
         """Publish the write under the lock, or return the conflict."""
-        with self._generator.reserve() as slot:
+        with self._coordination.generator.reserve() as slot:
             active = self._active.reload()
             self._check_alive(active, State.INFLIGHT)
-            active = self._rollbacks.resolve_unanswered_publications(active, self.instant)
+            active = self._coordination.rollbacks.resolve_unanswered_publications(active, self.instant)
             conflict = self._find_conflict(request.metadata, active)
             if conflict is None:
                 conflict = request.find_conflict(self.instant, self.timeline, active)
@@ -310,25 +302,27 @@ class Transaction:
                 self._intent.set()
             if recorded.history is not None:
                 persist_history(active, self.instant, completion, recorded.history)
-            self._lock.ensure_held()
+            self._coordination.lock.ensure_held()
             done = publish_instant(active, self._entry, content, completion, self.timeline)
             if request.exclusively is not None:
                 request.exclusively(done)
-            self._published = done
+            self._publication = Publication(done)
             if request.exclusively is None:
-                self._metadata_job = plan_metadata_services(metadata_context, self.config)
+                job = plan_metadata_services(metadata_context, self.config)
+                self._publication = Publication(done, job)
         return None
 
     def _log_failure_after_commit(self, failure: BaseException) -> str:
         """Log a failure after the write was published."""
-        text = f"{self._published} is committed, but later work failed: {failure}"
+        assert self._publication is not None
+        text = f"{self._publication.instant} is committed, but later work failed: {failure}"
         _log.warning("%s", text)
         return text
 
     def build_metadata_table(self, metadata: CommitMetadata) -> None:
         """Build the metadata table of the table that this committed write has created from another one. The caller
         holds the lock of the table."""
-        build_metadata_table(self.storage, self.opts, self._generator, metadata, self.stats_reader)
+        build_metadata_table(self.storage, self.opts, self._coordination.generator, metadata, self.stats_reader)
 
     def _reconcile_files(self, metadata: CommitMetadata) -> None:
         """Delete files left behind by retried tasks, before the lock is acquired, because there may be many."""
@@ -358,7 +352,7 @@ class Transaction:
         """Roll back the instant of this write in the timeline. The lock is held."""
         current = active.timeline.find(self.instant, self.action)
         if current is not None and not current.is_completed:
-            self._rollbacks.roll_back(active, current)
+            self._coordination.rollbacks.roll_back(active, current)
         elif current is None:  # Files created after the rollback by another process, which has deleted the markers.
             self.gate.close()
             reconcile(self.storage, self.instant, CommitMetadata(self.operation))

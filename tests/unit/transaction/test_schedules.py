@@ -38,7 +38,7 @@ from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import IOType
-from pyhudi.transaction import planned_transaction, transaction
+from pyhudi.transaction import planned_transaction, writer_coordination
 from pyhudi.transaction.action_start import newest
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
@@ -87,7 +87,7 @@ class _Serial:
 
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (transaction, lock_factory):
+    for module in (writer_coordination, lock_factory):
         monkeypatch.setattr(module, "make_lock_provider", lambda storage, _: make_lock(storage.actor))
     for module in (file_group_state, file_listing, planned_transaction):
         monkeypatch.setattr(module, "ThreadPoolExecutor", _Serial)

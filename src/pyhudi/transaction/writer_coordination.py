@@ -1,0 +1,40 @@
+"""Coordination of one writer with others: lock, instant times and rollbacks of failed writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from pyhudi.timeline import heartbeat
+from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_provider import LockProvider
+from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+
+
+@dataclass(frozen=True, slots=True)
+class WriterCoordination:
+    """What a writer does to keep clear of other writers.
+
+    Attributes:
+        lock: Lock of the table, to check that it is still held.
+        generator: Generator of instant times, which holds the lock meanwhile.
+        rollbacks: Rollbacks of failed writes.
+    """
+
+    lock: LockProvider
+    generator: InstantGenerator
+    rollbacks: RollbackExecutor
+
+    @classmethod
+    def of(cls, storage: Storage, config: TableConfig, opts: Options) -> Self:
+        """Return the coordination of a writer of a table."""
+        lock = make_lock_provider(storage, opts)
+        generator = InstantGenerator(storage, opts, config.timezone, lock=lock)
+        policy = heartbeat.HeartbeatPolicy.of(opts)
+        return cls(lock, generator, RollbackExecutor(storage, config.version, generator, policy))
