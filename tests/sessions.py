@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests.properties import FACTOR
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +39,29 @@ SMALL = {
     # the tests run more different plans than Spark's code cache of 100 entries holds
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
+
+
+SMALL_FILTERS = (
+    {}
+    if FACTOR >= 1
+    else {"hoodie.index.bloom.num_entries": "100", "hoodie.bloom.index.filter.dynamic.max.entries": "1000"}
+)
+"""Bloom filters of few keys. One of 60,000, the default, is 430 KB in the footer of each base file, and takes
+milliseconds whenever a file is written or opened, by either engine."""
+
+
+@contextmanager
+def small_bloom_filters() -> Iterator[None]:
+    """Have writes of pyhudi make small filters by default."""
+    from pyhudi.config.options import BLOOM_DYNAMIC_MAX_ENTRIES, BLOOM_NUM_ENTRIES
+
+    changed = [option for option in (BLOOM_NUM_ENTRIES, BLOOM_DYNAMIC_MAX_ENTRIES) if option.key in SMALL_FILTERS]
+    usual = [option.default for option in changed]
+    for option in changed:
+        object.__setattr__(option, "default", int(SMALL_FILTERS[option.key]))
+    yield
+    for option, value in zip(changed, usual, strict=True):
+        object.__setattr__(option, "default", value)
 
 
 def start_session(folder: Path) -> SparkSession:

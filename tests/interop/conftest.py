@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.interop.harness.oracle import Oracle
+from tests.sessions import small_bloom_filters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,12 @@ class OneAtATime:
         if self._running is not None:
             self._running.close()
             self._running = None
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _small_bloom_filters() -> Iterator[None]:
+    with small_bloom_filters():
+        yield
 
 
 @pytest.fixture(scope="package")

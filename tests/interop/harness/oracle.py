@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from bench.jars import class_path
 
-from tests.sessions import SMALL
+from tests.sessions import SMALL, SMALL_FILTERS
 
 RELEASES = ("0.15.0", "1.0.2", "1.2.0")
 START_SECONDS = 120
@@ -69,6 +69,7 @@ class Oracle:
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
+            **SMALL_FILTERS,  # of SQL
             **(settings or {}),
         }
         env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -116,7 +117,8 @@ class Oracle:
         tests with required columns."""
         source = self._file("parquet")
         pq.write_table(rows, source)
-        self._ask("write", path=str(path), rows=str(source), options=dict(options), mode=mode, schema=schema)
+        options = {**SMALL_FILTERS, **options}
+        self._ask("write", path=str(path), rows=str(source), options=options, mode=mode, schema=schema)
         source.unlink()
 
     def read(

@@ -26,8 +26,9 @@ def given(operation: str, kind: str, version: int, **more: Any) -> dict[str, Any
     more |= {"hoodie__datasource__write__table__type": kind, "hoodie__write__table__version": version}
     if version == 6:
         more["hoodie__datasource__write__payload__class"] = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-    small = {"hoodie__parquet__max__file__size": "40000", "hoodie__compact__inline__max__delta__commits": "2"}
-    return options(operation, **small, **more)
+    # with a bloom filter of that size each file is larger than files may be, so that new keys go to new ones
+    small = {"hoodie__parquet__max__file__size": "40000", "hoodie__index__bloom__num_entries": "60000"}
+    return options(operation, **small, hoodie__compact__inline__max__delta__commits="2", **more)
 
 
 def some(dice: random.Random, number: int, count: int) -> list[Row]:
