@@ -114,7 +114,7 @@ class SchemaUpdate:
         return self._apply(current_schema(TableMetaClient.open(self._path, self._options))).to_arrow()
 
     def __repr__(self) -> str:
-        changes = ", ".join(f"{one.func.__name__}({one.keywords['path']!r})" for one in self._changes)
+        changes = ", ".join(f"{change.func.__name__}({change.keywords['path']!r})" for change in self._changes)
         return f"SchemaUpdate({self._path!r}: {changes or 'no changes'}; not committed)"
 
     def _then(self, change: partial[InternalSchema]) -> Self:

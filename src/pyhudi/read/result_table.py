@@ -176,7 +176,7 @@ def _text(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list):
-        return ", ".join(_text(one) for one in value)
+        return ", ".join(_text(item) for item in value)
     return " ".join(str(value).splitlines())
 
 

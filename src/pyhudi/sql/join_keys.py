@@ -41,11 +41,13 @@ def join_keys(table: Any) -> tuple[JoinKey, ...]:
     select = select_of(table)
     if select is None:
         return ()
-    others = [one for one in _tables(select) if one is not table and select_of(one) is select]
-    names = [_name(one) for one in _tables(select)]
+    others = [other for other in _tables(select) if other is not table and select_of(other) is select]
+    names = [_name(other) for other in _tables(select)]
     if len(set(names)) < len(names):
         return ()
-    keys = [key for part in _conditions(select) for one in others if (key := _equality(part, table, one)) is not None]
+    keys = [
+        key for part in _conditions(select) for other in others if (key := _equality(part, table, other)) is not None
+    ]
     alone = not select.args.get("joins") and not select.args.get("laterals")
     where = select.args.get("where")
     parts = [] if where is None else list(conjuncts(where.this))

@@ -245,9 +245,9 @@ def _check_files_exist(read_files: pa.Table, present: pa.ChunkedArray | pa.Array
     """Raise an error for a range whose files no longer exist."""
     lost = read_files.filter(pc.invert(pc.is_in(read_files["path"], value_set=present)))
     if lost.num_rows:
-        one = lost.slice(0, 1).to_pylist()[0]
+        example = lost.slice(0, 1).to_pylist()[0]
         raise _missing_files_error(
-            one["instant"], f"{lost.num_rows} files of the range have been removed, among them {one['path']!r}"
+            example["instant"], f"{lost.num_rows} files of the range have been removed, among them {example['path']!r}"
         )
 
 

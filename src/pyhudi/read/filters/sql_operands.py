@@ -150,7 +150,7 @@ def _parts(inside: list[Token]) -> list[list[Token]]:
 def _expression(function: str, column: str, arguments: list[Literal | None]) -> Expression | None:
     """Return the expression of a function with arguments; None if indexes do not support it."""
     names = FUNCTIONS[function].options if function in FUNCTIONS else ()
-    values = [None if one is None else one.value for one in arguments]
+    values = [None if argument is None else argument.value for argument in arguments]
     if len(values) > len(names) or not all(isinstance(value, str | int) for value in values):
         return None
     options = {name: str(value) for name, value in zip(names, values, strict=False)}

@@ -38,7 +38,7 @@ def in_days_or_instants(op: str, value: Any, kind: pa.DataType, zone: dt.tzinfo,
     """
     try:
         if op in LISTS:
-            op, converted = in_whole_numbers(op, [_units(one, kind, zone) for one in value], pa.int64())
+            op, converted = in_whole_numbers(op, [_units(item, kind, zone) for item in value], pa.int64())
             return op, tuple(_typed(number, kind) for number in converted)
         op, converted = in_whole_numbers(op, _units(value, kind, zone), pa.int64())
         return op, converted if op in LISTS else _typed(converted, kind)

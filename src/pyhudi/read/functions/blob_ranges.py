@@ -152,7 +152,7 @@ def _ranges(files: _Files, numbers: Ints, offsets: pa.Int64Array, lengths: pa.In
         raise QueryError(
             "a blob has one of reference.offset and reference.length; write both, or none for a whole file"
         )
-    begins, sizes = (pc.fill_null(one, 0).to_numpy().astype(np.int64) for one in (offsets, lengths))
+    begins, sizes = (pc.fill_null(column, 0).to_numpy().astype(np.int64) for column in (offsets, lengths))
     if whole.any():
         wanted, inverse = np.unique(numbers[whole], return_inverse=True)
         sizes[whole] = np.array(files.sizes(wanted), np.int64)[inverse]

@@ -96,5 +96,8 @@ def lost_files(
     logs = logs.filter(pc.invert(pc.fill_null(inside, False)))
     if not logs.num_rows:
         return ""
-    one = logs.slice(0, 1).to_pylist()[0]
-    return f"log files of it no longer exist, among them those of {one['file_id']!r} in partition {one['partition']!r}"
+    example = logs.slice(0, 1).to_pylist()[0]
+    return (
+        f"log files of it no longer exist, among them those of {example['file_id']!r} in partition "
+        f"{example['partition']!r}"
+    )

@@ -54,7 +54,7 @@ def _add_columns(cursor: Cursor, name: Name) -> Statement:
     end, cursor.at = cursor.at, start
     added = _listed(cursor, _added)
     cursor.at = end
-    if all(len(one.path) == 1 and not one.first and one.after is None for one in added):
+    if all(len(column.path) == 1 and not column.first and column.after is None for column in added):
         return AddColumns(name, columns)
     return AlterColumns(name, tuple(added))
 

@@ -79,14 +79,14 @@ class ExpressionIndexPruner:
         groups: Groups = () if plain is None else plain.anyof
         why: tuple[str, ...] = ()
         if text.sql is not None:
-            kinds = {one.indexes[0].expression: one.kind for one in known.values()}
+            kinds = {usable.indexes[0].expression: usable.kind for usable in known.values()}
             groups = implied_predicate(text.sql, schema, kinds) or ()
             every = _columns(
-                implied_predicate(text.sql, schema, {**kinds, **{one.expression: one.kind for one in unused}})
+                implied_predicate(text.sql, schema, {**kinds, **{other.expression: other.kind for other in unused}})
             )
-            why = tuple(one.why for one in unused if str(one.expression) in every)
+            why = tuple(other.why for other in unused if str(other.expression) in every)
         columns = _columns(groups)
-        used = {name: one for name, one in known.items() if name in columns}
+        used = {name: usable for name, usable in known.items() if name in columns}
         return cls(used, groups, why) if used or why else None
 
     def mask(
@@ -197,7 +197,7 @@ def _texts(term: Term) -> pa.StringArray | None:
         scalars = [literal(value, pa.string(), term.column) for value in values]
     except QueryError:
         return None
-    return pa.array([one.as_py() for one in scalars], pa.string()) if all(map(_is_text, scalars)) else None
+    return pa.array([scalar.as_py() for scalar in scalars], pa.string()) if all(map(_is_text, scalars)) else None
 
 
 def _is_text(value: pa.Scalar) -> bool:

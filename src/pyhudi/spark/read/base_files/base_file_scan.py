@@ -277,16 +277,16 @@ class _PartReader:
         return [self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
 
     def _read_in_folders(self, source: PartitionColumns, folders: Folders, tasks: pa.Table) -> DataFrame:
-        one = self._uris(tasks.slice(0, 1))
-        place = "{0.scheme}://{0.netloc}".format(urlsplit(one[0]))
+        first_uri = self._uris(tasks.slice(0, 1))
+        place = "{0.scheme}://{0.netloc}".format(urlsplit(first_uri[0]))
         if place not in _reached:  # A mount hides errors of its file system, and logs one for each file.
-            self._files.read(one)
+            self._files.read(first_uri)
             _reached.add(place)
         try:
             return FileReader(self._spark, self._in_folders(source), folders).read(source.uris(tasks))
         except Exception as e:  # PySpark has no class for this error of the JVM
             if is_mount_error(e):
-                self._files.read(one)  # Raises the error of the file system.
+                self._files.read(first_uri)  # Raises the error of the file system.
             raise
 
     def _in_folders(self, source: PartitionColumns) -> StructType:

@@ -101,8 +101,8 @@ def _has_same_fields(stored_type: pa.DataType, wanted: pa.DataType) -> bool:
     if stored_type.num_fields != wanted.num_fields:
         return False
     pairs = [(stored_type.field(i), wanted.field(i)) for i in range(stored_type.num_fields)]
-    named = not pa.types.is_struct(wanted) or all(one.name == other.name for one, other in pairs)
-    return named and all(_has_same_fields(one.type, other.type) for one, other in pairs)
+    named = not pa.types.is_struct(wanted) or all(stored_field.name == field.name for stored_field, field in pairs)
+    return named and all(_has_same_fields(stored_field.type, field.type) for stored_field, field in pairs)
 
 
 def _needs_more_than_cast(stored_type: pa.DataType, wanted: pa.DataType) -> bool:

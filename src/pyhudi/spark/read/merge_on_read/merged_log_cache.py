@@ -226,8 +226,8 @@ def cache_keys(table: Storage, context: SliceContext, slices: Iterable[FileSlice
     whole = hashlib.sha256(table.uri().encode())
     whole.update(cloudpickle.dumps([getattr(context, f.name) for f in fields(context) if f.name != "storage"]))
     digests = {}
-    for one in slices:
+    for file_slice in slices:
         own = whole.copy()
-        own.update(cloudpickle.dumps(one))
-        digests[one.partition, one.file_id] = own.hexdigest()[:32]
+        own.update(cloudpickle.dumps(file_slice))
+        digests[file_slice.partition, file_slice.file_id] = own.hexdigest()[:32]
     return digests

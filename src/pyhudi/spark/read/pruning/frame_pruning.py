@@ -138,7 +138,7 @@ def _is_name(frame: DataFrame, word: str) -> bool:
 
 def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: FrameOrigin) -> DataFrame:
     """Restrict the DataFrame to files that may contain rows that meet the known conditions."""
-    plan = origin.plan(RowFilter(sql=" AND ".join(f"({one})" for one in origin.implied_sql)))
+    plan = origin.plan(RowFilter(sql=" AND ".join(f"({condition})" for condition in origin.implied_sql)))
     tasks = plan.tasks
     if origin.merged is not None:
         if origin.merged.is_cached or (plan.key_rows is None and tasks.num_rows == origin.files):

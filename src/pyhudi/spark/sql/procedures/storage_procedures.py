@@ -92,12 +92,12 @@ def show_invalid_parquet(spark: SparkSession, arguments: Arguments) -> Rows:
         files = files.filter(pc.is_in(files["instant"], value_set=pa.array(instants)))
     with ThreadPoolExecutor(_THREADS) as pool:
         paths = files["path"].to_pylist()
-        readable = pool.map(lambda one: _can_be_read(client.storage, one), paths)
-        bad = [one for one, fine in zip(paths, readable, strict=True) if not fine]
+        readable = pool.map(lambda path: _can_be_read(client.storage, path), paths)
+        bad = [path for path, fine in zip(paths, readable, strict=True) if not fine]
     if bad and arguments.flag("needDelete"):
         reader = SparkFileStatsReader(spark)
         delete_orphan_files(client, opts, paths=bad, dry_run=False, stats_reader=reader)
-    return arguments.limited((client.storage.uri(one),) for one in bad)
+    return arguments.limited((client.storage.uri(path),) for path in bad)
 
 
 def _names(text: str | None) -> list[str]:

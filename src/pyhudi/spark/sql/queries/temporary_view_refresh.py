@@ -121,4 +121,4 @@ def _is_another(spark: SparkSession, name: Name, view: TemporaryView, shown: Map
     plan = str(collect_statement(spark, f"EXPLAIN EXTENDED SELECT * FROM {quoted(name)}")[0][0]).lower()
     tables = [qualified_name(spark, view.references[n].name, view.namespace) for n in shown if n not in view.shown]
     wanted = [*view.shown.values(), *(".".join(table) for table in tables)]
-    return not all(one.lower() in plan for one in wanted)
+    return not all(name_or_view.lower() in plan for name_or_view in wanted)

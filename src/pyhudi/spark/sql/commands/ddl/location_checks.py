@@ -27,7 +27,7 @@ def refuse_overlap(old: CatalogTable | None, storage: Storage) -> None:
     if old is None or not old.managed:
         return
     root = open_sibling(storage, old.location).root
-    new, given = (resolved_root(one).rstrip("/") + "/" for one in (storage.root, root))
+    new, given = (resolved_root(path).rstrip("/") + "/" for path in (storage.root, root))
     if root != storage.root and (new.startswith(given) or given.startswith(new)):
         raise TableExistsError(
             f"the location {storage.uri()!r} overlaps {old.location!r}, the folder of {old.sql}, which replacing the "
