@@ -21,6 +21,7 @@ from pyhudi.errors import (
     QueryError,
     RecordKeyError,
     SchemaMismatchError,
+    UnsupportedTableError,
 )
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml import merge_builder as merge_module
@@ -55,6 +56,11 @@ TABLES = {
         **KEYED,
         "hoodie.metadata.global.record.level.index.enable": "true",
         "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
+    },
+    "partitioned-index": {
+        **KEYED,
+        "hoodie.metadata.record.level.index.enable": "true",
+        "hoodie.index.type": "RECORD_LEVEL_INDEX",
     },
     "bucket": {**KEYED, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
     "virtual-keys": {**KEYED, "hoodie.populate.meta.fields": "false"},
@@ -434,6 +440,47 @@ def test_rows_do_not_move_to_where_their_key_is(spark, tmp_path, kind):
     assert len(table.history()) == 1
     table.update({"city": "'Moss'"}, "id = 3")
     assert rows(table) == [*stored[:3], (3, "Moss", 4, None)]
+
+
+SWAP = {"city": "CASE city WHEN 'Moss' THEN 'Oslo' WHEN 'Oslo' THEN 'Moss' ELSE city END"}
+
+
+@pytest.mark.parametrize("kind", ["cow", "v6-mor", seldom("mor"), seldom("partitioned-index")])
+def test_rows_swap_partitions(spark, tmp_path, kind):
+    table = HudiTable.create(str(tmp_path / "t"), TABLES[kind])
+    # the rows that move have lower ordering values than those whose places they take
+    stored = [(1, "Bodø", 5, None), (1, "Moss", 9, (1, "x")), (1, "Oslo", 1, None), (2, "Oslo", 3, None)]
+    table.bulk_insert(frame(spark, *stored))
+    done = table.update(SWAP, "id = 1")
+    assert (done.rows_matched, done.rows_updated, len(table.history())) == (3, 3, 2)
+    swapped = [stored[0], (1, "Moss", 1, None), (1, "Oslo", 9, (1, "x")), stored[3]]
+    assert rows(table) == swapped
+    assert table.validate_metadata().num_rows == 0
+    # later writes find the records where they are
+    table.upsert(frame(spark, (1, "Moss", 10, None), (2, "Oslo", 11, None)))
+    swapped = [stored[0], (1, "Moss", 10, None), swapped[2], (2, "Oslo", 11, None)]
+    assert rows(table) == swapped
+    # a row that is deleted makes room, one that stays does not
+    table.merge(
+        frame(spark, (1, "Moss"), (1, "Oslo"), columns="id int, city string").alias("s"),
+        "target.id = s.id AND target.city = s.city",
+    ).when_matched_delete("s.city = 'Moss'").when_matched_update({"city": "'Moss'"}).execute()
+    assert rows(table) == [stored[0], (1, "Moss", 9, (1, "x")), (2, "Oslo", 11, None)]
+    with pytest.raises(RecordKeyError, match="'1' cannot move to the partition 'Moss'"):
+        table.update({"city": "IF(city = 'Moss', 'Moss', 'Moss')"}, "id = 1")
+    if "mor" in kind:
+        table.services.compact()
+        assert rows(table) == [stored[0], (1, "Moss", 9, (1, "x")), (2, "Oslo", 11, None)]
+
+
+@pytest.mark.parametrize("kind", ["bucket", seldom("virtual-keys")])
+def test_rows_without_file_groups_do_not_swap_partitions(spark, tmp_path, kind):
+    table = HudiTable.create(str(tmp_path / "t"), TABLES[kind])
+    stored = [(1, "Moss", 9, None), (1, "Oslo", 1, None)]
+    table.bulk_insert(frame(spark, *stored))
+    with pytest.raises(UnsupportedTableError, match="swap partitions"):
+        table.update(SWAP)
+    assert rows(table) == stored
 
 
 @pytest.mark.parametrize("kind", [seldom("cow"), "mor", seldom("record-index"), seldom("bucket")])

@@ -8,7 +8,7 @@ outer join."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -17,12 +17,12 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.enums import MergeMode
-from pyhudi.errors import SchemaMismatchError
+from pyhudi.errors import RecordKeyError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.merge_as_upsert import has_plain_keys
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.partition_changes import RowAssignments, split_partition_changes
+from pyhudi.spark.dml.partition_changes import PartitionMoves, RowAssignments, split_partition_changes
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
@@ -353,6 +353,23 @@ class MergePlan:
         by_time = self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
         return self.target.located and taken.unique and new and by_time and not (self.moves or self._marks_deletes)
 
+    def _with_moves(self, changes: RowChanges, moves: PartitionMoves) -> RowChanges:
+        """Add what is known of the keys of rows that move.
+
+        Raises:
+            RecordKeyError: Rows take the places of records that go away, and others are inserted, whose keys have to be
+                looked up among these records.
+        """
+        if not self._has_clause(ClauseKind.NOT_MATCHED):
+            known = bool(moves.searched)
+            return replace(changes, new_keys=known, distinct_keys=known, takes_places=moves.takes_places)
+        if moves.takes_places:
+            raise RecordKeyError(
+                "a row moves to a partition from which a record of its key goes away in the same MERGE, which is only "
+                "possible without WHEN NOT MATCHED; nothing was written. Insert the new rows by a second MERGE"
+            )
+        return changes
+
     @property
     def _marks_deletes(self) -> bool:
         """True if new values may mark a row as a delete."""
@@ -390,5 +407,5 @@ class MergePlan:
             compared = found.keys_assigned
             assignments = RowAssignments(own, deleted, stored, keys_assigned=compared)
             moves = split_partition_changes(rows, target, assignments, cached)
-            return moves.rows, found
+            return moves.rows, self._with_moves(found, moves)
         return rows.select(*own.values(), *target.helpers, deleted.alias(DELETE)), found

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.errors import RecordKeyError
+from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
@@ -23,13 +23,21 @@ from pyhudi.write.location_columns import DELETE, ROW
 
 _OLD, _NEW = "_pyhudi_old", "_pyhudi_new"
 _MOVED, _COUNT = "_pyhudi_moved", "_pyhudi_count"
+_LEFT, _GONE = "_pyhudi_left", "_pyhudi_gone"
 
 
 class PartitionMoves(NamedTuple):
-    """Changes of rows, and the partition paths that were searched for the keys of rows that move there."""
+    """Changes of rows that may move to other partitions.
+
+    Attributes:
+        rows: The changes.
+        searched: Partition paths that were searched for the keys of rows that move there.
+        takes_places: A row moves to a partition from which a record of its key goes, as when rows swap partitions.
+    """
 
     rows: DataFrame
-    searched: tuple[str, ...]
+    searched: tuple[str, ...] = ()
+    takes_places: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,7 @@ def split_partition_changes(
     Raises:
         RecordKeyError: A row moves to a partition with a record of its key, which it would overwrite, or gets another
             key on the way.
+        UnsupportedTableError: Rows swap partitions, in a table whose rows cannot be told apart by their file groups.
     """
     own = assignments.values
     helpers = [F.col(name) for name in target.helpers]
@@ -89,12 +98,12 @@ def split_partition_changes(
     if assignments.keys_assigned and not target.spec.auto_keys:
         _refuse_other_keys(keyed.where(moved))
     is_global = target.opts.get_typed(options.INDEX_TYPE).is_global
-    paths = () if is_global or target.spec.auto_keys else _checked_partitions(keyed, moved, target)
+    found = None if is_global or target.spec.auto_keys else _checked_partitions(keyed, moved, target)
     both = F.array(there) if is_global else F.array(gone, there)
     versions = F.when(moved, both).otherwise(F.array(as_is))
     every = keyed.select(F.explode(versions).alias(_NEW))
     columns = (F.col(quoted([_NEW, name])).alias(name) for name in (*names, *target.helpers, DELETE))
-    return PartitionMoves(every.select(*columns), paths)
+    return PartitionMoves(every.select(*columns), *(found or ()))
 
 
 def _refuse_other_keys(moving: DataFrame) -> None:
@@ -109,29 +118,62 @@ def _refuse_other_keys(moving: DataFrame) -> None:
         raise RecordKeyError(f"the record key of the stored row {found[0]!r} cannot be changed to {found[1]!r}")
 
 
-def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) -> tuple[str, ...]:
-    """Return the partitions to which rows move, none of which has a record with the key of such a row.
+def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) -> tuple[tuple[str, ...], bool]:
+    """Check that no record is in the place of a row that moves after the statement.
+
+    Returns:
+        The partitions to which rows move, and whether one of the rows takes the place of a record that goes away.
 
     Raises:
-        RecordKeyError: One has, or gets two.
+        RecordKeyError: A partition has a record with the key of such a row, which stays there, or gets two.
+        UnsupportedTableError: Rows take such places, and they have no file groups.
     """
     new = keyed.where(moved | (F.col(STORED_PATH).isNull() & ~F.col(DELETE)))
     added = new.select(RECORD_KEY, PARTITION_PATH, moved.alias(_MOVED))
     moving = added.where(F.col(_MOVED)).select(RECORD_KEY, PARTITION_PATH)
+    goes = keyed.where(moved | (F.col(STORED_PATH).isNotNull() & F.col(DELETE)))
+    going = goes.select(F.col(STORED_KEY).alias(RECORD_KEY), F.col(STORED_PATH).alias(PARTITION_PATH))
     with task_errors():
         paths = tuple(row[0] for row in moving.select(PARTITION_PATH).distinct().collect())
         if not paths:
-            return ()
-        grouped = added.groupBy(RECORD_KEY, PARTITION_PATH).agg(
-            F.count(F.lit(1)).alias(_COUNT), F.max(_MOVED).alias(_MOVED)
-        )
-        repeated = grouped.where(F.col(_MOVED) & (F.col(_COUNT) > 1)).select(RECORD_KEY, PARTITION_PATH)
+            return (), False
         stored = target.partition_keys(keyed.sparkSession, paths)
-        taken = moving.join(stored, [RECORD_KEY, PARTITION_PATH], "left_semi")
-        found = taken.unionByName(repeated).first()
-    if found is not None:
+        found = _arrivals(added, _taken_places(moving, stored, going)).first()
+    key, path = (None, None) if found is None or found[0] is None else found[0]
+    if key is not None:
         raise RecordKeyError(
-            f"the record with the key {found[0]!r} cannot move to the partition {found[1]!r}, which has a record of "
+            f"the record with the key {key!r} cannot move to the partition {path!r}, which has a record of "
             "that key already, or gets another one by this statement; nothing was written. Delete one of the two first"
         )
-    return paths
+    takes_places = found is not None and bool(found[1])
+    if takes_places and not target.located:
+        raise UnsupportedTableError(
+            "records of the same key swap partitions, or follow each other there, which requires an index that finds "
+            f"them in their file groups, but the table has {_unlocated(target)}; nothing was written. Move the records "
+            "by several statements, by way of another partition"
+        )
+    return paths, takes_places
+
+
+def _taken_places(moving: DataFrame, stored: DataFrame, going: DataFrame) -> DataFrame:
+    """Return the numbers of records that a statement leaves (`_LEFT`) and takes away (`_GONE`) in the places, by key
+    and partition, to which rows move."""
+    names = [RECORD_KEY, PARTITION_PATH]
+    before = stored.join(moving, names, "left_semi").select(*names, F.lit(1).alias(_LEFT), F.lit(0).alias(_GONE))
+    away = going.join(moving, names, "left_semi").select(*names, F.lit(-1).alias(_LEFT), F.lit(1).alias(_GONE))
+    return before.unionByName(away).groupBy(*names).agg(F.sum(_LEFT).alias(_LEFT), F.sum(_GONE).alias(_GONE))
+
+
+def _arrivals(added: DataFrame, places: DataFrame) -> DataFrame:
+    """Return one row: key and partition of a row that moves to where a record stays or another one comes (null: there
+    is none), and whether a row takes the place of a record that goes away."""
+    names = [RECORD_KEY, PARTITION_PATH]
+    grouped = added.groupBy(*names).agg(F.count(F.lit(1)).alias(_COUNT), F.max(_MOVED).alias(_MOVED))
+    arriving = grouped.where(F.col(_MOVED)).join(places, names, "left")
+    conflict = (F.col(_COUNT) > 1) | (F.coalesce(F.col(_LEFT), F.lit(0)) > 0)
+    return arriving.agg(F.min(F.when(conflict, F.struct(*names))), F.max(F.coalesce(F.col(_GONE), F.lit(0)) > 0))
+
+
+def _unlocated(target: TargetTable) -> str:
+    """Return why rows of a table have no file groups."""
+    return "the bucket index" if target.client.config.populate_meta_fields else "no meta fields"

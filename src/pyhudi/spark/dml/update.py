@@ -54,7 +54,9 @@ def update(
 
     Raises:
         ConfigError: A column of the record key is assigned.
-        RecordKeyError: A row would move to a partition that has a record of its key.
+        RecordKeyError: A row would move to a partition that has a record of its key after the statement.
+        UnsupportedTableError: Records of one key would swap partitions, in a table with the bucket index or without
+            meta fields.
         SchemaMismatchError: A column does not exist, or a value cannot be converted to its type.
         ConflictError: Other writers changed the rows that were read, in every attempt.
     """
@@ -107,21 +109,27 @@ def update_pinned(
             rows = rows.select(*new, *target.helpers)
             rows = rows.withColumn(DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False))
         matched, reads = None, target.reads
+        searched: tuple[str, ...] = ()
+        takes_places = False
         if not _is_certain(target, named.keys()):  # The write would not count rows whose stored version wins.
             rows = cached.add(rows)
             with task_errors():
                 matched = rows.count()
         if moves:
-            rows, searched = split_partition_changes(rows, target, RowAssignments(own, F.lit(False)), cached)
+            assignments = RowAssignments(own, F.lit(False))
+            rows, searched, takes_places = split_partition_changes(rows, target, assignments, cached)
             reads = reads.union(target.partition_reads(searched)) if searched else reads
         changes = RowChanges(
             target.located,
             partition_assigned=moves,
+            new_keys=bool(searched),
+            distinct_keys=bool(searched),
             adds=moves,
             bases=target.bases,
             cached=matched is not None and not moves,
             deletes=moves or marks,
             unassigned=unassigned,
+            takes_places=takes_places,
         )
         done = write_changes(rows, target.client, target.opts, DmlCommit(Operation.UPSERT, reads, changes))
     if matched is None:

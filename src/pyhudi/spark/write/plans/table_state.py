@@ -115,7 +115,8 @@ class TableState:
 def _files_to_fill(job: WriteJob, slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
     """Base files that new records go to (SMALL_FILES_SCHEMA)."""
     # a record with some of its columns cannot be merged with others into a base file
-    if job.operation not in _FILLS or not limit or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
+    takes_places = job.changes is not None and job.changes.takes_places
+    if job.operation not in _FILLS or not limit or takes_places or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
         return SMALL_FILES_SCHEMA.empty_table()
     has_logs = job.config.table_type is TableType.MERGE_ON_READ
     most = job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES) if has_logs else None
