@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 from pyspark.sql import types
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from pyhudi.schema.converters.spark_json import to_spark_json
 from pyhudi.schema.name_resolution import resolve_nested
@@ -40,3 +40,14 @@ def type_at(path: list[str], schema: StructType) -> DataType:
 
 def _struct_fields(kind: DataType) -> Mapping[str, DataType]:
     return {field.name: field.dataType for field in kind.fields} if isinstance(kind, StructType) else {}
+
+
+def nullable_type(kind: DataType) -> DataType:
+    """Return a type without required fields, elements and values, at any depth."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, nullable_type(f.dataType), metadata=f.metadata) for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(nullable_type(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(nullable_type(kind.keyType), nullable_type(kind.valueType))
+    return kind

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
+from pyhudi import RecordMerger, Records, choose, register_merger, unregister_merger
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.spark.write.dataframe_writer import write
-from tests.cases import each_choice
+from tests.cases import each_choice, seldom
 from tests.spark.model import frame, options, rows_of
 
 TWICE = [("a", "p", 1, "older"), ("a", "q", 2, "newer"), ("b", "p", 1, "")]
@@ -94,33 +98,129 @@ def test_inserts_of_keys_in_other_partitions(spark: SparkSession, tmp_path: Path
     assert rows_of(path) == [("a", "p", 1, "old"), ("b", "q", 2, "new")]
 
 
+FILLING = {"hoodie__datasource__write__payload__class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
+MOVES = {
+    "GLOBAL_SIMPLE": "hoodie__simple__index__update__partition__path",
+    "GLOBAL_BLOOM": "hoodie__bloom__index__update__partition__path",
+    "RECORD_INDEX": "hoodie__record__index__update__partition__path",
+}
+
+
+def moving(index: str, table_type: str, version: int = 9, **more: Any) -> dict[str, Any]:
+    kind = {"hoodie__datasource__write__table__type": table_type, "hoodie__write__table__version": version}
+    own = {"hoodie__index__type": index, "hoodie__metadata__record__index__enable": index == "RECORD_INDEX"}
+    return {**kind, **own, MOVES[index]: True, "hoodie__compact__inline": False, **more}
+
+
 @pytest.mark.parametrize(
-    ("index", "option"),
+    ("index", "table_type", "version"),
     [
-        ("GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path"),
-        ("RECORD_INDEX", "hoodie.record.index.update.partition.path"),
+        ("GLOBAL_SIMPLE", "MERGE_ON_READ", 9),
+        ("RECORD_INDEX", "COPY_ON_WRITE", 9),
+        seldom(("GLOBAL_BLOOM", "MERGE_ON_READ", 6)),
+        seldom(("RECORD_INDEX", "MERGE_ON_READ", 8)),
+        seldom(("GLOBAL_BLOOM", "COPY_ON_WRITE", 6)),
     ],
 )
-def test_records_that_move_are_not_filled(spark: SparkSession, tmp_path: Path, index: str, option: str) -> None:
-    """Columns that a partial update leaves out would be lost."""
+def test_records_that_move_are_filled(
+    spark: SparkSession, tmp_path: Path, index: str, table_type: str, version: int
+) -> None:
+    fewer = {"hoodie__write__set__null__for__missing__columns": True}
+    path, more = str(tmp_path / "table"), moving(index, table_type, version, **FILLING, **fewer)
+    columns = "id string, part string, ts long, v string, w int"
+
+    def upsert(*rows: tuple[Any, ...], schema: str = columns) -> list[tuple[Any, ...]]:
+        df = spark.createDataFrame(list(rows), schema)
+        if schema == columns:
+            df = df.withColumn("tags", F.array(F.struct(F.lit(1).alias("n"))))  # nothing in it may be null
+        write(df, path, options("upsert", **more))
+        return rows_of(path, ("id", "part", "ts", "v", "w"))
+
+    upsert(("a", "p", 5, "kept", 1), ("b", "p", 5, "kept", 1), ("c", "p", 5, None, 1), ("d", "q", 5, "kept", 1))
+    upsert(("d", "q", 6, None, 2))  # by a log file, in a merge-on-read table
+    found = upsert(
+        *(("a", "q", 7, None, 2), ("b", "q", 4, None, None), ("c", "q", 4, "filled", 2), ("d", "r", 7, None, None)),
+        ("e", None, 7, "new", 1),
+    )
+    stays = [("b", "p", 5, "kept", 1), ("c", "p", 5, "filled", 1)]
+    assert found == [("a", "q", 7, "kept", 2), *stays, ("d", "r", 7, "kept", 2), ("e", None, 7, "new", 1)]
+    # a narrower type, fewer columns, and a partition column that is not given
+    found = upsert(("a", "r", 8), ("b", None, 8), ("d", "q", 8), schema="id string, part string, ts int")
+    assert found[:4] == [("a", "r", 8, "kept", 2), ("b", "p", 8, "kept", 1), stays[1], ("d", "q", 8, "kept", 2)]
+    found = upsert(("d", "r", 9, "later", 3))
+    assert [row[0] for row in found] == ["a", "b", "c", "d", "e"], "no record is there twice"
+    table = HudiTable.for_path(path)
+    assert table.validate_metadata().num_rows == 0
+    assert table.scan(columns=["tags"]).to_arrow()["tags"].to_pylist() == [[{"n": 1}]] * 5
+    moves = {key.replace("__", "."): more[key] for key in ("hoodie__index__type", MOVES[index])}
+    table.update({"part": "'s'", "v": "NULL"}, "id = 'd'", moves)
+    assert rows_of(path)[3] == ("d", "s", 9, "later")
+
+
+class Balance(RecordMerger):
+    """Adds up ``ts``; the other columns are the later version's."""
+
+    strategy_id = "0c5a3f8e-0000-4000-8000-000000000003"
+
+    def merge(self, older: Records, newer: Records) -> Records:
+        at = newer.rows.schema.get_field_index("ts")
+        total = pc.add(older.rows.column("ts"), pc.if_else(newer.is_delete, 0, newer.rows.column("ts")))
+        return newer.with_rows(newer.rows.set_column(at, newer.rows.schema.field(at), total))
+
+
+class Undying(Balance):
+    """Lets no version win against the older one if it is a delete."""
+
+    strategy_id = "0c5a3f8e-0000-4000-8000-000000000004"
+
+    def merge(self, older: Records, newer: Records) -> Records:
+        return choose(older, super().merge(older, newer), pc.invert(newer.is_delete))
+
+
+@pytest.mark.parametrize(
+    ("index", "table_type"), [("RECORD_INDEX", "MERGE_ON_READ"), seldom(("GLOBAL_SIMPLE", "COPY_ON_WRITE"))]
+)
+def test_records_that_move_are_merged_by_a_merger(
+    spark: SparkSession, tmp_path: Path, index: str, table_type: str
+) -> None:
     path = str(tmp_path / "table")
-    more = {
-        "hoodie__index__type": index,
-        "hoodie__metadata__record__index__enable": index == "RECORD_INDEX",
-        "hoodie__datasource__write__payload__class": "org.apache.hudi.common.model.PartialUpdateAvroPayload",
-        option.replace(".", "__"): True,
-    }
-    write(frame(spark, [("a", "p", 1, "kept"), ("b", "p", 1, "kept")]), path, options("upsert", **more))
-    rows = [("a", "p", 2, None), ("c", "q", 2, "new")]
-    write(frame(spark, rows), path, options("upsert", **more))  # type: ignore[arg-type]
-    before = rows_of(path)
-    assert before == [("a", "p", 2, "kept"), ("b", "p", 1, "kept"), ("c", "q", 2, "new")]
-    moving = frame(spark, [("b", "q", 2, None)])  # type: ignore[list-item]
-    with pytest.raises(UnsupportedTableError, match=rf"'b' is in the partition 'p'.*IGNORE_DEFAULTS.*{option}=false"):
-        write(moving, path, options("upsert", **more))
-    assert rows_of(path) == before
-    write(moving, path, options("upsert", **{**more, option.replace(".", "__"): False}))
-    assert rows_of(path)[1] == ("b", "p", 2, "kept")
+    more = moving(index, table_type, hoodie__write__record__merge__strategy__id=Balance.strategy_id)
+    register_merger(Balance())
+    try:
+        write(frame(spark, [("a", "p", 1, "old"), ("b", "p", 1, "old")]), path, options("insert", **more))
+        write(frame(spark, [("a", "p", 10, "logged")]), path, options("upsert", **more))
+        write(frame(spark, [("a", "q", 100, "moved"), ("b", "p", 100, "here")]), path, options("upsert", **more))
+        assert rows_of(path) == [("a", "q", 111, "moved"), ("b", "p", 101, "here")]
+        write(frame(spark, [("a", "p", 1000, "back")]), path, options("upsert", **more))
+        assert rows_of(path) == [("a", "p", 1111, "back"), ("b", "p", 101, "here")]
+        assert HudiTable.for_path(path).validate_metadata().num_rows == 0
+    finally:
+        unregister_merger(Balance.strategy_id)
+
+
+def test_a_merger_that_lets_no_record_go(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    more = moving("GLOBAL_SIMPLE", "COPY_ON_WRITE", hoodie__write__record__merge__strategy__id=Undying.strategy_id)
+    register_merger(Undying())
+    try:
+        write(frame(spark, [("a", "p", 1, "old")]), path, options("insert", **more))
+        with pytest.raises(UnsupportedTableError, match="'a' would move to the partition 'q', but the merger"):
+            write(frame(spark, [("a", "q", 10, "new")]), path, options("upsert", **more))
+        assert rows_of(path) == [("a", "p", 1, "old")]
+    finally:
+        unregister_merger(Undying.strategy_id)
+
+
+def test_merged_records_without_partition_columns_in_files(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    dropped = {"hoodie__datasource__write__drop__partition__columns": True}
+    more = moving("GLOBAL_SIMPLE", "COPY_ON_WRITE", **FILLING, **dropped)
+    write(frame(spark, [("a", "p", 1, "kept")]), path, options("upsert", **more))
+    moves = frame(spark, [("a", "q", 2, None)])  # type: ignore[list-item]
+    with pytest.raises(UnsupportedTableError, match=r"files lack the partition columns.*=false"):
+        write(moves, path, options("upsert", **more))
+    write(moves, path, options("upsert", **{**more, MOVES["GLOBAL_SIMPLE"]: False}))
+    assert rows_of(path) == [("a", "p", 2, "kept")]
 
 
 def test_record_indexes_without_a_record_index(spark: SparkSession, tmp_path: Path) -> None:

@@ -49,6 +49,15 @@ def with_keys(df: DataFrame, spec: KeySpec, instant: str) -> DataFrame:
     return df.withColumns({RECORD_KEY: key, PARTITION_PATH: partition_path(df.schema, spec, zone)})
 
 
+def partition_path_of(df: DataFrame, spec: KeySpec) -> Column:
+    """Return the partition path of the rows of *df* as a column; evaluation fails as that of `with_keys`.
+
+    Raises:
+        SchemaMismatchError: A partition field is missing.
+    """
+    return partition_path(df.schema, spec, jvm_zone(df.sparkSession) if _needs_zone(df.schema, spec) else "UTC")
+
+
 def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
     """Return the record key as an expression over columns of *schema*; evaluation fails where it is null or empty."""
     consistent = zone if spec.consistent_timestamps else None

@@ -14,14 +14,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
-from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.keys.deduplication import ordering_values
 from pyhudi.spark.keys.key_text import quoted, resolve
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION
 from pyhudi.spark.lookup.key_columns import KeyColumns, extra_name
-from pyhudi.spark.spark_errors import failure
 from pyhudi.write.location_columns import DELETE, ROW
 
 _LOCATIONS, _OUT = "_pyhudi_locations", "_pyhudi_out"
@@ -36,14 +35,12 @@ class PartitionChanges:
         ordering: Ordering columns by which a stored record can win and stay; only if records move.
         stored_columns: Partition columns that keep their stored values; only if records stay.
         sequences: As in `MergeSettings`.
-        refusal: Reason why records cannot move; empty: they can.
     """
 
     moves: bool
     ordering: tuple[str, ...] = ()
     stored_columns: tuple[str, ...] = ()
     sequences: bool = False
-    refusal: str = ""
 
 
 def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionChanges) -> DataFrame:
@@ -67,10 +64,26 @@ def global_locations(locations: DataFrame, keys: KeyColumns, changes: PartitionC
     return locations.groupBy(*keys.in_locations).agg(F.collect_list(location).alias(_LOCATIONS))
 
 
+def locations_column() -> Column:
+    """Return the locations of a row's key in rows joined with `global_locations`: structs with partition, file_no and
+    row."""
+    return F.col(_LOCATIONS)
+
+
+def file_numbers() -> Column:
+    """Return the numbers of the files with the key of a row, in rows joined with `global_locations`."""
+    return F.transform(F.col(_LOCATIONS), lambda p: p["file_no"])
+
+
+def is_elsewhere() -> Column:
+    """Return a column that is true if a row is no delete and records of its key are in other partitions only, in rows
+    joined with `global_locations`."""
+    here = F.exists(F.col(_LOCATIONS), lambda p: p["partition"] == F.col(PARTITION_PATH))
+    return F.col(_LOCATIONS).isNotNull() & ~F.coalesce(F.col(DELETE), F.lit(False)) & ~here
+
+
 def apply_partition_changes(joined: DataFrame, schema: StructType, changes: PartitionChanges) -> DataFrame:
     """Return the rows to be written. Lazy.
-
-    Evaluation fails at a row that is not a delete and whose record is in another partition, if records cannot move.
 
     Args:
         joined: Rows joined with the locations of their keys (`global_locations`).
@@ -92,9 +105,6 @@ def apply_partition_changes(joined: DataFrame, schema: StructType, changes: Part
     new = F.array(incoming.at(incoming.partition, F.lit(None).cast("int"), F.lit(None).cast("bigint"), F.lit(False)))
     nothing = F.filter(new, lambda _: F.lit(False))
     inserted = F.when(needed & ~incoming.delete, new).otherwise(nothing)
-    if changes.refusal:
-        fails = incoming.fails_elsewhere(own[RECORD_KEY], changes.refusal)
-        inserted = F.when(F.coalesce(fails, F.lit(False)), nothing).otherwise(inserted)
     exploded = joined.withColumn(_OUT, F.explode(F.concat(known, inserted)))
     replaced = {PARTITION_PATH: F.col(_OUT)["partition"], DELETE: F.col(_OUT)["delete"]}
     replaced |= _with_values(schema, changes.stored_columns, F.col(_OUT)["kept"])
@@ -155,16 +165,6 @@ class _IncomingRow:
         is_here = F.exists(locations, lambda p: p["partition"] == partition)
         is_beaten = F.size(replaced) < F.size(locations)
         return F.transform(replaced, at), ~is_here & ~is_beaten
-
-    def fails_elsewhere(self, key: Column, refusal: str) -> Column:
-        """Return a column whose evaluation fails if the row is no delete and a stored record is in another
-        partition."""
-        elsewhere = F.filter(self.locations, lambda p: p["partition"] != self.partition)
-        message = F.concat(
-            *(F.lit("the record '"), key, F.lit("' is in the partition '"), elsewhere[0]["partition"]),
-            *(F.lit("', but the incoming row belongs to '"), self.partition, F.lit(f"', and {refusal}")),
-        )
-        return F.when(~self.delete & (F.size(elsewhere) > 0), failure(UnsupportedTableError, message).isNull())
 
 
 def _values(schema: StructType, fields: tuple[str, ...]) -> Column:

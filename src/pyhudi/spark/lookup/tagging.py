@@ -14,13 +14,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.config import options
+from pyhudi.config import Option, options
 from pyhudi.config.enums import IndexType, MergeMode
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.keygen import KeySpec
+from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.execution.cached_frames import PersistFrame
@@ -30,10 +32,19 @@ from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles
 from pyhudi.spark.lookup.batch_summary import Batch, summarize
 from pyhudi.spark.lookup.bloom_lookup import bloom_locations
 from pyhudi.spark.lookup.current_locations import current_locations
-from pyhudi.spark.lookup.global_tagging import PartitionChanges, apply_partition_changes, global_locations
-from pyhudi.spark.lookup.key_columns import KeyColumns, KeySearch, native_candidates, scan_locations
+from pyhudi.spark.lookup.global_tagging import (
+    PartitionChanges,
+    apply_partition_changes,
+    file_numbers,
+    global_locations,
+    is_elsewhere,
+    locations_column,
+)
+from pyhudi.spark.lookup.key_columns import KeyColumns, KeySearch, extra_name, native_candidates, scan_locations
+from pyhudi.spark.lookup.partition_change_merge import PartitionChangeMerge
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations, locate
 from pyhudi.spark.lookup.record_index_tagging import counted, tag_located, unknown_groups
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.write_checks import KNOWN_INDEXES
@@ -47,6 +58,22 @@ _MOVES = {
 }
 """Options that decide whether records move to other partitions; all other indexes use that of the bloom index."""
 _FOUND_PATH, _FOUND_ID = "_pyhudi_file_path", "_pyhudi_old_file_id"
+
+
+def _moving_option(lookup: KeyLookup) -> Option[bool]:
+    return _MOVES.get(lookup.index, options.BLOOM_UPDATE_PARTITION_PATH)
+
+
+def moves_records(lookup: KeyLookup) -> bool:
+    """Return True if records move to the partitions of their incoming versions, with a global index."""
+    return lookup.opts.get_typed(_moving_option(lookup))
+
+
+def merges_moved_records(lookup: KeyLookup) -> bool:
+    """Return True if records that move are merged with the stored versions: by partial updates or a custom merger."""
+    merging = lookup.merging
+    by_version = merging.partial_update_mode is not None or merging.mode is MergeMode.CUSTOM
+    return lookup.index.is_global and by_version and moves_records(lookup)
 
 
 def _lazy(frame: DataFrame, rows: int | None = None) -> DataFrame:
@@ -130,8 +157,9 @@ def tag(
 ) -> Tagged:
     """Tag rows with the locations of their keys.
 
-    With a global index, a row may become a delete at its old location and a new record at the new one, or may get the
-    partition path of the stored record.
+    With a global index, a row may become a delete at its old location and a new record at the new one, merged with the
+    stored record if the table has partial updates or a custom merger, or may get the partition path of the stored
+    record.
 
     Runs a Spark job over the rows (`locate` with a record index, otherwise `summarize`), and for BLOOM another one over
     the footers of files. Evaluating the result evaluates the rows twice; persist them first if they are expensive.
@@ -242,31 +270,60 @@ class _FileTagging:
         return self._named(kept.select(*own, FILE_NO, ROW))
 
     def tag_in_all_partitions(self, hard_deletes: bool) -> DataFrame:
-        """Tag rows with the locations of their keys in any partition."""
+        """Tag rows with the locations of their keys in any partition. Runs a Spark job if versions are merged where
+        records move (`merges_moved_records`)."""
         rows, lookup = self.search.rows, self.search.lookup
-        option = _MOVES.get(lookup.index, options.BLOOM_UPDATE_PARTITION_PATH)
-        moves = lookup.opts.get_typed(option)
-        merging = lookup.merging
-        refused = ""
-        if moves and not hard_deletes and (merging.partial_update_mode or merging.mode is MergeMode.CUSTOM):
-            kind = f"with {merging.partial_update_mode}" if merging.partial_update_mode else "by a merger"
-            refused = (
-                f"a record that moves cannot be merged {kind} yet; set {option.key}=false to update it "
-                "where it is, or delete the records that move and insert them"
-            )
+        moves = moves_records(lookup)
+        merges = not hard_deletes and merges_moved_records(lookup)
         changes = PartitionChanges(
             moves,
             ordering=() if hard_deletes or not moves else lookup.ordering_fields,
             stored_columns=() if hard_deletes or moves else lookup.stored_partition_fields,
-            sequences=merging.sequences,
-            refusal=refused,
+            sequences=lookup.merging.sequences,
         )
         # Fields inside structs are read with their top-level column.
         extra = dict.fromkeys(top_column(name, rows.columns) for name in (*changes.ordering, *changes.stored_columns))
         locations, keys = self._locations(tuple(extra))
         gathered = self.persist(global_locations(locations, keys, changes))
         joined = rows.join(F.broadcast(gathered) if self.search.broadcast else gathered, keys.matches(rows), "left")
-        return self._named(apply_partition_changes(joined, rows.schema, changes))
+        files = self._files_of_moving(joined) if merges else None
+        if files is None:
+            return self._named(apply_partition_changes(joined, rows.schema, changes))
+        staying = joined.where(~F.coalesce(is_elsewhere(), F.lit(False)))
+        moved = self._merge_moving(joined.where(is_elsewhere()), files)
+        return self._named(apply_partition_changes(staying, rows.schema, changes).unionByName(moved))
+
+    def _files_of_moving(self, joined: DataFrame) -> BaseFiles | None:
+        """Return the files of stored records that incoming rows may move; None: there are none. Runs a Spark job."""
+        numbers = joined.where(is_elsewhere()).select(F.explode(file_numbers()).alias(FILE_NO)).distinct()
+        with task_errors():
+            found = pa.array([row[0] for row in numbers.collect()], pa.int32())
+        if not len(found):
+            return None
+        if self.search.lookup.client.config.drop_partition_columns:
+            raise UnsupportedTableError(
+                "records that move to another partition cannot be merged with the stored ones in a table whose files "
+                f"lack the partition columns ({options.DROP_PARTITION_COLUMNS.key}=true); set the option "
+                f"{_moving_option(self.search.lookup).key}=false to update them where they are"
+            )
+        table = self.search.files.table
+        return BaseFiles(table.filter(pc.is_in(table["file_no"], value_set=found)))
+
+    def _merge_moving(self, moving: DataFrame, files: BaseFiles) -> DataFrame:
+        """Merge rows with the stored records that they may move, which are in these files. Lazy."""
+        rows, lookup = self.search.rows, self.search.lookup
+        own = [name for name in rows.columns if name not in (RECORD_KEY, PARTITION_PATH, DELETE)]
+        found, keys = scan_locations(replace(self.search, files=files), tuple(own), merge_logs=True)
+        key = keys.in_locations[0]
+        # Of several records of a key one is merged; all of them make way for the result.
+        stored = found.dropDuplicates([key]).select(
+            *(F.col(quoted([extra_name(name)])).alias(name) for name in own),
+            F.col(key).alias(RECORD_KEY),
+            F.col(OLD_PARTITION).alias(PARTITION_PATH),
+            F.lit(False).alias(DELETE),
+        )
+        merge = PartitionChangeMerge(MergeRules.of_table(lookup.merging), lookup.spec)
+        return merge.apply(moving, rows.columns, locations_column(), stored)
 
     def _named(self, rows: DataFrame) -> DataFrame:
         """Replace file numbers by file group and path."""

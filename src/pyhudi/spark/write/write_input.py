@@ -27,7 +27,7 @@ from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.table_types import as_nullable, table_type, to_table_types
 from pyhudi.spark.keys.key_generator import key_failure
 from pyhudi.spark.keys.key_text import quoted, resolve, value_text
-from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.spark_types import nullable_type, spark_schema
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.location_columns import HELPER_COLUMNS
 from pyhudi.write.write_checks import check_storable
@@ -121,6 +121,22 @@ def as_in_table(df: DataFrame, fields: Iterable[str], schema: pa.Schema) -> Data
         value = _converted([top, *inner], mine, wide)
         df = df.withColumn(top, F.col(quoted([top])).withField(quoted(inner), value) if inner else value)
     return df
+
+
+def whole_rows(df: DataFrame, schema: pa.Schema) -> DataFrame:
+    """Return the rows with all columns of the table, of its types, null where the rows lack them. Lazy.
+
+    Nothing inside of columns is required, so that they can take stored values.
+
+    Args:
+        df: Rows to write.
+        schema: The table's columns.
+    """
+    missing = [field for field in spark_schema(schema).fields if field.name not in df.columns]
+    rows = as_in_table(df, schema.names, schema)
+    kinds = {field.name: (field.dataType, nullable_type(field.dataType)) for field in rows.schema.fields}
+    cast = {name: F.col(quoted([name])).cast(wide) for name, (kind, wide) in kinds.items() if kind != wide}
+    return rows.withColumns(cast | {field.name: F.lit(None).cast(field.dataType) for field in missing})
 
 
 def _is_promoted(mine: DataType, wide: DataType) -> bool:

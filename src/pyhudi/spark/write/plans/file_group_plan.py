@@ -127,7 +127,7 @@ class FileGroupPlan:
                 RECORD_KEY, PARTITION_PATH
             )  # with ordering values of the stored records
         if job.operation is not Operation.DELETE and job.merging.mode is not MergeMode.COMMIT_TIME_ORDERING:
-            if job.merging.mode is not MergeMode.EVENT_TIME_ORDERING or not job.global_keys:
+            if not job.global_keys:
                 return None
             # where ordering values count, the stored record may win against a delete; but a row that has become one
             # has won already: its record moves to another partition

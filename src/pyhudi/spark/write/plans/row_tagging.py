@@ -13,9 +13,9 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.lookup.tagging import Deduplication, KeyLookup, Tagged, tag, untagged
+from pyhudi.spark.lookup.tagging import Deduplication, KeyLookup, Tagged, merges_moved_records, tag, untagged
 from pyhudi.spark.write.plans.table_state import TableState
-from pyhudi.spark.write.write_input import as_in_table
+from pyhudi.spark.write.write_input import as_in_table, whole_rows
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import FILE_ID
@@ -73,6 +73,8 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
     if job.global_keys:
         # Ordering values are compared with stored ones, which may exceed the types of the rows.
         rows = as_in_table(rows, job.merging.ordering_fields, job.schema)
+        if not deletes and merges_moved_records(lookup):
+            rows = whole_rows(rows, job.schema)
     tagged = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, persist=cached.add)
     if policy is DuplicatePolicy.DROP:
         return Tagged(tagged.rows.where(F.col(FILE_ID).isNull()))
