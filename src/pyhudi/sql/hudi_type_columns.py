@@ -3,6 +3,8 @@ Hudi, and VARCHAR and CHAR."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_SQL
@@ -16,12 +18,14 @@ _FORMS = {
     pa.list_(pa.int8()): "ARRAY<TINYINT>",
 }
 _CHARACTER_TYPES = frozenset({"VARCHAR", "CHAR", "CHARACTER"})
-_OPENING, _CLOSING = {"(": 1, "<": 1}, {")": 1, ">": 1, ">>": 2}
+_OPENING, _CLOSING = {"(": 1, "<": 1}, {")": 1, ">": 1, ">>": 2, ">>>": 3}
+Path = tuple[str, ...]
+"""Name of a column, and the names of the fields that lead to one inside of it."""
 
 
-def without_hudi_types(columns: str, *, variants: bool = True) -> tuple[str, dict[str, pa.DataType]]:
+def without_hudi_types(columns: str, *, variants: bool = True) -> tuple[str, dict[Path, pa.DataType]]:
     """Return a list of columns with arrays in place of vectors and structs in place of blobs and variants, and the
-    types of these columns by name.
+    types of these columns by name. Blobs may also be fields of structs.
 
     Args:
         columns: Names and types as SQL.
@@ -34,23 +38,19 @@ def without_hudi_types(columns: str, *, variants: bool = True) -> tuple[str, dic
         SchemaError: The type of a vector is not valid.
     """
     cursor = Cursor(columns)
-    types: dict[str, pa.DataType] = {}
+    types: dict[Path, pa.DataType] = {}
     cuts: list[tuple[int, int, str]] = []
-    depth = 0
-    column, begins = "", True  # the column whose type comes next; whether the name of a column does
+    lists = [_FieldList(())]  # Brackets that are open, with the list of columns first.
     while not cursor.done:
-        start = cursor.at
-        hudi_type = _taken(cursor, variants=variants) if column and not cursor.sees(":") else None
-        if hudi_type is not None:
-            types[column], form = hudi_type
-            cuts.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, form))
-            column = ""
-            continue
-        if begins or not cursor.sees(":"):
-            column = cursor.tokens[start].text if begins else ""
-        begins = not depth and cursor.sees(",")
-        depth += _OPENING.get(cursor.word(), 0) - _CLOSING.get(cursor.word(), 0)
-        cursor.at += 1
+        fields, start = lists[-1], cursor.at
+        if fields.type_follows and not cursor.sees(":"):
+            hudi_type = _taken(cursor, nested=len(lists) > 1, variants=variants)
+            if hudi_type is not None:
+                types[fields.path], form = hudi_type
+                cuts.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, form))
+                fields.type_follows = False
+                continue
+        _pass(cursor, lists)
     for begin, end, form in reversed(cuts):
         columns = columns[:begin] + form + columns[end:]
     return columns, types
@@ -79,8 +79,47 @@ def with_string_types(columns: str) -> str:
     return columns
 
 
-def _taken(cursor: Cursor, *, variants: bool) -> tuple[pa.DataType, str] | None:
+@dataclass(slots=True)
+class _FieldList:
+    """Columns, fields of a struct, or what other brackets enclose.
+
+    Attributes:
+        parent: Path of the struct; None: these are no fields that can have types of Apache Hudi.
+        path: Path of the current field.
+        name_follows: The name of a field comes next.
+        type_follows: Its type does.
+    """
+
+    parent: Path | None
+    path: Path = ()
+    name_follows: bool = True
+    type_follows: bool = False
+
+
+def _pass(cursor: Cursor, lists: list[_FieldList]) -> None:
+    """Pass a token: a name, a bracket, or a part of another type, constraint or comment."""
+    fields, word = lists[-1], cursor.word()
+    if fields.parent is not None and fields.name_follows:
+        fields.path = (*fields.parent, cursor.tokens[cursor.at].text)
+        fields.name_follows, fields.type_follows = False, True
+    elif word in _OPENING:
+        is_struct = word == "<" and cursor.word(-1) == "STRUCT" and fields.parent is not None
+        lists.append(_FieldList(fields.path if is_struct else None))
+    elif word in _CLOSING:
+        del lists[max(1, len(lists) - _CLOSING[word]) :]
+    elif word == ",":
+        fields.name_follows = True
+    elif word != ":":
+        fields.type_follows = False
+    cursor.at += 1
+
+
+def _taken(cursor: Cursor, *, nested: bool, variants: bool) -> tuple[pa.DataType, str] | None:
     """Consume a type of Apache Hudi that comes next; returns it with its form for Spark."""
+    if cursor.take("BLOB"):
+        return BLOB, BLOB_SQL
+    if nested:
+        return None
     if cursor.sees("VECTOR", "("):
         start = cursor.at
         cursor.at += 1
@@ -88,6 +127,4 @@ def _taken(cursor: Cursor, *, variants: bool) -> tuple[pa.DataType, str] | None:
         kind = parse_vector(cursor.slice(start, cursor.at))
         assert kind is not None
         return kind, _FORMS[pa.list_(kind.value_type)]
-    if cursor.take("BLOB"):
-        return BLOB, BLOB_SQL
     return (VARIANT, VARIANT_SQL) if variants and cursor.take("VARIANT") else None

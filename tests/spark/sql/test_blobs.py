@@ -149,9 +149,39 @@ def test_declarations(spark, tmp_path):
     orc = "TBLPROPERTIES ('hoodie.table.base.file.format' = 'ORC')"
     with pytest.raises(UnsupportedTableError, match="'b' is a BLOB, which ORC files cannot have"):
         spark.sql(f"CREATE TABLE other (id STRING, b BLOB) USING hudi {orc}")
-    for kind in ("ARRAY<BLOB>", "STRUCT<x: BLOB>"):
-        with pytest.raises(UnsupportedTableError, match="BLOB is not supported inside of structs, arrays and maps"):
+    for kind in ("ARRAY<BLOB>", "MAP<STRING, STRUCT<x: BLOB>>"):
+        with pytest.raises(UnsupportedTableError, match="BLOB is not supported inside of arrays and maps"):
             spark.sql(f"CREATE TABLE other (id STRING, v {kind}) USING hudi")
+
+
+def test_blobs_inside_of_structs(spark, tmp_path):
+    path, container = str(tmp_path / "t"), tmp_path / "container.bin"
+    container.write_bytes(bytes(range(256)))
+    spark.sql(
+        "CREATE TABLE t (id STRING, s STRUCT<n: INT, b: BLOB COMMENT 'bytes'>) USING hudi "
+        f"TBLPROPERTIES (primaryKey = 'id', type = 'mor') LOCATION '{path}'"
+    )
+    field = spark.table("t").schema["s"].dataType["b"]
+    assert field.dataType.simpleString() == STRUCT
+    assert field.metadata["hudi_type"] == "BLOB"
+    assert HudiTable.for_path(path).schema.field("s").type.field("b").type == BLOB
+    spark.sql(
+        f"INSERT INTO t VALUES ('a', named_struct('n', 1, 'b', {inline('one')})), "
+        f"('b', named_struct('n', 2, 'b', {reference(container, 10, 4)})), ('c', null)"
+    )
+    spark.sql(f"UPDATE t SET s.b = {inline('two')} WHERE id = 'a'")
+    expected = [("a", b"two"), ("b", bytes(range(10, 14))), ("c", None)]
+    assert rows(spark, "SELECT id, read_blob(s.b) FROM t ORDER BY id") == expected
+    spark.sql("CREATE TABLE similar LIKE t")
+    assert spark.table("similar").schema["s"].dataType["b"].metadata == {"hudi_type": "BLOB"}
+    assert "\n  s STRUCT<`n`: INT, `b`: BLOB>)\n" in spark.sql("SHOW CREATE TABLE t").first()[0]
+    spark.sql("ALTER TABLE t ADD COLUMNS (z STRUCT<b: BLOB>)")
+    spark.sql(f"INSERT INTO t VALUES ('z', null, named_struct('b', {inline('zz')}))")
+    assert rows(spark, "SELECT read_blob(z.b) FROM t WHERE id >= 'c' ORDER BY id") == [(None,), (b"zz",)]
+    assert HudiTable.for_path(path).schema.field("z").type.field("b").type == BLOB
+    wrong = "named_struct('type', 'BLA', 'data', X'01', 'reference', null)"
+    with pytest.raises(SchemaMismatchError, match=r"'s.b' is a BLOB, but the field 'type' of a value is 'BLA'"):
+        spark.sql(f"INSERT INTO t VALUES ('x', named_struct('n', 1, 'b', {wrong}), null)")
 
 
 def test_blobs_in_merged_logs(spark, tmp_path):

@@ -24,9 +24,9 @@ def test_columns() -> None:
         "`my vector` ARRAY<TINYINT>, w DECIMAL(3, 2), x ARRAY<DOUBLE> COMMENT 'last'"
     )
     assert vectors == {
-        "vector": vector_type(3, pa.float32()),
-        "my vector": vector_type(4, pa.int8()),
-        "x": vector_type(2, pa.float64()),
+        ("vector",): vector_type(3, pa.float32()),
+        ("my vector",): vector_type(4, pa.int8()),
+        ("x",): vector_type(2, pa.float64()),
     }
     with pytest.raises(SchemaError, match="must be at least 1"):
         without_hudi_types("v VECTOR(0)")
@@ -37,14 +37,20 @@ def test_columns() -> None:
     [
         ("id INT, b BLOB", {"b"}),
         ("blob blob COMMENT 'a BLOB', data: Blob NOT NULL, `type` STRING", {"blob", "data"}),
-        ("blob INT, s STRUCT<blob: INT, x: BLOB>, l ARRAY<BLOB>, vector INT", set()),
+        ("blob INT, s STRUCT<blob: INT, x: BLOB>, l ARRAY<BLOB>, vector INT", {"s.x"}),
+        (
+            "s STRUCT<a BLOB COMMENT 'x, y', t: STRUCT<n: DECIMAL(3, 2), c: BLOB>> NOT NULL, b BLOB",
+            {"s.a", "s.t.c", "b"},
+        ),
+        ("a ARRAY<STRUCT<x: BLOB>>, m MAP<INT, STRUCT<x: BLOB, y: STRUCT<z: BLOB>>>, b BLOB", {"b"}),
+        ("s STRUCT<b: STRUCT<c: ARRAY<STRUCT<d: INT>>>, e: BLOB>, f BLOB", {"s.e", "f"}),
         ("d DECIMAL(3, 2), `my blob` BLOB, v VECTOR(3)", {"my blob", "v"}),
     ],
 )
 def test_blobs(columns: str, names: set[str]) -> None:
     text, types = without_hudi_types(columns)
-    assert set(types) == names
-    assert {kind for name, kind in types.items() if name != "v"} <= {BLOB}
+    assert {".".join(path) for path in types} == names
+    assert {kind for name, kind in types.items() if name != ("v",)} <= {BLOB}
     assert text.count("STRUCT<type: STRING, data: BINARY, reference: ") == len(names - {"v"})
 
 
@@ -52,7 +58,7 @@ def test_variants_are_left_to_releases_of_spark_that_have_them() -> None:
     columns = "id INT, v VARIANT COMMENT 'a VARIANT', variant STRING"
     text, types = without_hudi_types(columns)
     assert text == "id INT, v STRUCT<value: BINARY, metadata: BINARY> COMMENT 'a VARIANT', variant STRING"
-    assert types == {"v": VARIANT}
+    assert types == {("v",): VARIANT}
     assert without_hudi_types(columns, variants=False) == (columns, {})
 
 

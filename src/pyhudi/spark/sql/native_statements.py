@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from pyhudi.schema.logical_types.blobs import BLOB_TEXT
 from pyhudi.schema.logical_types.vectors import HUDI_TYPE
 from pyhudi.spark.keys.key_text import quoted
 
@@ -53,7 +54,18 @@ def type_text(kind: DataType) -> str:
 def column_type_text(field: StructField) -> str:
     """Return the type of a column as in CREATE TABLE, including types that Spark does not have, such as vectors."""
     mark = (field.metadata or {}).get(HUDI_TYPE)
-    return type_text(field.dataType) if mark is None else str(mark)
+    return _declared_text(field.dataType) if mark is None else str(mark)
+
+
+def _declared_text(kind: DataType) -> str:
+    """Return a type as SQL, with blobs as fields of structs."""
+    if not isinstance(kind, StructType):
+        return type_text(kind)
+    fields = [
+        (f.name, BLOB_TEXT if (f.metadata or {}).get(HUDI_TYPE) == BLOB_TEXT else _declared_text(f.dataType))
+        for f in kind.fields
+    ]
+    return f"STRUCT<{', '.join(f'{quoted([name])}: {text}' for name, text in fields)}>"
 
 
 def comment_of(field: StructField) -> str | None:

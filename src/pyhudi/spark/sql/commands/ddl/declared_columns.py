@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
@@ -12,7 +14,7 @@ from pyhudi.schema.logical_types.blobs import is_blob_text
 from pyhudi.schema.logical_types.variants import is_variant_text
 from pyhudi.schema.logical_types.vectors import parse_vector
 from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
-from pyhudi.sql.hudi_type_columns import with_string_types, without_hudi_types
+from pyhudi.sql.hudi_type_columns import Path, with_string_types, without_hudi_types
 
 
 def declared_schema(spark: SparkSession, columns: str) -> StructType:
@@ -36,17 +38,30 @@ def declared_schema(spark: SparkSession, columns: str) -> StructType:
         declared = spark.createDataFrame([], text).schema
     except ParseException as e:
         raise _refusal(str((e.getMessageParameters() or {}).get("typeName", "")).strip('"')) or e from e
-    return StructType([_marked(field, types[field.name]) if field.name in types else field for field in declared])
+    return _marked(declared, types, ())
 
 
-def _marked(field: StructField, kind: pa.DataType) -> StructField:
-    own = spark_schema(pa.schema([pa.field(field.name, kind)]))[field.name]
-    return StructField(field.name, own.dataType, field.nullable, {**field.metadata, **own.metadata})
+def _marked(struct: StructType, types: Mapping[Path, pa.DataType], parent: Path) -> StructType:
+    """Return the fields of a struct, with metadata of those with types of Apache Hudi."""
+    fields = []
+    for field in struct:
+        path, data_type, metadata = (*parent, field.name), field.dataType, field.metadata
+        if path in types:
+            own = spark_schema(pa.schema([pa.field(field.name, types[path])]))[field.name]
+            data_type, metadata = own.dataType, {**metadata, **own.metadata}
+        elif isinstance(data_type, StructType):
+            data_type = _marked(data_type, types, path)
+        fields.append(StructField(field.name, data_type, field.nullable, metadata))
+    return StructType(fields)
 
 
 def _refusal(kind: str) -> Exception | None:
     """Return the error for a type of Apache Hudi; None for others."""
-    if is_blob_text(kind) or is_variant_text(kind) or parse_vector(kind) is not None:
+    if is_blob_text(kind):
+        return UnsupportedTableError(
+            f"the type {kind} is not supported inside of arrays and maps; declare a column, or a field of a struct"
+        )
+    if is_variant_text(kind) or parse_vector(kind) is not None:
         return UnsupportedTableError(
             f"the type {kind} is not supported inside of structs, arrays and maps; declare a column of it"
         )
