@@ -180,8 +180,21 @@ def check_storable(schema: pa.Schema, config: TableConfig) -> None:
     """Refuse columns with vectors, blobs and variants in tables whose files cannot have them, nor in Apache Hudi 1.2.0.
 
     Raises:
-        UnsupportedTableError: The base files are ORC files, or changes are logged, in records that contain the rows.
+        UnsupportedTableError: The base files are ORC files, changes are logged, in records that contain the rows, or
+            the column is part of keys or partition paths, or orders records.
     """
+    opaque = {field.name for field in schema if is_vector(field.type) or field.type in (BLOB, VARIANT)}
+    roles = {
+        "record key": config.record_keys,
+        "ordering": config.ordering_fields,
+        "partition": [field.name for field in config.partition_fields],
+    }
+    for role, fields in roles.items():
+        for name in fields:
+            if top_column(name, schema.names) in opaque:
+                raise UnsupportedTableError(
+                    f"the {role} field {name!r} is of a VECTOR, BLOB or VARIANT, whose values have no order and no text"
+                )
     vectors = [f"column {f.name!r} is a {vector_text(f.type)}" for f in schema if is_vector(f.type)]
     names = {BLOB: BLOB_TEXT, VARIANT: VARIANT_TEXT}
     others = [f"column {f.name!r} is a {names[f.type]}" for f in schema if f.type in names]

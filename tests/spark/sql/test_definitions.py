@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyhudi import HudiTable
-from pyhudi.errors import QueryError, SchemaMismatchError, TableExistsError
+from pyhudi.errors import QueryError, SchemaMismatchError, TableExistsError, UnsupportedTableError
 from pyhudi.spark.sql.catalog import find_table
 from pyhudi.spark.sql.commands.ddl.create_table import creation_turn
 
@@ -226,3 +226,15 @@ def test_what_writes_and_reads_by_name_would_ignore_is_refused(spark):
     spark.sql("CREATE TABLE u (id INT) USING hudi")
     with pytest.raises(QueryError, match="no partitions for the predicate"):
         spark.sql("CALL run_clustering(table => 'u', predicate => 'id > 0')")
+
+
+def test_comments_stay_with_a_table(spark):
+    spark.sql("CREATE TABLE t (id INT) USING hudi COMMENT 'of rides' TBLPROPERTIES (primaryKey = 'id')")
+    spark.sql("ALTER TABLE t ADD COLUMNS (n STRING)")
+    assert spark.catalog.getTable("t").description == "of rides"
+
+
+def test_columns_that_cannot_be_keys(spark):
+    for properties in ("primaryKey = 'b'", "primaryKey = 'id', preCombineField = 'b.type'"):
+        with pytest.raises(UnsupportedTableError, match=r"field 'b(\.type)?' is of a VECTOR, BLOB or VARIANT"):
+            spark.sql(f"CREATE TABLE t (id INT, b BLOB) USING hudi TBLPROPERTIES ({properties})")

@@ -24,6 +24,8 @@ _MAX_GAP = 4096
 """Bytes between two ranges that are read with them, as in Apache Hudi."""
 _PIECE = 64 << 20
 """Bytes of the blobs that are in memory at once; one blob may be larger."""
+_MOST_AT_ONCE = 8 * _PIECE
+"""Bytes of a piece with the gaps in it; above, gaps are not read."""
 _LARGEST = (1 << 31) - 1
 """Bytes of a value in Arrow and Spark."""
 _THREADS = 8
@@ -167,7 +169,7 @@ def _ranges(files: _Files, numbers: Ints, offsets: pa.Int64Array, lengths: pa.In
 
 
 def _read(files: _Files, numbers: Ints, begins: Ints, sizes: Ints, gap: int) -> pa.BinaryArray:
-    """Return the bytes of some blobs: equal ranges are read once, and neighbours together."""
+    """Return the bytes of some blobs: equal ranges are read once, and those at most ``gap`` bytes apart together."""
     ranges, inverse = np.unique(np.stack([numbers, begins, sizes]), axis=1, return_inverse=True)
     number, begin, size = ranges  # by file and begin
     end = begin + size
@@ -175,6 +177,8 @@ def _read(files: _Files, numbers: Ints, begins: Ints, sizes: Ints, gap: int) -> 
     first = np.flatnonzero(np.concatenate(([True], apart)))
     last = np.concatenate((first[1:], [len(begin)])) - 1
     spans = end[last] - begin[first]
+    if gap and spans.sum() > _MOST_AT_ONCE:
+        return _read(files, numbers, begins, sizes, 0)
     data = b"".join(files.read(number[first], begin[first], spans))
     group = np.repeat(np.arange(len(first)), last - first + 1)
     starts = (np.cumsum(spans) - spans)[group] + begin - begin[first][group]

@@ -52,6 +52,7 @@ from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_instant_generator
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
+from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
 from pyhudi.transaction.writer_turns import writer_turn
 
@@ -220,6 +221,8 @@ class UpgradeDowngrade:
                 if config.version == to:
                     return
                 if self._is_prepared(config, active, to):
+                    if 6 <= config.version < 8 <= to:
+                        late_files.delete_before(active, None)
                     self._change(config, active, to)
                     return
         raise BusyError(

@@ -280,7 +280,7 @@ def _body(table: CatalogTable, schema: StructType) -> str:
 def update_columns(spark: SparkSession, table: CatalogTable, schema: StructType) -> None:
     """Update the columns of a table in the catalog."""
     if not table.foreign:
-        register(spark, table, schema, replace=True)
+        register(spark, table, schema, spark.catalog.getTable(table.sql).description, replace=True)
 
 
 def unregister(spark: SparkSession, table: CatalogTable) -> None:

@@ -82,6 +82,13 @@ def test_neighbours_are_read_together(folder: Path, monkeypatch: pytest.MonkeyPa
     assert sorted(requests) == [(0, 35), (30, 10), (200, 10), (500, 10)]
 
 
+def test_gaps_are_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blob_ranges, "_MOST_AT_ONCE", 100)
+    rows = [out(folder / "a", at, 10) for at in (0, 30, 200)]
+    values = read(rows, **{"hoodie.blob.batching.max.gap.bytes": str(1 << 33)})
+    assert values == [DATA[at : at + 10] for at in (0, 30, 200)]
+
+
 def test_pieces_are_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blob_ranges, "_PIECE", 100)
     rows = [out(folder / "a", at, 30) for at in range(0, 300, 30)] + [out(folder / "a"), out(folder / "b"), (None,) * 4]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.format.log import scan_blocks
 from pyhudi.services.archival.table_archival import archive_table
@@ -76,3 +77,18 @@ def test_late_blocks_of_version_6_are_voided(storage: Storage, version: int, see
     voided = [block.target_instant for path in logs for block in scan_blocks(storage.read(path))]
     assert voided == ([dead.instant] if version < 8 else [])
     assert (log in logs) == (version < 8)
+
+
+@pytest.mark.parametrize("version", [6])
+def test_late_blocks_are_voided_by_an_upgrade(storage: Storage) -> None:
+    """From version 8 on, every block of a log file counts."""
+    Write(("a",), file_ids={"a": "A"}).run(storage)
+    first = active(storage).timeline.writes().instants[0].requested
+    dead = Write(("b",), "deltacommit").leave(storage)
+    log = f"a/.A_{first}.log.1_0-1-2"
+    dead.markers.create("a", log.removeprefix("a/"), IOType.APPEND)
+    Write(("b",)).run(storage)
+    storage.write(log, b"")
+    HudiTable.for_path(storage.root, OPTIONS).services.upgrade(9)
+    logs = {path for path in data_files(storage) if ".log." in path}
+    assert [block.target_instant for path in logs for block in scan_blocks(storage.read(path))] == [dead.instant]
