@@ -42,8 +42,9 @@ replacecommits."""
 
 def delete_before(active: ActiveTimeline, start: str | None) -> None:
     """Delete late files of rolled-back instants older than ``start``, which is going to be the first write of the
-    active timeline; None: of all, before an upgrade to a version that counts every block of a log file. Late blocks in log files of version 6 are rolled back by command blocks. The caller holds the lock
-    of the table."""
+    active timeline; None: of all, before an upgrade to a version that counts every block of a log file. Late blocks in
+    log files of version 6 are rolled back by command blocks. The caller holds the lock of the table.
+    """
     rollbacks = [one for one in _rollbacks(active) if start is None or one[1].instant < start]
     archived = _archived_later_attempts(active, [plan for _, plan in rollbacks])
     for rollback, plan in rollbacks:
