@@ -30,7 +30,7 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.markers import IOType, Markers
-from pyhudi.transaction.rollback.rollback_plan import plan_rollback
+from pyhudi.transaction.rollback.rollback_planner import plan_rollback
 
 PARTITIONS = 100
 COMMITS = 20

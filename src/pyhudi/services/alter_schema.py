@@ -27,8 +27,8 @@ from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.timeline.operation_types import ALTER_SCHEMA
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.commit_request import CommitConditions
+from pyhudi.transaction.in_process_locks import in_process_writer_lock
 from pyhudi.transaction.transaction import Transaction
-from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.write_operations import action_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def alter_schema(client: TableMetaClient, given: Options, change: SchemaChange) 
         ConflictError: Conflicts with other writers, repeatedly.
     """
     outcome: Conflicted | None = None
-    with writer_turn(client.storage, given):
+    with in_process_writer_lock(client.storage, given):
         for _ in range(_ATTEMPTS):
             client = client.reload()
             opts = client.config.validate_against(given)

@@ -12,8 +12,8 @@ from pyhudi.config import Options
 from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
-from pyhudi.timeline.instant_generator import InstantGenerator, Slot
-from pyhudi.transaction.action_start import newest, refuse_pending_restore
+from pyhudi.timeline.time_generator import ReservedTime, TimeGenerator
+from pyhudi.transaction.action_start import latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_provider import LockProvider
 
@@ -48,7 +48,7 @@ class LockedTimeline:
     """The active timeline under the lock of the table."""
 
     active: ActiveTimeline
-    _slot: Slot
+    _reserved: ReservedTime
     _lock: LockProvider
 
     def request(self, action: str, content: bytes) -> Instant:
@@ -57,7 +57,7 @@ class LockedTimeline:
         Raises:
             LockError: The lock was lost.
         """
-        instant = self._slot.take(newest(self.active))
+        instant = self._reserved.take(latest_instant_time(self.active))
         self._lock.ensure_held()
         return self.active.create_requested(action, instant, content)
 
@@ -80,10 +80,10 @@ def lock_timeline(client: TableMetaClient, opts: Options) -> Iterator[LockedTime
         TransactionError: A restore is pending.
     """
     lock = make_lock_provider(client.storage, opts)
-    with InstantGenerator(client.storage, opts, client.config.timezone, lock=lock).reserve() as slot:
+    with TimeGenerator(client.storage, opts, client.config.timezone, lock=lock).reserve() as reserved:
         active = client.active_timeline()
         refuse_pending_restore(active)
-        yield LockedTimeline(active, slot, lock)
+        yield LockedTimeline(active, reserved, lock)
 
 
 def read_plans(

@@ -32,13 +32,13 @@ from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
-from pyhudi.transaction.action_start import current_config, newest
+from pyhudi.transaction.action_start import current_config, latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.foreign_plans import refuse_while_alive
-from pyhudi.transaction.locks.lock_factory import make_instant_generator
-from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
+from pyhudi.transaction.in_process_locks import in_process_writer_lock
+from pyhudi.transaction.locks.lock_factory import make_time_generator
+from pyhudi.transaction.plan_ownership import check_no_heartbeat
+from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
-from pyhudi.transaction.writer_turns import writer_turn
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -169,7 +169,7 @@ class Restorer:
     ) -> None:
         self._client, self._opts, self._stats_reader, self._progress = client, opts, stats_reader, progress
         self._storage = client.storage
-        self._generator = make_instant_generator(client.storage, opts, client.config.timezone)
+        self._generator = make_time_generator(client.storage, opts, client.config.timezone)
         self._phases = Phases()
 
     def plan(self, to: str) -> RestorePlan:
@@ -186,7 +186,7 @@ class Restorer:
             BusyError: A write is running.
             LockError: The lock of the table could not be acquired.
         """
-        with writer_turn(self._storage, self._opts), self._generator.lock:
+        with in_process_writer_lock(self._storage, self._opts), self._generator.lock:
             with self._phases("plan"):
                 config = current_config(self._storage, self._client.config)
                 active = ActiveTimeline.load(self._storage, config.layout)
@@ -235,16 +235,16 @@ class Restorer:
         if failed_writes_policy(self._opts) is not FailedWritesPolicy.EAGER:
             for target in targets:
                 if target.state is State.INFLIGHT:
-                    refuse_while_alive(self._storage, target, self._opts)
+                    check_no_heartbeat(self._storage, target, self._opts)
         rollbacks.check(active, targets)
-        rollbacks.clean_up(active, [])
-        with self._generator.reserve(locked=True) as slot:
-            instant = slot.take(newest(active))
+        rollbacks.complete_and_roll_back(active, [])
+        with self._generator.reserve(locked=True) as reserved:
+            instant = reserved.take(latest_instant_time(active))
             active.create_requested(Action.RESTORE, instant, plan.encode(config.version))
         return RestorePlan(plan.to, plan.targets, instant)
 
     def _undo(self, active: ActiveTimeline, rollbacks: RollbackExecutor, plan: RestorePlan) -> None:
-        rollbacks.clean_up(active, [])  # Those started by an earlier attempt.
+        rollbacks.complete_and_roll_back(active, [])  # Those started by an earlier attempt.
         for number, (requested, action) in enumerate(plan.targets):
             target = active.timeline.find(requested, action)
             # A pending write may be completed before its rollback can stop it; then it is rolled back, too.
@@ -278,8 +278,8 @@ class Restorer:
         }
         version = self._client.config.version
         content = encode_record(Action.RESTORE, State.COMPLETED, result, version)
-        with self._generator.reserve(locked=True) as slot:
-            active.complete(entry, content, slot.take(newest(active)) if version >= 8 else None)
+        with self._generator.reserve(locked=True) as reserved:
+            active.complete(entry, content, reserved.take(latest_instant_time(active)) if version >= 8 else None)
         for rollback in mine:
             # The completed file is deleted last: without it the others would look like an interrupted rollback.
             for state in reversed(active.states(rollback)):

@@ -22,18 +22,18 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.action_start import current_config, refuse_pending_restore
 from pyhudi.transaction.conflicts.conflict_resolution import touched_groups
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.foreign_plans import refuse_while_alive
-from pyhudi.transaction.locks.lock_factory import make_instant_generator
+from pyhudi.transaction.in_process_locks import in_process_writer_lock
+from pyhudi.transaction.locks.lock_factory import make_time_generator
+from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
-from pyhudi.transaction.rollback import late_files
-from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
-from pyhudi.transaction.rollback.rollback_plan import files_of_instant
+from pyhudi.transaction.rollback import straggler_files
+from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
+from pyhudi.transaction.rollback.rollback_planner import files_of_instant
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
-from pyhudi.transaction.writer_turns import writer_turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,15 +71,15 @@ def roll_back(
         LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, Phases()
-    generator = make_instant_generator(storage, opts, client.config.timezone)
-    with writer_turn(storage, opts), generator.lock:
+    generator = make_time_generator(storage, opts, client.config.timezone)
+    with in_process_writer_lock(storage, opts), generator.lock:
         with phases("plan"):
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)
             refuse_pending_restore(active)
             rollbacks = RollbackExecutor(storage, config.version, generator, HeartbeatPolicy.of(opts))
             rollbacks.check(active, [])
-            finished = rollbacks.clean_up(active, [])  # Started by another process.
+            finished = rollbacks.complete_and_roll_back(active, [])  # Started by another process.
             again = [i for i in finished if instant in active.completed_record(i)["commitsRollback"]]
             if again and not (with_plan and active.timeline.pending().writes().find(instant or "")):
                 return _result(client, active, instant or "", again[0], phases)
@@ -89,7 +89,7 @@ def roll_back(
             if target.is_completed:
                 _check_last(PinnedTable(storage, config, active), target)
             elif failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
-                refuse_while_alive(storage, target, opts)
+                check_no_heartbeat(storage, target, opts)
             if with_plan:
                 _refuse_later_logs(active, config, target)
             rollbacks.check(active, [target])
@@ -101,7 +101,7 @@ def roll_back(
                 )
             if with_plan:
                 active.delete_pending(target.requested, target.action)
-                late_files.delete_opened_slices(active, {target.requested})
+                straggler_files.delete_opened_slices(active, {target.requested})
         with phases("metadata"):
             rebuild_metadata(client, opts, stats_reader, generator, config)
     return _result(client, active, target.requested, done, phases).published(opts)
@@ -145,7 +145,7 @@ def rebuild_metadata(
     client: TableMetaClient,
     opts: Options,
     stats_reader: FileStatsReader,
-    generator: InstantGenerator,
+    generator: TimeGenerator,
     before: TableConfig,
 ) -> None:
     """Rebuild the metadata table, if it was deleted. The lock is held. ``before`` is the previous configuration of the
@@ -161,8 +161,10 @@ def rebuild_metadata(
     wanted = {option.key: True for partition, option in flags.items() if partition in before.metadata_partitions}
     active = ActiveTimeline.load(client.storage, now.layout)
     try:
-        with generator.reserve(locked=True) as slot:
-            metadata_context = metadata_write_context(client.storage, opts.merged(wanted), active, slot, stats_reader)
+        with generator.reserve(locked=True) as reserved:
+            metadata_context = metadata_write_context(
+                client.storage, opts.merged(wanted), active, reserved, stats_reader
+            )
             built = build_enabled_partitions(metadata_context, now)
     except Exception as failure:  # The next write tries again.
         _log.warning("the metadata table of %s has not been rebuilt yet: %s", client.storage.root, failure)

@@ -21,8 +21,8 @@ from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.transaction.action_start import current_config, newest, refuse_pending_restore
-from pyhudi.transaction.locks.lock_factory import make_instant_generator
+from pyhudi.transaction.action_start import current_config, latest_instant_time, refuse_pending_restore
+from pyhudi.transaction.locks.lock_factory import make_time_generator
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
@@ -76,7 +76,7 @@ def create_savepoint(
         LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, Phases()
-    with make_instant_generator(storage, opts, client.config.timezone).reserve() as slot, phases("create"):
+    with make_time_generator(storage, opts, client.config.timezone).reserve() as reserved, phases("create"):
         config = current_config(storage, client.config)
         active = ActiveTimeline.load(storage, config.layout)
         refuse_pending_restore(active)
@@ -102,7 +102,7 @@ def create_savepoint(
             "version": 1,
         }
         content = encode_record(Action.SAVEPOINT, State.COMPLETED, record, config.version)
-        active.complete(entry, content, slot.take(newest(active)) if config.version >= 8 else None)
+        active.complete(entry, content, reserved.take(latest_instant_time(active)) if config.version >= 8 else None)
     counts, size = {"files": files.num_rows}, int(pc.sum(files["size"]).as_py() or 0)
     return ServiceResult(SERVICE, storage.uri(), (target.requested,), counts, size, phases.millis).published(opts)
 
@@ -117,7 +117,7 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
         LockError: The lock of the table could not be acquired.
     """
     storage, phases = client.storage, Phases()
-    with make_instant_generator(storage, opts, client.config.timezone).lock, phases("delete"):
+    with make_time_generator(storage, opts, client.config.timezone).lock, phases("delete"):
         config = current_config(storage, client.config)
         active = ActiveTimeline.load(storage, config.layout)
         refuse_pending_restore(active)

@@ -1,4 +1,4 @@
-"""Gate of a running write: while it is open, tasks may create and finish data files.
+"""Gate of a running write, which fences off its late tasks: only while it is open, they may create data files.
 
 A task may outlive its write: Spark does not wait for the tasks of a failed job, and a task that was considered lost may
 still be running. Files that it writes would appear in no plan and no commit. Therefore the gate of a write is closed
@@ -80,7 +80,7 @@ class WriteGate:
             )
 
 
-class Claim:
+class AttemptClaim:
     """Records to which attempt at a plan its instant belongs. Read and changed only under the lock of the table.
 
     An attempt that claimed the plan and was killed does not determine who started to execute it: the inflight file was
@@ -130,7 +130,7 @@ class Claim:
         self._storage.delete(self._path)
 
 
-class PublicationIntent:
+class CommitIntent:
     """Record that a publication request of the instant is being sent, kept until its outcome is known.
 
     A request without response may take effect later, when other writers have published conflicting commits and the

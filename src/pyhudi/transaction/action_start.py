@@ -48,7 +48,7 @@ def refuse_pending_restore(active: ActiveTimeline) -> None:
         )
 
 
-def newest(active: ActiveTimeline) -> str | None:
+def latest_instant_time(active: ActiveTimeline) -> str | None:
     """Return the latest time in the timeline, requested or completed; new instants are later."""
     times = [t for i in active.timeline for t in (i.requested, i.completion) if t is not None]
     return max(times, default=None)

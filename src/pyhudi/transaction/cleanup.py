@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def clean_up(entry: Instant, steps: Iterable[Callable[[], object]]) -> list[str]:
+def run_cleanup_steps(entry: Instant, steps: Iterable[Callable[[], object]]) -> list[str]:
     """Execute all steps, even after failures.
 
     Returns:

@@ -25,7 +25,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.timeline.write_gate import Claim, WriteGate
+from pyhudi.timeline.write_gate import AttemptClaim, WriteGate
 from pyhudi.transaction.action_start import current_config, new_heartbeat, refuse_pending_restore
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.conflict_resolution import (
@@ -36,8 +36,8 @@ from pyhudi.transaction.conflicts.conflict_resolution import (
 )
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile
-from pyhudi.transaction.foreign_plans import newest_rollback, refuse_foreign, refuse_while_alive
-from pyhudi.transaction.rollback import late_files
+from pyhudi.transaction.plan_ownership import check_no_heartbeat, check_not_running_elsewhere, newest_rollback
+from pyhudi.transaction.rollback import straggler_files
 from pyhudi.transaction.rollback.rollback_status import find_rollback
 from pyhudi.transaction.transaction import Transaction
 
@@ -78,7 +78,7 @@ class PlannedTransaction(Transaction):
     """
 
     _attempt: str
-    _claim: Claim
+    _claim: AttemptClaim
 
     @classmethod
     def start_attempt(
@@ -120,7 +120,7 @@ class PlannedTransaction(Transaction):
             entry = self._requested_plan(active, attempt, take_over=take_over)
             if entry is None:
                 return None
-            self._attempt, self._claim = attempt.id, Claim(storage, instant, attempt.id)
+            self._attempt, self._claim = attempt.id, AttemptClaim(storage, instant, attempt.id)
             self._claim.take(newest_rollback(active))
             self.timeline = active.timeline
             if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
@@ -142,10 +142,10 @@ class PlannedTransaction(Transaction):
             return None
         if entry.state is State.INFLIGHT:
             if policy is not FailedWritesPolicy.EAGER:
-                refuse_while_alive(storage, entry, opts)
-            refuse_foreign(active, entry, opts, take_over=take_over)
+                check_no_heartbeat(storage, entry, opts)
+            check_not_running_elsewhere(active, entry, opts, take_over=take_over)
         self.config = without_disabled(storage, self.config, opts)
-        self._coordination.rollbacks.clean_up(active, failed)
+        self._coordination.rollbacks.complete_and_roll_back(active, failed)
         entry = _pending(active, attempt.action, instant)
         if entry is not None and entry.state is State.INFLIGHT:
             self._coordination.rollbacks.roll_back(active, entry)
@@ -172,7 +172,7 @@ class PlannedTransaction(Transaction):
         log compaction conflicts if its logs are being compacted, a clustering if its file groups were changed."""
         _check_files(self.storage, self._entry, metadata.stats)
         reconcile(self.storage, self.instant, metadata)
-        late_files.delete_of_attempts(active, self.instant, metadata.named_files())
+        straggler_files.delete_of_attempts(active, self.instant, metadata.named_files())
         if metadata.replaced is not None:
             return find_change(metadata.replaced, self.instant, self.timeline, active)
         if self.action != Action.LOG_COMPACTION:

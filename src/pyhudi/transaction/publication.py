@@ -31,7 +31,7 @@ class Publication:
     metadata_job: MetadataCompactionJob | None = None
 
 
-def publish_instant(
+def complete_instant(
     active: ActiveTimeline, entry: Instant, content: bytes, completion: str | None, begun_on: Timeline
 ) -> Instant:
     """Complete an inflight instant. The caller holds the lock of the table.

@@ -34,13 +34,13 @@ from pyhudi.timeline.action_metadata import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.instant_generator import Slot
 from pyhudi.timeline.markers import Markers
+from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.timeline.write_gate import PublicationIntent, WriteGate
-from pyhudi.transaction.action_start import current_config, new_heartbeat, newest, refuse_pending_restore
-from pyhudi.transaction.cleanup import clean_up, stop_heartbeat
+from pyhudi.timeline.write_gate import CommitIntent, WriteGate
+from pyhudi.transaction.action_start import current_config, latest_instant_time, new_heartbeat, refuse_pending_restore
+from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.commit_request import CommitConditions, CommitRequest
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
@@ -54,8 +54,8 @@ from pyhudi.transaction.post_commit.metadata_updates import (
     plan_metadata_services,
     run_metadata_services,
 )
-from pyhudi.transaction.publication import Publication, publish_instant
-from pyhudi.transaction.rollback import late_files
+from pyhudi.transaction.publication import Publication, complete_instant
+from pyhudi.transaction.rollback import straggler_files
 from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
 from pyhudi.transaction.writer_coordination import WriterCoordination
 
@@ -122,14 +122,14 @@ class Transaction:
         self = cls(client.storage, client.config, operation, Options.parse(options))
         self.stats_reader = stats_reader
         try:
-            with self._coordination.generator.reserve() as slot:
-                self._begin(slot, action, instant)
+            with self._coordination.generator.reserve() as reserved:
+                self._begin(reserved, action, instant)
         except BaseException:
             self._stop_heartbeat()
             raise
         return self
 
-    def _begin(self, slot: Slot, action: str, instant: str | None) -> None:
+    def _begin(self, reserved: ReservedTime, action: str, instant: str | None) -> None:
         """Roll back failed writes, and create the requested instant. The lock is held."""
         storage, opts = self.storage, self.opts
         policy = failed_writes_policy(opts)
@@ -141,12 +141,12 @@ class Transaction:
         # Before the first change of the timeline, because a metadata table must not survive the table that it
         # describes.
         self.config = without_disabled(storage, config, opts)
-        self._coordination.rollbacks.clean_up(active, failed)
+        self._coordination.rollbacks.complete_and_roll_back(active, failed)
         self._fixed_instant = instant is not None
         if self._fixed_instant:  # It may have been used before; those attempts are rolled back by now.
             active = active.reload()
         self.timeline, self._active = active.timeline, active
-        requested = instant or slot.take(newest(active))
+        requested = instant or reserved.take(latest_instant_time(active))
         if policy is not FailedWritesPolicy.EAGER:
             self._heartbeat = new_heartbeat(storage, requested, opts)
             self._heartbeat.start()
@@ -178,8 +178,8 @@ class Transaction:
         return WriteGate(self.storage, self.instant)
 
     @property
-    def _intent(self) -> PublicationIntent:
-        return PublicationIntent(self.storage, self.instant)
+    def _intent(self) -> CommitIntent:
+        return CommitIntent(self.storage, self.instant)
 
     @property
     def markers(self) -> Markers:
@@ -271,7 +271,7 @@ class Transaction:
 
     def _resolve_and_publish(self, request: CommitRequest) -> Conflicted | None:
         """Publish the write under the lock, or return the conflict."""
-        with self._coordination.generator.reserve() as slot:
+        with self._coordination.generator.reserve() as reserved:
             active = self._active.reload()
             self._check_alive(active, State.INFLIGHT)
             active = self._coordination.rollbacks.resolve_unanswered_publications(active, self.instant)
@@ -286,24 +286,24 @@ class Transaction:
             metadata = recorded.metadata
             self.config = current_config(self.storage, self.config)
             content = metadata.encode(self.config.version, self.action)
-            metadata_context = metadata_write_context(self.storage, self.opts, active, slot, self.stats_reader)
+            metadata_context = metadata_write_context(self.storage, self.opts, active, reserved, self.stats_reader)
             if request.exclusively is None:
                 index = request.index or IndexDelta()
                 self.config = apply_commit(metadata_context, self.config, self.instant, metadata, index)
             else:
                 # It will be followed by another table.
                 self.config = detach_metadata_table(self.storage, self.config)
-            completion = slot.take(newest(active)) if active.layout.version >= 2 else None
+            completion = reserved.take(latest_instant_time(active)) if active.layout.version >= 2 else None
             if active.timeline.start is None:  # It is the new start of the timeline, and older files become visible.
-                late_files.delete_before(active, self.instant)
+                straggler_files.delete_before(active, self.instant)
             if self._fixed_instant:
-                late_files.delete_of_attempts(active, self.instant, metadata.named_files())
+                straggler_files.delete_of_attempts(active, self.instant, metadata.named_files())
             if self._heartbeat is not None:  # Otherwise the next writer would roll back this write immediately.
                 self._intent.set()
             if recorded.history is not None:
                 persist_history(active, self.instant, completion, recorded.history)
             self._coordination.lock.ensure_held()
-            done = publish_instant(active, self._entry, content, completion, self.timeline)
+            done = complete_instant(active, self._entry, content, completion, self.timeline)
             if request.exclusively is not None:
                 request.exclusively(done)
             self._publication = Publication(done)
@@ -367,7 +367,7 @@ class Transaction:
 
     def _finish(self) -> list[str]:
         """Remove markers and heartbeat. Return warnings for failures."""
-        warnings = clean_up(self._entry, self._cleanup_steps())
+        warnings = run_cleanup_steps(self._entry, self._cleanup_steps())
         self._finished = True
         return warnings
 

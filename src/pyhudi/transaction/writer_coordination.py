@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from pyhudi.timeline import heartbeat
-from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_provider import LockProvider
-from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
+from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -28,13 +28,13 @@ class WriterCoordination:
     """
 
     lock: LockProvider
-    generator: InstantGenerator
+    generator: TimeGenerator
     rollbacks: RollbackExecutor
 
     @classmethod
     def of(cls, storage: Storage, config: TableConfig, opts: Options) -> Self:
         """Return the coordination of a writer of a table."""
         lock = make_lock_provider(storage, opts)
-        generator = InstantGenerator(storage, opts, config.timezone, lock=lock)
+        generator = TimeGenerator(storage, opts, config.timezone, lock=lock)
         policy = heartbeat.HeartbeatPolicy.of(opts)
         return cls(lock, generator, RollbackExecutor(storage, config.version, generator, policy))

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pyhudi.config import Options, options
 from pyhudi.errors import ConflictError, NonRetryableConflictError
 from pyhudi.storage import Storage
-from pyhudi.transaction.writer_turns import writer_turn
+from pyhudi.transaction.in_process_locks import in_process_writer_lock
 from pyhudi.write.write_result import ChangeResult, WriteResult
 
 _Result = TypeVar("_Result", WriteResult, ChangeResult)
@@ -31,8 +31,8 @@ def with_retries(
     attempt: Callable[[], _Result],
     is_fixed: Callable[[], bool] = lambda: False,
 ) -> _Result:
-    """Run a write or statement, in the turn of this thread (`writer_turn`), anew on the latest snapshot after each
-    conflict with another writer, at most as often as ``hoodie.write.num.retries.on.conflict.failures`` says.
+    """Run a write or statement, under `in_process_writer_lock`, again on the latest snapshot after each conflict with
+    another writer, at most as often as ``hoodie.write.num.retries.on.conflict.failures`` says.
 
     Args:
         storage: Storage of the table.
@@ -52,7 +52,7 @@ def with_retries(
     most = opts.get_typed(options.NUM_RETRIES_ON_CONFLICT)
     for tried in range(most + 1):
         try:
-            with writer_turn(storage, opts):
+            with in_process_writer_lock(storage, opts):
                 return replace(attempt(), retries=tried)
         except ConflictError as conflict:
             if tried == most or isinstance(conflict, NonRetryableConflictError):

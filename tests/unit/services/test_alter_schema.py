@@ -284,7 +284,7 @@ def test_an_undone_change_does_not_come_back_when_archival_passes_it(
     change = table.alter_schema().rename_column("v", "w")
     if how == "rolled back":
         with monkeypatch.context() as patched:
-            patched.setattr("pyhudi.transaction.transaction.publish_instant", _fail)
+            patched.setattr("pyhudi.transaction.transaction.complete_instant", _fail)
             with pytest.raises(StorageError, match="no space"):
                 change.commit()
     else:

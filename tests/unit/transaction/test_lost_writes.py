@@ -16,7 +16,7 @@ from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.timeline import State
 from pyhudi.timeline.action_metadata import RollbackPlan
 from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
-from pyhudi.timeline.write_gate import GATES_FOLDER, PublicationIntent
+from pyhudi.timeline.write_gate import GATES_FOLDER, CommitIntent
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, check_clean, data_files, make_table
 
@@ -293,7 +293,7 @@ class TestAPublicationThatIsOnItsWay:
         with pytest.raises(CommitStateUnknownError):
             Write(options=MULTI_WRITER).run(LateStorage(storage))
         (instant,) = (i.requested for i in active(storage).timeline)
-        assert PublicationIntent(storage, instant).is_set()
+        assert CommitIntent(storage, instant).is_set()
         age_heartbeats(storage)
         Write(options=MULTI_WRITER).run(storage)
         assert storage.list(GATES_FOLDER).num_rows == 0

@@ -36,10 +36,10 @@ from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, wri
 from pyhudi.timeline.action_metadata import RollbackPlan, decode_record, encode_record
 from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import IOType
+from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction import planned_transaction, writer_coordination
-from pyhudi.transaction.action_start import newest
+from pyhudi.transaction.action_start import latest_instant_time
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.transaction.locks import file_system_lock, lock_factory, storage_based_lock
@@ -268,8 +268,8 @@ class Compaction:
     def _plan(self, client: Any) -> str:
         storage = client.storage
         lock = make_lock(storage.actor)
-        generator = InstantGenerator(storage, self.options, "UTC", lock=lock)
-        with generator.reserve() as slot:
+        generator = TimeGenerator(storage, self.options, "UTC", lock=lock)
+        with generator.reserve() as reserved:
             now = client.active_timeline()
             piece = slices_of(client, now)[0]
             operation = {
@@ -281,7 +281,7 @@ class Compaction:
                 "metrics": {},
             }
             record = {"operations": [operation], "extraMetadata": None, "version": 2}
-            instant = slot.take(newest(now))
+            instant = reserved.take(latest_instant_time(now))
             content = encode_record(Action.COMPACTION, State.REQUESTED, record, client.config.version)
             lock.ensure_held()
             now.create_requested(Action.COMPACTION, instant, content)
@@ -296,13 +296,13 @@ def clustering_plans(client: Any) -> list[Instant]:
 def plan_clustering(client: Any, options: dict[str, str]) -> tuple[Instant, dict[str, Any]]:
     """A new plan to rewrite the file group, with the slice that it is of."""
     lock = make_lock(client.storage.actor)
-    generator = InstantGenerator(client.storage, options, "UTC", lock=lock)
-    with generator.reserve() as slot:
+    generator = TimeGenerator(client.storage, options, "UTC", lock=lock)
+    with generator.reserve() as reserved:
         now = client.active_timeline()
         piece = slices_of(client, now)[0]
         group = {"partitionPath": PARTITION, "fileId": piece["file_id"], "dataFilePath": "x", "deltaFilePaths": []}
         record = {"operationType": "CLUSTER", "clusteringPlan": {"inputGroups": [{"slices": [group]}]}}
-        instant = slot.take(newest(now))
+        instant = reserved.take(latest_instant_time(now))
         content = encode_record(Action.CLUSTERING, State.REQUESTED, record, client.config.version)
         lock.ensure_held()
         return now.create_requested(Action.CLUSTERING, instant, content), piece
@@ -333,9 +333,9 @@ class ForeignClustering:
         path = join_path(PARTITION, base_file_name(f"{uuid.uuid4().hex[:6]}-c-0", "0-9-9", instant))
         storage.write(path, content_of(instant, rows))
         lock = make_lock(storage.actor)
-        with InstantGenerator(storage, self.options, "UTC", lock=lock).reserve() as slot:
+        with TimeGenerator(storage, self.options, "UTC", lock=lock).reserve() as reserved:
             now = client.active_timeline()
-            completion = slot.take(newest(now)) if now.layout.version >= 2 else None
+            completion = reserved.take(latest_instant_time(now)) if now.layout.version >= 2 else None
             content = replacement(piece, path).encode(client.config.version, Action.CLUSTERING)
             lock.ensure_held()
             now.complete(entry, content, completion)

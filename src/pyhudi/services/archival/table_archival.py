@@ -16,8 +16,8 @@ from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archiv
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.transaction.action_start import current_config, refuse_pending_restore
-from pyhudi.transaction.locks.lock_factory import make_instant_generator
-from pyhudi.transaction.rollback import late_files
+from pyhudi.transaction.locks.lock_factory import make_time_generator
+from pyhudi.transaction.rollback import straggler_files
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
@@ -52,7 +52,7 @@ def archive_table(
     if only_if_due and not is_archival_due(table, opts):
         return nothing
     storage = client.storage
-    with make_instant_generator(storage, opts, client.config.timezone).lock:
+    with make_time_generator(storage, opts, client.config.timezone).lock:
         with phases("plan"):
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)
@@ -65,8 +65,8 @@ def archive_table(
             if to_archive:
                 report_progress(progress, "archive instants", 0, len(to_archive))
                 start = _remaining_start(active, to_archive)
-                late_files.delete_before(active, start)
-                late_files.delete_slices_of_resizes(active, start)
+                straggler_files.delete_before(active, start)
+                straggler_files.delete_slices_of_resizes(active, start)
                 archive(storage, active, to_archive, _archive_options(opts, config))
                 report_progress(progress, "archive instants", len(to_archive), len(to_archive))
             gone = {i.requested for i in (*left, *to_archive)}

@@ -38,15 +38,15 @@ from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.transaction.action_start import current_config, newest, refuse_pending_restore
+from pyhudi.transaction.action_start import current_config, latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.locks.lock_factory import make_instant_generator
+from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.metadata_updates import (
     metadata_write_context,
     plan_metadata_services,
     run_metadata_services,
 )
-from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
+from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -82,7 +82,7 @@ class Cleaner:
         self._client, self._opts, self._stats_reader = client, opts, stats_reader
         self._storage: Storage = client.storage
         self._progress = progress
-        self._generator = make_instant_generator(client.storage, opts, client.config.timezone)
+        self._generator = make_time_generator(client.storage, opts, client.config.timezone)
         self._phases = Phases()
 
     def plan(self, *, only_if_due: bool = False) -> CleanPlan:
@@ -142,7 +142,7 @@ class Cleaner:
         plan = choose(table)
         if not len(plan):
             return
-        with self._generator.reserve() as slot:
+        with self._generator.reserve() as reserved:
             config = current_config(self._storage, table.config)
             active = ActiveTimeline.load(self._storage, config.layout)
             refuse_pending_restore(active)
@@ -151,7 +151,7 @@ class Cleaner:
                 if not len(plan):
                     return
             plan = after_last_clean(plan, active, self._opts)
-            instant = slot.take(newest(active))
+            instant = reserved.take(latest_instant_time(active))
             active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
         self._execute(plan.scheduled(instant))
 
@@ -171,11 +171,11 @@ class Cleaner:
             active = table.active.reload()
             failed = rollbacks.failed_writes(active, policy)
             rollbacks.check(active, failed)
-            rollbacks.clean_up(active, failed)
+            rollbacks.complete_and_roll_back(active, failed)
 
     def _schedule(self, table: PinnedTable, plan: CleanPlan, *, only_if_due: bool) -> CleanPlan | None:
         """Add a plan to the timeline; return None if there is nothing to do any more."""
-        with self._generator.reserve() as slot:
+        with self._generator.reserve() as reserved:
             config = current_config(self._storage, table.config)
             active = ActiveTimeline.load(self._storage, config.layout)
             refuse_pending_restore(active)
@@ -187,7 +187,7 @@ class Cleaner:
                 plan = make_clean_plan(now, self._opts, only_if_due=only_if_due)
                 if not len(plan):
                     return None
-            instant = slot.take(newest(active))
+            instant = reserved.take(latest_instant_time(active))
             active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
         return plan.scheduled(instant)
 
@@ -241,7 +241,7 @@ class Cleaner:
                 report_progress(self._progress, "delete files", done, len(paths))
 
     def _complete(self, plan: CleanPlan, begun: float) -> bool:
-        with self._generator.reserve() as slot:
+        with self._generator.reserve() as reserved:
             config = current_config(self._storage, self._client.config)
             active = ActiveTimeline.load(self._storage, config.layout)
             refuse_pending_restore(active)
@@ -249,7 +249,7 @@ class Cleaner:
             if entry is None:
                 return False
             dropped = [] if _is_written(active) else [p for p in plan.partitions if _drop(self._storage, p)]
-            metadata_context = metadata_write_context(self._storage, self._opts, active, slot, self._stats_reader)
+            metadata_context = metadata_write_context(self._storage, self._opts, active, reserved, self._stats_reader)
             config = record_clean(metadata_context, config, entry.requested, plan.files, dropped)
             millis = int((time.monotonic() - begun) * 1000)
             content = clean_metadata(plan, entry.requested, millis, config.version, dropped, {})

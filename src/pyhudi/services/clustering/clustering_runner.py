@@ -25,8 +25,8 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.in_process_locks import in_process_plan_lock
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
-from pyhudi.transaction.writer_turns import plan_turn
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
 from pyhudi.write.written_files import WrittenFiles
@@ -160,7 +160,7 @@ def run_plan(
     """Execute one plan of the timeline. The result is empty if another process has executed it. After an error the plan
     can be retried. A plan whose file groups were written to is replaced by one with a new instant. ``take_over`` and
     errors as of `run_pending`. ``wait``: wait while another thread of this process executes plans."""
-    with plan_turn(client.storage, opts, wait=wait):
+    with in_process_plan_lock(client.storage, opts, wait=wait):
         return _run_plan(client, plan, opts, runner, take_over=take_over)
 
 

@@ -22,8 +22,8 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.in_process_locks import in_process_plan_lock
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
-from pyhudi.transaction.writer_turns import plan_turn
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
 from pyhudi.write.written_files import WrittenFiles
@@ -150,7 +150,7 @@ def run_plan(
         BusyError: Another process is executing the plan.
         TransactionError: A restore is pending.
     """
-    with plan_turn(client.storage, opts, wait=wait):
+    with in_process_plan_lock(client.storage, opts, wait=wait):
         return _run_plan(client, plan, opts, runner, take_over=take_over)
 
 

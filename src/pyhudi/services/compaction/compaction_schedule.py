@@ -24,7 +24,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, instant_of_millis
-from pyhudi.transaction.action_start import newest
+from pyhudi.transaction.action_start import latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.write.settings.write_settings import max_file_size
 
@@ -86,7 +86,7 @@ def schedule(
     with lock_timeline(client, opts) as locked:
         active = locked.active
         now = instant_of_millis(int(datetime.now().timestamp() * 1000), client.config.timezone)
-        plan = planner(active, max(now, newest(active) or ""))
+        plan = planner(active, max(now, latest_instant_time(active) or ""))
         if not len(plan):
             return plan
         if to_run:

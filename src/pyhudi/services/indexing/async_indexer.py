@@ -32,10 +32,10 @@ from pyhudi.services.indexing.index_requests import build_options, request_of
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.write_gate import Claim
+from pyhudi.timeline.write_gate import AttemptClaim
 from pyhudi.transaction.action_start import new_heartbeat
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.foreign_plans import refuse_while_alive
+from pyhudi.transaction.plan_ownership import check_no_heartbeat
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -138,7 +138,7 @@ class _Attempt:
         self._storage: Storage = client.storage
         self._instant = plan.instant
         self._token = f"{secrets.randbits(31):x}"
-        self._claim = Claim(client.storage, plan.instant, self._token)
+        self._claim = AttemptClaim(client.storage, plan.instant, self._token)
         self._heartbeat: Heartbeat | None = None
         self._requests = [request_of(client.storage, client.config, name) for name in plan.partitions]
         for request in self._requests:
@@ -195,7 +195,7 @@ class _Attempt:
             return None
         several = failed_writes_policy(self._opts) is not FailedWritesPolicy.EAGER
         if several and entry.state is State.INFLIGHT and not mine:
-            refuse_while_alive(storage, entry, self._opts)
+            check_no_heartbeat(storage, entry, self._opts)
         config = rollback_index_build(storage, table.config, self._instant, self._plan.partitions)
         config = build_enabled_partitions(table.metadata_context(), config, only_if_none=True)
         left = [r for r in self._requests if r.partition not in config.metadata_partitions]
@@ -232,7 +232,7 @@ class _Attempt:
         if self._heartbeat is not None:
             self._heartbeat.stop()
             self._heartbeat = None
-        self._instant, self._claim = instant, Claim(self._storage, instant, self._token)
+        self._instant, self._claim = instant, AttemptClaim(self._storage, instant, self._token)
         return entry
 
     def _publish(self, table: LockedTable, begun: _Begun, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:

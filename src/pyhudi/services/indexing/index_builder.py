@@ -29,8 +29,8 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.index_plan import pending_index_plans
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.transaction.action_start import current_config, newest, refuse_pending_restore
-from pyhudi.transaction.locks.lock_factory import make_instant_generator
+from pyhudi.transaction.action_start import current_config, latest_instant_time, refuse_pending_restore
+from pyhudi.transaction.locks.lock_factory import make_time_generator
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -85,11 +85,11 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
         TransactionError: A restore is pending.
     """
     storage = client.storage
-    with make_instant_generator(storage, opts, client.config.timezone).reserve() as slot:
+    with make_time_generator(storage, opts, client.config.timezone).reserve() as reserved:
         config = current_config(storage, client.config)
         data = ActiveTimeline.load(storage, Layout.of(config.properties))
         refuse_pending_restore(data)
-        yield LockedTable(storage, config, opts, data, lambda: slot.take(newest(data)), stats_reader)
+        yield LockedTable(storage, config, opts, data, lambda: reserved.take(latest_instant_time(data)), stats_reader)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.timeline.instant import State
-from pyhudi.transaction.foreign_plans import refuse_while_alive
+from pyhudi.transaction.plan_ownership import check_no_heartbeat
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -20,4 +20,4 @@ def refuse_in_use(active: ActiveTimeline, opts: Options) -> None:
     """
     for instant in active.timeline.pending():
         if instant.state is State.INFLIGHT:
-            refuse_while_alive(active.storage, instant, opts)
+            check_no_heartbeat(active.storage, instant, opts)

@@ -47,14 +47,14 @@ from pyhudi.timeline.archive.archiver import finish
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.layout_conversion import was_copied
-from pyhudi.transaction.action_start import newest
+from pyhudi.transaction.action_start import latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.foreign_plans import refuse_while_alive
-from pyhudi.transaction.locks.lock_factory import make_instant_generator
+from pyhudi.transaction.in_process_locks import in_process_writer_lock
+from pyhudi.transaction.locks.lock_factory import make_time_generator
+from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
-from pyhudi.transaction.rollback import late_files
-from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
-from pyhudi.transaction.writer_turns import writer_turn
+from pyhudi.transaction.rollback import straggler_files
+from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -96,7 +96,7 @@ class UpgradeDowngrade:
     ) -> None:
         self._client, self._opts, self._runner, self._stats_reader = client, opts, runner, stats_reader
         self._storage, self._lossy = client.storage, lossy
-        self._generator = make_instant_generator(client.storage, opts, client.config.timezone)
+        self._generator = make_time_generator(client.storage, opts, client.config.timezone)
         self._phases = Phases()
         self._instants = 0
         self._dropped: list[str] = []
@@ -142,7 +142,7 @@ class UpgradeDowngrade:
         config = self._client.config
         start = config.version
         check_target(config, to, downgrade=downgrade)
-        with writer_turn(self._storage, self._opts):
+        with in_process_writer_lock(self._storage, self._opts):
             if start == to:
                 with self._generator.lock:
                     self._finish_earlier(TableConfig.load(self._storage))
@@ -169,7 +169,7 @@ class UpgradeDowngrade:
         policy = failed_writes_policy(self._opts)
         if policy is FailedWritesPolicy.LAZY:
             for instant in rollbacks.failed_writes(active, FailedWritesPolicy.EAGER):
-                refuse_while_alive(self._storage, instant, self._opts)
+                check_no_heartbeat(self._storage, instant, self._opts)
         failed = rollbacks.failed_writes(active, policy)
         run = [Action.COMPACTION] if _is_compacted(config, to) else []
         run += [Action.CLEAN] if _is_cleaned(config, to) else []
@@ -185,7 +185,7 @@ class UpgradeDowngrade:
             rollbacks = self._rollbacks(config)
             rollbacks.check(active, failed)
             if config.version >= 6:
-                rollbacks.clean_up(active, failed)
+                rollbacks.complete_and_roll_back(active, failed)
         if config.version < 6 or not _is_compacted(config, to):
             return
         client, opts = self._client.reload(), self._opts.merged(_COMPACTION_OPTIONS)
@@ -222,7 +222,7 @@ class UpgradeDowngrade:
                     return
                 if self._is_prepared(config, active, to):
                     if 6 <= config.version < 8 <= to:
-                        late_files.delete_before(active, None)
+                        straggler_files.delete_before(active, None)
                     self._change(config, active, to)
                     return
         raise BusyError(
@@ -277,8 +277,8 @@ class UpgradeDowngrade:
     def _settled_metadata(self, config: TableConfig, active: ActiveTimeline, *, anew: bool) -> TableConfig:
         if anew:
             return detach_metadata_table(self._storage, config)
-        with self._generator.reserve(locked=True) as slot:
-            context = metadata_write_context(self._storage, self._opts, active, slot, self._stats_reader)
+        with self._generator.reserve(locked=True) as reserved:
+            context = metadata_write_context(self._storage, self._opts, active, reserved, self._stats_reader)
             return metadata_move.prepare_metadata_table(context, config, self._dropped)
 
     def _set_version(self, config: TableConfig, to: int, partitions: str) -> TableConfig:
@@ -298,8 +298,8 @@ class UpgradeDowngrade:
         return config
 
     def _add_empty_commits(self, active: ActiveTimeline) -> None:
-        with self._generator.reserve(locked=True) as slot:
-            metadata_move.add_empty_commits(self._storage, active, slot.take(newest(active)))
+        with self._generator.reserve(locked=True) as reserved:
+            metadata_move.add_empty_commits(self._storage, active, reserved.take(latest_instant_time(active)))
 
     def _complete_definitions(self, config: TableConfig) -> None:
         """Add the first index version to definitions without one, as later releases expect."""

@@ -48,8 +48,8 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
+from pyhudi.transaction.in_process_locks import in_process_writer_lock
 from pyhudi.transaction.transaction import Transaction
-from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.location_columns import FILE_ID
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
@@ -170,7 +170,7 @@ def deduplicate(
         return found
     if not found.num_keys:
         return found
-    with writer_turn(client.storage, opts):
+    with in_process_writer_lock(client.storage, opts):
         refuse_planned(table, found.groups, opts)
         begun = Transaction.begin(client, Action.REPLACE_COMMIT, OPERATION, opts, SparkFileStatsReader(spark))
         with begun as tx:

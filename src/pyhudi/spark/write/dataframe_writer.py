@@ -63,7 +63,7 @@ from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
-from pyhudi.transaction.writer_turns import writer_turn
+from pyhudi.transaction.in_process_locks import in_process_writer_lock
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.settings.write_target import WriteTarget, open_existing
@@ -144,7 +144,7 @@ def write(
 
     if retries:
         return with_retries(storage, opts, attempt, lambda: bool(snapshot_ids(df, storage)))
-    with writer_turn(storage, opts):
+    with in_process_writer_lock(storage, opts):
         return attempt()
 
 
@@ -245,7 +245,7 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
     """
     opts = client.config.validate_against(Options.parse(given))
     ttl = PartitionTtl.of(opts)
-    with writer_turn(client.storage, opts):
+    with in_process_writer_lock(client.storage, opts):
         client = client.reload()
         pinned = PinnedTable.of(client)
         found = ttl.expired(pinned)

@@ -1,4 +1,4 @@
-"""Factory of lock providers, and of instant generators that use them."""
+"""Factory of lock providers, and of time generators that use them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError
 from pyhudi.storage import InProcessLock, Storage, host_lock, is_remote
-from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.locks.dynamodb_lock import DynamoDBBasedLockProvider
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
 from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy, has_several_writers
@@ -47,12 +47,12 @@ def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvid
     return known[short]()
 
 
-def make_instant_generator(storage: Storage, opts: Options, timezone: str) -> InstantGenerator:
-    """Return the instant generator of a table, whose lock is the one of its options (`make_lock_provider`).
+def make_time_generator(storage: Storage, opts: Options, timezone: str) -> TimeGenerator:
+    """Return the time generator of a table, whose lock is the one of its options (`make_lock_provider`).
 
     Args:
         storage: Storage of the table.
         opts: Options of the lock and the clock skew.
         timezone: ``hoodie.table.timeline.timezone``.
     """
-    return InstantGenerator(storage, opts, timezone, lock=make_lock_provider(storage, opts))
+    return TimeGenerator(storage, opts, timezone, lock=make_lock_provider(storage, opts))

@@ -13,7 +13,7 @@ from pyhudi.metrics.publish import publish
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.operation_types import COMPACT
-from pyhudi.transaction.action_start import current_config, newest
+from pyhudi.transaction.action_start import current_config, latest_instant_time
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
     from pyhudi.storage import Storage
     from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.instant_generator import InstantGenerator, Slot
+    from pyhudi.timeline.time_generator import ReservedTime, TimeGenerator
 
 _log = logging.getLogger(__name__)
 
 
 def metadata_write_context(
-    storage: Storage, opts: Options, active: ActiveTimeline, slot: Slot, stats_reader: FileStatsReader
+    storage: Storage, opts: Options, active: ActiveTimeline, reserved: ReservedTime, stats_reader: FileStatsReader
 ) -> MetadataWriteContext:
     """Return the context for changes of the metadata table. The caller holds the lock of the table."""
-    return MetadataWriteContext(storage, opts, active, lambda: slot.take(newest(active)), stats_reader)
+    return MetadataWriteContext(storage, opts, active, lambda: reserved.take(latest_instant_time(active)), stats_reader)
 
 
 def plan_metadata_services(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
@@ -58,7 +58,7 @@ def run_metadata_services(
     storage: Storage,
     opts: Options,
     config: TableConfig,
-    generator: InstantGenerator,
+    generator: TimeGenerator,
     job: MetadataCompactionJob | None,
     stats_reader: FileStatsReader,
 ) -> None:
@@ -80,10 +80,10 @@ def run_metadata_services(
                 failure = error
                 _log_failure(storage, error)
             result = None
-            with generator.reserve() as slot:
+            with generator.reserve() as reserved:
                 config = current_config(storage, config)
                 active = ActiveTimeline.load(storage, config.layout)
-                context = metadata_write_context(storage, opts, active, slot, stats_reader)
+                context = metadata_write_context(storage, opts, active, reserved, stats_reader)
                 if failure is None:
                     result = compaction.complete(context, config, job, stats, millis)
                 else:
@@ -123,7 +123,7 @@ def _report(storage: Storage, opts: Options, config: TableConfig, result: compac
 def build_metadata_table(
     storage: Storage,
     opts: Options,
-    generator: InstantGenerator,
+    generator: TimeGenerator,
     metadata: CommitMetadata,
     stats_reader: FileStatsReader,
 ) -> None:
@@ -135,7 +135,7 @@ def build_metadata_table(
         config = TableConfig.load(storage)
         active = ActiveTimeline.load(storage, config.layout)
         columns = columns_of(config, opts, metadata)
-        with generator.reserve(locked=True) as slot:
-            build_all(metadata_write_context(storage, opts, active, slot, stats_reader), config, columns)
+        with generator.reserve(locked=True) as reserved:
+            build_all(metadata_write_context(storage, opts, active, reserved, stats_reader), config, columns)
     except Exception as failure:  # The next write tries again.
         _log.warning("the table at %s has no metadata table yet: %s", storage.root, failure)

@@ -39,7 +39,7 @@ from pyhudi.timeline.action_metadata import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, Instant
-from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.table_overwrite.overwrite_compatibility import RetainedParts
 
@@ -126,8 +126,8 @@ def _complete_in_new_layout(config: TableConfig, tx: Transaction, done: Instant,
     entry = active.to_inflight(entry)
     completion = None
     if config.layout.version >= 2:
-        with InstantGenerator(tx.storage, tx.opts, config.timezone, lock=tx.lock).reserve(locked=True) as slot:
-            completion = slot.take(done.requested)
+        with TimeGenerator(tx.storage, tx.opts, config.timezone, lock=tx.lock).reserve(locked=True) as reserved:
+            completion = reserved.take(done.requested)
     return active.complete(entry, metadata.encode(config.version, Action.REPLACE_COMMIT), completion)
 
 

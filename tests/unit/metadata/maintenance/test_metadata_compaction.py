@@ -23,7 +23,7 @@ from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.post_commit.metadata_updates import (
     metadata_write_context,
     plan_metadata_services,
@@ -206,9 +206,9 @@ def test_dying_at_any_change(mor: MorTable) -> None:
 
     def act(storage: Storage) -> None:
         client = TableMetaClient.open(storage, OPTIONS)
-        generator = InstantGenerator(storage, OPTIONS, client.config.timezone)
-        with generator.reserve() as slot:
-            context = metadata_write_context(storage, opts, client.active_timeline(), slot, LOCAL)
+        generator = TimeGenerator(storage, OPTIONS, client.config.timezone)
+        with generator.reserve() as reserved:
+            context = metadata_write_context(storage, opts, client.active_timeline(), reserved, LOCAL)
             job = plan_metadata_services(context, client.config)
         run_metadata_services(storage, opts, client.config, generator, job, LOCAL)
 

@@ -43,7 +43,7 @@ from pyhudi.table.view.file_system_view import FileSystemView, OpenTable
 from pyhudi.timeline.action_metadata import RollbackPlan
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
-from pyhudi.transaction.rollback.late_files import delete_opened_slices
+from pyhudi.transaction.rollback.straggler_files import delete_opened_slices
 from tests.tables import HandMadeTable, at
 from tests.unit.transaction.test_writer_death import deaths
 

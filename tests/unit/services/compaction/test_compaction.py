@@ -43,11 +43,11 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, State
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import IOType, Markers
+from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
-from pyhudi.transaction.rollback.rollback_failed import RollbackExecutor
+from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import decode_stats
@@ -523,7 +523,7 @@ def test_an_attempt_here_that_another_program_took_up_is_that_program_s(mor: Mor
     assert dead is not None
     dead.to_inflight()
     active = mor.client.active_timeline()
-    generator = InstantGenerator(mor.client.storage, mor.options)
+    generator = TimeGenerator(mor.client.storage, mor.options)
     entry = next(iter(active.timeline.pending().of_actions(Action.COMPACTION)))
     with generator.lock:
         RollbackExecutor(mor.client.storage, mor.version, generator, HeartbeatPolicy()).roll_back(active, entry)
@@ -613,7 +613,7 @@ def test_a_rollback_is_given_up_when_the_compaction_was_faster(mor: MorTable) ->
     slow = TableMetaClient.open(Sleepy(storage))
     late = slow.active_timeline()
     entry = next(iter(late.timeline.pending().of_actions(Action.COMPACTION)))
-    generator = InstantGenerator(slow.storage, mor.options)
+    generator = TimeGenerator(slow.storage, mor.options)
     with generator.lock:
         assert RollbackExecutor(slow.storage, mor.version, generator, HeartbeatPolicy()).roll_back(late, entry) is None
     assert mor.client.active_timeline().timeline.is_completed(tx.instant)

@@ -14,7 +14,7 @@ from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
 from pyhudi.timeline.action_metadata import encode_record, requested_replace
 from pyhudi.timeline.instant import Action, State
-from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
@@ -65,7 +65,7 @@ def test_an_overwrite_beside_a_clustering(storage: Storage, version: int):
     """Apache Hudi completes a clustering between the plan and its announcement."""
     storage.write("a/.hoodie_partition_metadata", b"x")
     Write(("a",), file_ids={"a": "g1-0"}).run(storage)
-    generator, now = InstantGenerator(storage, OPTIONS, "UTC"), active(storage)
+    generator, now = TimeGenerator(storage, OPTIONS, "UTC"), active(storage)
     entry = now.create_requested(Action.CLUSTERING, generator.next(), requested_replace(version))
     entry = now.to_inflight(entry)
     planned = active(storage)

@@ -51,8 +51,8 @@ from pyhudi.sql.table_properties import table_options
 from pyhudi.storage import open_sibling, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.transaction.in_process_locks import in_process_writer_lock
 from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure
-from pyhudi.transaction.writer_turns import writer_turn
 from pyhudi.write.write_checks import check_storable
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key
@@ -77,7 +77,7 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
 
 def creation_turn(spark: SparkSession, location: str, properties: Mapping[str, str]) -> AbstractContextManager[None]:
     """Return a context manager that holds the turn of this thread to create a table, or to write to it
-    (`writer_turn`): of threads that create a table of one name, one does, and the others find it.
+    (`in_process_writer_lock`): of threads that create a table of one name, one does, and the others find it.
 
     Args:
         spark: The session.
@@ -85,7 +85,7 @@ def creation_turn(spark: SparkSession, location: str, properties: Mapping[str, s
         properties: Its properties in SQL's spelling.
     """
     opts = Options.parse({**session_settings(spark, location), **session_options(spark), **table_options(properties)})
-    return writer_turn(open_storage(location, opts), opts)
+    return in_process_writer_lock(open_storage(location, opts), opts)
 
 
 def _create_table(spark: SparkSession, name: Name, statement: CreateTable) -> None:

@@ -36,14 +36,14 @@ from pyhudi.timeline import heartbeat
 from pyhudi.timeline.action_metadata import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
-from pyhudi.timeline.write_gate import PublicationIntent, close_gates, gated_instants, remove_gates
-from pyhudi.transaction.action_start import newest
-from pyhudi.transaction.rollback.late_files import RETRIED
+from pyhudi.timeline.time_generator import TimeGenerator
+from pyhudi.timeline.write_gate import CommitIntent, close_gates, gated_instants, remove_gates
+from pyhudi.transaction.action_start import latest_instant_time
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
-from pyhudi.transaction.rollback.rollback_plan import plan_rollback, planned_paths, unplanned_paths
+from pyhudi.transaction.rollback.rollback_planner import plan_rollback, planned_paths, unplanned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
+from pyhudi.transaction.rollback.straggler_files import RETRIED
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -63,7 +63,7 @@ class RollbackExecutor:
 
     storage: Storage
     version: int
-    generator: InstantGenerator
+    generator: TimeGenerator
     heartbeats: heartbeat.HeartbeatPolicy
 
     def failed_writes(self, active: ActiveTimeline, policy: FailedWritesPolicy) -> list[Instant]:
@@ -90,7 +90,7 @@ class RollbackExecutor:
             if plan is not None:
                 self._refuse_log_blocks(plan, pending)
 
-    def clean_up(self, active: ActiveTimeline, failed: list[Instant]) -> list[Instant]:
+    def complete_and_roll_back(self, active: ActiveTimeline, failed: list[Instant]) -> list[Instant]:
         """Complete unfinished rollbacks, then roll back ``failed``. Return the completed rollbacks."""
         self._delete_late_completed_files(active)
         done: list[Instant | None] = []
@@ -126,9 +126,11 @@ class RollbackExecutor:
         kind = "completed" if target.is_completed else "failed"
         _log.warning("rolling back the %s %s %s of %s", kind, target.action, target.requested, self.storage.root)
         close_gates(self.storage, target.requested)  # Before its files are collected, because no task may add to them.
-        with self.generator.reserve(locked=True) as slot:
+        with self.generator.reserve(locked=True) as reserved:
             plan = plan_rollback(active, self.version, target, whole=whole)
-            requested = active.create_requested(Action.ROLLBACK, slot.take(newest(active)), plan.encode())
+            requested = active.create_requested(
+                Action.ROLLBACK, reserved.take(latest_instant_time(active)), plan.encode()
+            )
         return self._finish(active, requested, plan, announced_for=target)
 
     def resolve_unanswered_publications(self, active: ActiveTimeline, instant: str) -> ActiveTimeline:
@@ -139,7 +141,7 @@ class RollbackExecutor:
             The resulting timeline.
         """
         others = [i for i in active.timeline.pending() if i.state is State.INFLIGHT and i.requested != instant]
-        sent = [i for i in others if PublicationIntent(self.storage, i.requested).is_set()]
+        sent = [i for i in others if CommitIntent(self.storage, i.requested).is_set()]
         for entry in sent:
             self.roll_back(active, entry)
         return active.reload() if sent else active
@@ -181,7 +183,7 @@ class RollbackExecutor:
         Markers(self.storage, plan.instant).delete()
         # A completed compaction is a commit, so the action in the plan is used.
         keeps_plan = plan.action not in _FORGOTTEN or (target is not None and is_clustering(active, target))
-        with self.generator.reserve(locked=True) as slot:
+        with self.generator.reserve(locked=True) as reserved:
             active.refresh()
             _delete_completed_files(active, active.timeline.find(plan.instant))
             if keeps_plan:
@@ -189,7 +191,7 @@ class RollbackExecutor:
             else:
                 active.delete_pending(plan.instant, plan.action)
             self.storage.delete(heartbeat.heartbeat_path(plan.instant))
-            PublicationIntent(self.storage, plan.instant).remove()
+            CommitIntent(self.storage, plan.instant).remove()
             metadata = RollbackMetadata(
                 start=rollback.requested,
                 millis=int((time.monotonic() - begun) * 1000),
@@ -197,7 +199,7 @@ class RollbackExecutor:
                 action=plan.action,
                 partitions=self._outcome(plan, paths, commands),
             )
-            completion = slot.take(newest(active)) if active.layout.version >= 2 else None
+            completion = reserved.take(latest_instant_time(active)) if active.layout.version >= 2 else None
             return _complete(active, rollback, metadata.encode(), completion)
 
     def _delete_late_completed_files(self, active: ActiveTimeline) -> None:
@@ -242,9 +244,9 @@ class RollbackExecutor:
             for partition, paths in commands.items()
         }
         try:
-            with self.generator.reserve(locked=True) as slot:
+            with self.generator.reserve(locked=True) as reserved:
                 done = TableRollback(plan.instant, rollback.requested, files, retried=plan.action in RETRIED)
-                apply_rollback(self.storage, config, done, lambda: slot.take(newest(active)))
+                apply_rollback(self.storage, config, done, lambda: reserved.take(latest_instant_time(active)))
         except (CorruptTableError, FormatError) as failure:
             _log.warning("deleting the metadata table of %s: %s", self.storage.root, failure)
             detach_metadata_table(self.storage, config)

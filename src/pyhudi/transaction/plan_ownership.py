@@ -17,7 +17,7 @@ from pyhudi.errors import BusyError
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
-from pyhudi.timeline.write_gate import Claim
+from pyhudi.timeline.write_gate import AttemptClaim
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def newest_rollback(active: ActiveTimeline) -> str:
     return max((i.requested for i in active.timeline.of_actions(Action.ROLLBACK)), default="")
 
 
-def refuse_while_alive(storage: Storage, entry: Instant, opts: Options) -> None:
+def check_no_heartbeat(storage: Storage, entry: Instant, opts: Options) -> None:
     """Raise BusyError if the heartbeat shows that an inflight instant is being executed."""
     policy = heartbeat.HeartbeatPolicy.of(opts)
     if not policy.is_dead(storage, entry.requested):
@@ -41,7 +41,7 @@ def refuse_while_alive(storage: Storage, entry: Instant, opts: Options) -> None:
         )
 
 
-def refuse_foreign(active: ActiveTimeline, entry: Instant, opts: Options, *, take_over: bool) -> None:
+def check_not_running_elsewhere(active: ActiveTimeline, entry: Instant, opts: Options, *, take_over: bool) -> None:
     """Refuse to take over an inflight instant that another program may be executing. The caller holds the lock of the
     table.
 
@@ -53,7 +53,7 @@ def refuse_foreign(active: ActiveTimeline, entry: Instant, opts: Options, *, tak
     if not _is_foreign(active, entry):
         return
     if _has_heartbeat(active, entry):
-        refuse_while_alive(active.storage, entry, opts)
+        check_no_heartbeat(active.storage, entry, opts)
         return
     if take_over:
         return
@@ -77,7 +77,7 @@ def _run_method(entry: Instant) -> str:
 def _is_foreign(active: ActiveTimeline, entry: Instant) -> bool:
     """Return True if the current attempt was not started by pyhudi: it has no claim, or it was rolled back and started
     again since."""
-    claimed_after = Claim(active.storage, entry.requested).last_rollback()
+    claimed_after = AttemptClaim(active.storage, entry.requested).last_rollback()
     if claimed_after is None:
         return True
     later = (i for i in active.timeline.of_actions(Action.ROLLBACK) if i.requested > claimed_after)
@@ -89,7 +89,7 @@ def _has_heartbeat(active: ActiveTimeline, entry: Instant) -> bool:
     """Return True if the other program has or had a heartbeat. The heartbeat of an attempt of pyhudi that was killed
     before it started remains, too, and is not that of a program that started later without one."""
     stat = active.storage.stat(heartbeat.heartbeat_path(entry.requested))
-    if stat is None or not Claim(active.storage, entry.requested).is_there():
+    if stat is None or not AttemptClaim(active.storage, entry.requested).is_there():
         return stat is not None
     return stat.mtime_ms > _begun_at(active, entry)
 

@@ -25,7 +25,7 @@ from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest, decod
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
-from pyhudi.transaction.rollback.rollback_plan import planned_paths
+from pyhudi.transaction.rollback.rollback_planner import planned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 if TYPE_CHECKING:

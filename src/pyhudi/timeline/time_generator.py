@@ -32,7 +32,7 @@ _last_issued: dict[str, str] = {}
 _guard = threading.Lock()
 
 
-class Slot:
+class ReservedTime:
     """A time that was read under the lock."""
 
     def __init__(self, root: str, read: Callable[[], tuple[str, float]], lock: DeferredReleaseLock) -> None:
@@ -57,7 +57,7 @@ class Slot:
         return text
 
 
-class InstantGenerator:
+class TimeGenerator:
     """Issues instant times for one table.
 
     ``timezone`` is ``hoodie.table.timeline.timezone`` (LOCAL or UTC). ``lock`` is the lock of the table if several
@@ -83,18 +83,18 @@ class InstantGenerator:
 
     def next(self, after: str | None = None) -> str:
         """Return a new instant time, later than ``after``. No other is issued before the clock skew has passed."""
-        with self.reserve() as slot:
-            return slot.take(after)
+        with self.reserve() as reserved:
+            return reserved.take(after)
 
     @contextmanager
-    def reserve(self, *, locked: bool = False) -> Iterator[Slot]:
+    def reserve(self, *, locked: bool = False) -> Iterator[ReservedTime]:
         """Read the clock under the lock and hold the lock for the block.
 
         The caller does its work under the lock, calls ``take`` for the instant time, and makes it visible (creates the
         timeline file) before the end of the block. ``locked``: the caller holds :attr:`lock` itself.
         """
         with nullcontext() if locked else self.lock:
-            yield Slot(self._root, self._read, self.lock)
+            yield ReservedTime(self._root, self._read, self.lock)
 
     def _read(self) -> tuple[str, float]:
         """Return the time of the clock as an instant, and the monotonic time when its clock skew has passed."""

@@ -10,7 +10,7 @@ from pyhudi.format.log import scan_blocks
 from pyhudi.services.archival.table_archival import archive_table
 from pyhudi.storage import Storage
 from pyhudi.timeline.markers import IOType
-from pyhudi.transaction.rollback.late_files import delete_before
+from pyhudi.transaction.rollback.straggler_files import delete_before
 from tests.unit.transaction.tables import OPTIONS, Write, active, check_clean, client, data_files
 
 ARCHIVAL = Options.parse(

@@ -1,9 +1,9 @@
-"""Turns of the threads of this process that write to one table as its single writer.
+"""Locks between the threads of this process that write to one table as its single writer.
 
 Without `hoodie.write.concurrency.mode` a writer considers every pending write of others failed and rolls it back.
-Threads of one process would do this to each other, so they take turns: a write starts when the one before it has ended,
-and sees its result. So do threads that execute plans of compactions and clusterings. Processes do not know of each
-other; several of them need optimistic concurrency control, as in Apache Hudi.
+Threads of one process would do this to each other, so each write holds an in-process lock: the next one starts when it
+has ended, and sees its result. Executing plans of compactions and clusterings takes another such lock. There is no lock
+between processes: several of them need optimistic concurrency control, as in Apache Hudi.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _NEWS_AFTER = 5.0
 """Seconds of waiting after which it is logged."""
 _log = logging.getLogger(__name__)
 _guard = threading.Lock()
-_turns: dict[tuple[str, str], threading.RLock] = {}
+_locks: dict[tuple[str, str], threading.RLock] = {}
 
 
 @contextmanager
-def writer_turn(storage: Storage, opts: Options) -> Iterator[None]:
-    """Hold the turn of this thread to write to a table, from the moment no other thread of this process has it.
+def in_process_writer_lock(storage: Storage, opts: Options) -> Iterator[None]:
+    """Hold the lock of this process for writes to a table.
 
-    The turn is re-entrant: a thread that has it may start another write of the same table. Nothing is done if failed
+    The lock is re-entrant: its holder may start another write of the same table. No lock is taken if failed
     writes are not rolled back eagerly (`hoodie.clean.failed.writes.policy`), as with several writers: then a running
     write is known by its heartbeat.
 
@@ -46,40 +46,40 @@ def writer_turn(storage: Storage, opts: Options) -> Iterator[None]:
     if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
         yield
         return
-    with _turn(storage.root, "write to"):
+    with _hold(storage.root, "write to"):
         yield
 
 
 @contextmanager
-def plan_turn(storage: Storage, opts: Options, *, wait: bool = True) -> Iterator[None]:
-    """Hold the turn of this thread to execute plans of compactions and clusterings, as `writer_turn`.
+def in_process_plan_lock(storage: Storage, opts: Options, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of this process for executing plans of compactions and clusterings of a table.
 
-    Writes do not wait for it, because plans are executed beside writes. A write that executes plans after its commit
-    has its own turn, for which others wait, and so must not wait for this one.
+    Writes do not wait for it, because plans are executed concurrently with writes. A write that executes plans after
+    its commit holds the writer lock, for which others wait, so it must not wait for this one.
 
     Args:
         storage: Storage of the table.
         opts: Options of the service.
-        wait: Wait while another thread has it.
+        wait: Wait while another thread holds it.
 
     Raises:
-        BusyError: Another thread has it, and ``wait`` is false.
+        BusyError: Another thread holds it, and ``wait`` is false.
     """
     if failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
         yield
         return
-    with _turn(storage.root, "execute plans of", wait=wait):
+    with _hold(storage.root, "execute plans of", wait=wait):
         yield
 
 
 @contextmanager
-def _turn(root: str, what: str, *, wait: bool = True) -> Iterator[None]:
+def _hold(root: str, what: str, *, wait: bool = True) -> Iterator[None]:
     with _guard:
-        turn = _turns.setdefault((what, resolved_root(root)), threading.RLock())
+        lock = _locks.setdefault((what, resolved_root(root)), threading.RLock())
     if not wait:
-        if not turn.acquire(blocking=False):
+        if not lock.acquire(blocking=False):
             raise BusyError(f"another thread of this process has its turn to {what} {root}; try again when it ends")
-    elif not turn.acquire(timeout=_NEWS_AFTER):
+    elif not lock.acquire(timeout=_NEWS_AFTER):
         _log.warning(
             "waiting for another thread of this process to %s %s. To do so at the same time, set %s="
             "OPTIMISTIC_CONCURRENCY_CONTROL in all writers",
@@ -87,8 +87,8 @@ def _turn(root: str, what: str, *, wait: bool = True) -> Iterator[None]:
             root,
             CONCURRENCY_MODE.key,
         )
-        turn.acquire()
+        lock.acquire()
     try:
         yield
     finally:
-        turn.release()
+        lock.release()
