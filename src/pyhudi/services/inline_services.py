@@ -14,11 +14,11 @@ from pyhudi.config.enums import TableType
 from pyhudi.errors import LockError, OptionWithoutEffectWarning, ServiceAfterCommitError, warn
 from pyhudi.services.archival.table_archival import archive_table
 from pyhudi.services.cleaning.cleaner import clean
+from pyhudi.services.clustering.clustering_planner import pending_plans as pending_clusterings
+from pyhudi.services.clustering.clustering_planner import schedule as schedule_clustering
 from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_all
-from pyhudi.services.clustering.clustering_schedule import pending_plans as pending_clusterings
-from pyhudi.services.clustering.clustering_schedule import schedule as schedule_clustering
+from pyhudi.services.compaction.compaction_planner import pending_plans, schedule
 from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_pending
-from pyhudi.services.compaction.compaction_schedule import pending_plans, schedule
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
 

@@ -8,7 +8,6 @@ of them, and they are removed from the timeline.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,13 +24,14 @@ from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint
 from pyhudi.services.savepoint import completed_write
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
+from pyhudi.timeline.plans.restore_plan import RestorePlan, instant_infos
 from pyhudi.transaction.action_start import current_config, latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.in_process_locks import in_process_writer_lock
@@ -46,40 +46,6 @@ if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
 
 SERVICE = "restore"
-
-
-@dataclass(frozen=True, slots=True)
-class RestorePlan:
-    """Plan of a restore: instants with their actions, in the order of their rollback.
-
-    Attributes:
-        to: Write whose snapshot is restored.
-        targets: Requested times and actions, the last write first.
-        instant: None while the plan is not in the timeline.
-    """
-
-    to: str
-    targets: tuple[tuple[str, str], ...] = ()
-    instant: str | None = None
-
-    def __len__(self) -> int:
-        return len(self.targets)
-
-    def encode(self, version: int) -> bytes:
-        """Return the content of ``restore.requested``."""
-        record = {"instantsToRollback": _infos(self.targets), "version": 2, "savepointToRestoreTimestamp": self.to}
-        return encode_record(Action.RESTORE, State.REQUESTED, record, version)
-
-    @classmethod
-    def decode(cls, instant: str, data: bytes) -> RestorePlan:
-        """Parse a plan of the timeline.
-
-        Raises:
-            FormatError: The bytes are not a complete plan.
-        """
-        record = decode_record(Action.RESTORE, State.REQUESTED, data)
-        targets = tuple((info["commitTime"], info["action"]) for info in record["instantsToRollback"])
-        return cls(record["savepointToRestoreTimestamp"] or "", targets, instant)
 
 
 def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
@@ -274,7 +240,7 @@ class Restorer:
             "instantsToRollback": [requested for requested, _ in plan.targets],
             "hoodieRestoreMetadata": metadata,
             "version": 1,
-            "restoreInstantInfo": _infos(plan.targets),
+            "restoreInstantInfo": instant_infos(plan.targets),
         }
         version = self._client.config.version
         content = encode_record(Action.RESTORE, State.COMPLETED, result, version)
@@ -285,7 +251,3 @@ class Restorer:
             for state in reversed(active.states(rollback)):
                 active.delete(state)
         return sum(record["totalFilesDeleted"] for records in metadata.values() for record in records)
-
-
-def _infos(targets: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
-    return [{"commitTime": requested, "action": action} for requested, action in targets]

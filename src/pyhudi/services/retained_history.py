@@ -12,7 +12,6 @@ from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, parse_names, split_paths
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import join_path
-from pyhudi.table.clean_plan import paths_of
 from pyhudi.table.clean_policy import files_of, slices_with_files
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
@@ -20,6 +19,7 @@ from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
 from pyhudi.table.view.file_slicing import where
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.plans.clean_plan import paths_of
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -14,13 +14,14 @@ from pyhudi.services.archival.archival_plan import without_uncleaned
 from pyhudi.services.cleaning.clean_planner import LastClean, pending_cleans
 from pyhudi.services.retained_history import check_not_cleaned, slices_at
 from pyhudi.services.service_result import Phases, ServiceResult
-from pyhudi.table.clean_policy import EXPIRED_SCHEMA, files_of
+from pyhudi.table.clean_policy import files_of
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
 from pyhudi.transaction.action_start import current_config, latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 

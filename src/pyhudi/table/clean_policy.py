@@ -20,6 +20,7 @@ from pyhudi.format.file_names import file_names_of
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA, group_codes
 from pyhudi.timeline.instant import Instant, format_instant, parse_instant
+from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 NEEDED_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("base_instant", pa.string())])
 """File groups of a pending plan, and the base instant from which it needs their slices."""
-
-EXPIRED_SCHEMA = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
-"""Files to delete: partition path, name without folders, size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)

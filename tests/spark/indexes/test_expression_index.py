@@ -19,8 +19,8 @@ from pyhudi.api.scan import Scan
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.metadata.indexes.expression_index_definition import BLOOM_FILTERS, COLUMN_STATS, FUNCTIONS, ExpressionIndex
+from pyhudi.services.compaction.compaction_planner import schedule
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
-from pyhudi.services.compaction.compaction_schedule import schedule
 from pyhudi.spark.indexes.expression_values import summaries
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.write.dataframe_writer import write

@@ -14,8 +14,8 @@ from pyhudi.errors import CommitStateUnknownError, ConflictError, StorageError, 
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.timeline import State
-from pyhudi.timeline.action_metadata import RollbackPlan
 from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
+from pyhudi.timeline.plans.rollback_plan import RollbackPlan
 from pyhudi.timeline.write_gate import GATES_FOLDER, CommitIntent
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, check_clean, data_files, make_table

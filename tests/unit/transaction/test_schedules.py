@@ -33,10 +33,11 @@ from pyhudi.table.view import file_group_state, file_listing
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
-from pyhudi.timeline.action_metadata import RollbackPlan, decode_record, encode_record
+from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.heartbeat import Heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import IOType
+from pyhudi.timeline.plans.rollback_plan import RollbackPlan
 from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.transaction import planned_transaction, writer_coordination
 from pyhudi.transaction.action_start import latest_instant_time

@@ -10,7 +10,7 @@ from pyhudi.services.archival.archival_plan import ArchivalPlan
 from pyhudi.services.archival.table_archival import archive_table, plan_archival
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.service_result import ServiceResult
-from pyhudi.table.clean_plan import CleanPlan
+from pyhudi.timeline.plans.clean_plan import CleanPlan
 
 
 class CleaningServices(ServiceBase):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.api.services.service_base import Given, ServiceBase
 from pyhudi.metrics.progress import Progress
-from pyhudi.services.clustering.clustering_plan import ClusteringPlan
+from pyhudi.services.clustering.clustering_planner import make_plan, pending_plans, schedule
 from pyhudi.services.clustering.clustering_runner import (
     ClusteringResult,
     ClusteringRunner,
@@ -14,8 +14,8 @@ from pyhudi.services.clustering.clustering_runner import (
     run_all,
     run_pending,
 )
-from pyhudi.services.clustering.clustering_schedule import make_plan, pending_plans, schedule
 from pyhudi.spark.session import session_if_any
+from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

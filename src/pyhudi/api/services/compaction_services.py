@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.api.services.service_base import Given, ServiceBase
 from pyhudi.metrics.progress import Progress
-from pyhudi.services.compaction.compaction_plan import CompactionPlan
+from pyhudi.services.compaction.compaction_planner import make_plan, pending_plans, schedule
 from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_in_threads, run_pending
-from pyhudi.services.compaction.compaction_schedule import make_plan, pending_plans, schedule
 from pyhudi.spark.session import session_if_any
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

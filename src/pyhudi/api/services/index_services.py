@@ -13,7 +13,7 @@ from pyhudi.services.indexing.index_builder import Builder, IndexEngine, IndexRe
 from pyhudi.services.indexing.index_preparation import Preparer
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.services.indexing.index_schedule import schedule_index
-from pyhudi.timeline.index_plan import IndexPlan, pending_index_plans
+from pyhudi.timeline.plans.index_plan import IndexPlan, pending_index_plans
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

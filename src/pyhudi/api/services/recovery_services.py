@@ -7,10 +7,11 @@ from typing import Literal, overload
 from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
 from pyhudi.metrics.progress import Progress
 from pyhudi.read.result_table import ResultTable
-from pyhudi.services.restore import RestorePlan, Restorer
+from pyhudi.services.restore import Restorer
 from pyhudi.services.rollback import roll_back
 from pyhudi.services.savepoint import create_savepoint, delete_savepoint, list_savepoints
 from pyhudi.services.service_result import ServiceResult
+from pyhudi.timeline.plans.restore_plan import RestorePlan
 
 
 class RecoveryServices(ServiceBase):

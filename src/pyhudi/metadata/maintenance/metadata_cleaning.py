@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
-from pyhudi.table.clean_plan import CleanPlan, clean_metadata
-from pyhudi.table.clean_policy import EXPIRED_SCHEMA, Retention, expired_files
+from pyhudi.table.clean_policy import Retention, expired_files
 from pyhudi.table.view.file_group_state import completions_of_archived
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_slicing import SLICE_SCHEMA
 from pyhudi.table.view.file_system_view import FileInstants, FileSystemView
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, CleanPlan, clean_metadata
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

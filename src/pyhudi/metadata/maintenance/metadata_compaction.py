@@ -34,11 +34,11 @@ from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
 from pyhudi.metadata.writer.metadata_rollback import written_by
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
-from pyhudi.table.compaction_record import plan_record
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.operation_types import COMPACT
+from pyhudi.timeline.plans.compaction_plan_avro import plan_record
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import CorruptInstantError, MetadataTableError
-from pyhudi.timeline.index_plan import pending_index_plans
 from pyhudi.timeline.instant import State
+from pyhudi.timeline.plans.index_plan import pending_index_plans
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline

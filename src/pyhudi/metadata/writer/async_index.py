@@ -30,8 +30,8 @@ from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import prepare_folder
 from pyhudi.metadata.writer.metadata_rollback import delete_instant
 from pyhudi.storage.table_paths import METADATA_FOLDER
-from pyhudi.timeline.index_plan import pending_index_plans, read_index_plan
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.plans.index_plan import pending_index_plans, read_index_plan
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -41,10 +41,10 @@ from pyhudi.metadata.reader.initial_instants import is_initial_instant
 from pyhudi.metadata.records.record_factory import file_records
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
-from pyhudi.timeline.action_metadata import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.operation_types import LOG_COMPACT
+from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -14,10 +14,9 @@ from pyhudi.config import Options, options
 from pyhudi.errors import InvalidOptionError
 from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
 from pyhudi.read.selection.table_files import TableFiles
-from pyhudi.services.compaction.compaction_schedule import pending_plans
+from pyhudi.services.compaction.compaction_planner import pending_plans
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import PARTITION_METADATA
-from pyhudi.table.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
 from pyhudi.table.clean_policy import (
     NEEDED_SCHEMA,
     ProtectedFiles,
@@ -28,6 +27,7 @@ from pyhudi.table.clean_policy import (
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import pending_clustering_groups
 from pyhudi.timeline.instant import Action, Instant, State, format_instant, instant_of_millis, parse_instant
+from pyhudi.timeline.plans.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
 
 if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable

@@ -30,7 +30,6 @@ from pyhudi.services.cleaning.clean_planner import (
 )
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.storage.table_paths import PARTITION_METADATA
-from pyhudi.table.clean_plan import CleanPlan, clean_metadata, paths_of
 from pyhudi.table.clean_policy import files_of, slices_with_files
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -38,6 +37,7 @@ from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata, paths_of
 from pyhudi.transaction.action_start import current_config, latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator

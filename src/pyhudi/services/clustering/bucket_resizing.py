@@ -23,9 +23,9 @@ from pyhudi.config.enums import BucketEngine, IndexType
 from pyhudi.errors import ConfigError, FormatError, TransactionError, UnsupportedTableError
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.index.consistent_hashing import ChildNode, HashingMetadata, NodeTag, hashes_of
-from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
 from pyhudi.services.compaction.compaction_operations import list_sums
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA
 
 PLAN_STRATEGY = "SparkConsistentBucketClusteringPlanStrategy"
 EXECUTION_STRATEGY = "SparkConsistentBucketClusteringExecutionStrategy"

@@ -36,7 +36,6 @@ from pyhudi.services.clustering.bucket_resizing import (
     is_resizing,
     new_buckets,
 )
-from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import is_copying, is_single_file
 from pyhudi.services.clustering.sort_order import RowOrder
 from pyhudi.table.bucket_index_detection import bucket_evidence
@@ -46,6 +45,7 @@ from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.operation_types import CLUSTER
+from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context
 from pyhudi.write.settings.write_target import WriteTarget

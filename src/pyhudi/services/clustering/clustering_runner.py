@@ -17,13 +17,13 @@ from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clusterable
-from pyhudi.services.clustering.clustering_plan import ClusteringPlan
-from pyhudi.services.clustering.clustering_schedule import pending_plans, reschedule, schedule
+from pyhudi.services.clustering.clustering_planner import pending_plans, reschedule, schedule
 from pyhudi.services.pending_plans import run_plans
 from pyhudi.services.thread_tasks import run_tasks
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.timeline.operation_types import CLUSTER
+from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.in_process_locks import in_process_plan_lock
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction

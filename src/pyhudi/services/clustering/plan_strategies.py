@@ -18,8 +18,8 @@ from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.format.file_names import file_names_of
 from pyhudi.index.consistent_hashing import HashingMetadata
 from pyhudi.services.clustering.bucket_resizing import EXECUTION_STRATEGY, PLAN_STRATEGY, ResizingRules, is_resizing
-from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
 from pyhudi.services.compaction.compaction_operations import list_names, list_sums
+from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA
 
 _MIB = 1024 * 1024
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy."

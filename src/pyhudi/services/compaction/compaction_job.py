@@ -17,7 +17,6 @@ from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_operations import operation_paths
-from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
@@ -25,6 +24,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import COMPACT, LOG_COMPACT
+from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 from pyhudi.write.handles.compaction_handle import compact_slice
 from pyhudi.write.handles.log_compaction_handle import compact_logs
 from pyhudi.write.settings.log_settings import LogSettings

@@ -13,23 +13,9 @@ from pyhudi.format.file_names import file_names_of
 from pyhudi.storage import join_path
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_slicing import has_log_files
+from pyhudi.timeline.plans.compaction_plan import OPERATION_SCHEMA
 
 _MIB = 1024 * 1024
-
-OPERATION_SCHEMA = pa.schema(
-    [
-        ("partition", pa.string()),
-        ("file_id", pa.string()),
-        ("base_instant", pa.string()),
-        ("base_file", pa.string()),
-        ("log_files", pa.list_(pa.string())),
-        ("log_bytes", pa.int64()),
-        ("read_mb", pa.int64()),
-        ("write_mb", pa.int64()),
-    ]
-)
-"""One row per file slice: names of its base file (null: none) and of its log files in merge order, without folders;
-total bytes of the logs; megabytes (2^20) to read and, as estimated, to write."""
 
 
 def operations_of(slices: pa.Table, excluded: pa.Table, max_file_size: int) -> pa.Table:

@@ -14,13 +14,13 @@ from pyhudi.config import Options
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
-from pyhudi.services.compaction.compaction_plan import CompactionPlan, kind_of
-from pyhudi.services.compaction.compaction_schedule import check_compactable, pending_plans
+from pyhudi.services.compaction.compaction_planner import check_compactable, pending_plans
 from pyhudi.services.pending_plans import run_plans
 from pyhudi.services.thread_tasks import run_tasks
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.plans.compaction_plan import CompactionPlan, kind_of
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.in_process_locks import in_process_plan_lock
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction

@@ -30,8 +30,8 @@ from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, Locked
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare
 from pyhudi.services.indexing.index_requests import build_options, request_of
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.timeline.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.plans.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
 from pyhudi.timeline.write_gate import AttemptClaim
 from pyhudi.transaction.action_start import new_heartbeat
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy

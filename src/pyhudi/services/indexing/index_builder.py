@@ -27,7 +27,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options, indexes_of, partitions_to_drop
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.index_plan import pending_index_plans
+from pyhudi.timeline.plans.index_plan import pending_index_plans
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.transaction.action_start import current_config, latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_time_generator

@@ -13,8 +13,8 @@ from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
 from pyhudi.services.indexing.index_builder import LockedTable, existing_index, lock_table
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options
-from pyhudi.timeline.index_plan import IndexPlan, last_contiguous_write
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.plans.index_plan import IndexPlan, last_contiguous_write
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient

@@ -21,8 +21,6 @@ from pyhudi.services.cleaning.clean_planner import read_savepoints
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.repair.table_use import refuse_in_use
 from pyhudi.storage.storage_protocol import join_path
-from pyhudi.table.clean_plan import CleanPlan
-from pyhudi.table.clean_policy import EXPIRED_SCHEMA
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_listing import list_files
@@ -32,6 +30,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, State
+from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, CleanPlan
 
 if TYPE_CHECKING:
     from pyhudi.config import Options

@@ -23,8 +23,8 @@ from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.indexes.index_definitions import load_definitions, store_definitions
 from pyhudi.metadata.metadata_layout import FILES, metadata_layout, metadata_timeline
 from pyhudi.services.cleaning.cleaner import Cleaner
+from pyhudi.services.compaction.compaction_planner import schedule
 from pyhudi.services.compaction.compaction_runner import Runner, run_pending
-from pyhudi.services.compaction.compaction_schedule import schedule
 from pyhudi.services.rollback import rebuild_metadata
 from pyhudi.services.service_result import Phases
 from pyhudi.services.upgrade import metadata_move

@@ -33,10 +33,10 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import delete_history
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline import heartbeat
-from pyhudi.timeline.action_metadata import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers, marked_instants
+from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.timeline.time_generator import TimeGenerator
 from pyhudi.timeline.write_gate import CommitIntent, close_gates, gated_instants, remove_gates
 from pyhudi.transaction.action_start import latest_instant_time

@@ -17,9 +17,9 @@ from pyhudi.errors import FormatError
 from pyhudi.format.file_names import LOG, file_name_of, file_names_of, next_log_version, parse_names
 from pyhudi.format.log import LogBlockHeader, LogSchema, LogSlice, LogWriter
 from pyhudi.storage import join_path
-from pyhudi.timeline.action_metadata import RollbackRequest
 from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, decode_commit
 from pyhudi.timeline.instant import State
+from pyhudi.timeline.plans.rollback_plan import RollbackRequest
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -12,9 +12,9 @@ from pyhudi.errors import CorruptInstantError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, file_names_of, parse_names, split_paths
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import META_FOLDER
-from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
+from pyhudi.timeline.plans.rollback_plan import RollbackPlan, RollbackRequest
 from pyhudi.transaction.rollback.rollback_log_blocks import append_requests, planned_logs
 from pyhudi.transaction.rollback.upgraded_log_files import log_files_of_slices
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import ConflictError, FormatError
-from pyhudi.timeline.action_metadata import RollbackPlan
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.plans.rollback_plan import RollbackPlan
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline

@@ -21,9 +21,10 @@ from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.table.bootstrap.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest, decode_record
+from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.plans.rollback_plan import RollbackPlan, RollbackRequest
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_planner import planned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan

@@ -17,15 +17,10 @@ from pyhudi.services.archival.table_archival import archive_table
 from pyhudi.services.inline_services import after_commit
 from pyhudi.storage import LocalStorage, Storage
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.action_metadata import (
-    RollbackMetadata,
-    RollbackPlan,
-    RollbackRequest,
-    RolledBackPartition,
-    encode_record,
-)
+from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from tests.cases import seldom
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row

@@ -12,7 +12,6 @@ import pytest
 from pyhudi.format.file_names import parse_names
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import Storage, join_path
-from pyhudi.table.clean_plan import CleanPlan, clean_metadata
 from pyhudi.table.clean_policy import Retention, expired_files
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
@@ -20,6 +19,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata
 
 TABLES = Path(__file__).parents[3] / "golden" / "tables"
 NAMES = [

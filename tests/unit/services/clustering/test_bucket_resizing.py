@@ -33,16 +33,16 @@ from pyhudi.index.consistent_hashing import (
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.clustering.bucket_resizing import PLAN_STRATEGY, BucketRouting, ResizingRules, new_buckets
 from pyhudi.services.clustering.clustering_job import ClusteringJob
-from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.services.rollback import roll_back
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView, OpenTable
-from pyhudi.timeline.action_metadata import RollbackPlan
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA, ClusteringPlan
+from pyhudi.timeline.plans.rollback_plan import RollbackPlan
 from pyhudi.transaction.rollback.straggler_files import delete_opened_slices
 from tests.tables import HandMadeTable, at
 from tests.unit.transaction.test_writer_death import deaths

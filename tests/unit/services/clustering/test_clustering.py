@@ -16,8 +16,8 @@ from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.schema.converters.arrow_avro import to_avro
+from pyhudi.services.clustering.clustering_planner import pending_plans
 from pyhudi.services.clustering.clustering_runner import ThreadClusteringRunner, run_pending, run_plan
-from pyhudi.services.clustering.clustering_schedule import pending_plans
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
 from pyhudi.transaction.transaction import Transaction

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
-from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import PlanStrategy
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.instant import State
+from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 
 PLAN = "hoodie.clustering.plan.strategy."
 DAYS = [f"2026/11/{day:02}" for day in range(1, 5)]

@@ -31,8 +31,8 @@ from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob
+from pyhudi.services.compaction.compaction_planner import schedule
 from pyhudi.services.compaction.compaction_runner import compact_one, run_in_threads, run_pending
-from pyhudi.services.compaction.compaction_schedule import schedule
 from pyhudi.services.inline_services import after_deltacommit
 from pyhudi.services.rollback import roll_back
 from pyhudi.storage import Storage, open_storage

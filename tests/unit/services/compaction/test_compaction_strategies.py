@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, InvalidOptionError
-from pyhudi.services.compaction.compaction_operations import OPERATION_SCHEMA
 from pyhudi.services.compaction.compaction_strategies import (
     STRATEGIES,
     Limits,
@@ -20,6 +19,7 @@ from pyhudi.services.compaction.compaction_strategies import (
     apply_strategies,
     named_strategies,
 )
+from pyhudi.timeline.plans.compaction_plan import OPERATION_SCHEMA
 
 KEY = "hoodie.compaction.strategy"
 TODAY = date(2026, 11, 21)

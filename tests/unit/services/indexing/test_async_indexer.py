@@ -19,8 +19,8 @@ from pyhudi.services.indexing.index_builder import drop_index
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.services.indexing.index_schedule import schedule_index
 from pyhudi.storage import Storage
-from pyhudi.timeline.index_plan import IndexPlan, pending_index_plans
 from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.plans.index_plan import IndexPlan, pending_index_plans
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths
 

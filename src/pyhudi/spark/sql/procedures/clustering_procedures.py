@@ -11,9 +11,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyhudi.config import options
 from pyhudi.errors import QueryError
-from pyhudi.services.clustering.clustering_plan import ClusteringPlan
+from pyhudi.services.clustering.clustering_planner import pending_plans, schedule
 from pyhudi.services.clustering.clustering_runner import run_pending
-from pyhudi.services.clustering.clustering_schedule import pending_plans, schedule
 from pyhudi.services.pending_plans import read_plans
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.spark_types import spark_schema
@@ -21,6 +20,7 @@ from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 
 _GIVEN = {
     "order": options.CLUSTERING_SORT_COLUMNS.key,

@@ -8,15 +8,15 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import options
 from pyhudi.errors import OptionWithoutEffectWarning, QueryError, warn
-from pyhudi.services.compaction.compaction_plan import CompactionPlan
+from pyhudi.services.compaction.compaction_planner import pending_plans, schedule
 from pyhudi.services.compaction.compaction_runner import run_pending
-from pyhudi.services.compaction.compaction_schedule import pending_plans, schedule
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.write.dataframe_writer import delete_expired_partitions
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 
 
 def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:

@@ -8,14 +8,28 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.services.compaction.compaction_operations import OPERATION_SCHEMA
-from pyhudi.table.compaction_record import operation_row, plan_record
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.plans.compaction_plan_avro import operation_row, plan_record
 
 _LOG_COMPACTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 _SHOWN = 20
 _MIB = 1024 * 1024
+
+OPERATION_SCHEMA = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("base_instant", pa.string()),
+        ("base_file", pa.string()),
+        ("log_files", pa.list_(pa.string())),
+        ("log_bytes", pa.int64()),
+        ("read_mb", pa.int64()),
+        ("write_mb", pa.int64()),
+    ]
+)
+"""One row per file slice: names of its base file (null: none) and of its log files in merge order, without folders;
+total bytes of the logs; megabytes (2^20) to read and, as estimated, to write."""
 
 
 def kind_of(action: str) -> str:
@@ -27,7 +41,7 @@ def kind_of(action: str) -> str:
 class CompactionPlan:
     """File slices of a compaction or a log compaction, which is its ``action`` in the timeline.
 
-    ``operations`` has :data:`pyhudi.services.compaction.compaction_operations.OPERATION_SCHEMA`. ``instant`` is None
+    ``operations`` has :data:`pyhudi.timeline.plans.compaction_plan.OPERATION_SCHEMA`. ``instant`` is None
     while the plan is not in the timeline, ``state`` is its state there. ``reason`` explains why it is due or not.
     ``missing`` are partitions with slices left for the next plan.
     """

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import file_name_of, file_paths
 from pyhudi.storage import join_path
-from pyhudi.table.clean_policy import EXPIRED_SCHEMA
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.instant import Action, Instant, State
 
@@ -22,6 +21,9 @@ INCOMPLETE = "pyhudi.clean.incomplete"
 """Key of the extra metadata: not everything was planned, so the next plan considers all partitions."""
 ORPHANS = "pyhudi.clean.orphans"
 """Key of the extra metadata: the files belong to no write of the timeline."""
+
+EXPIRED_SCHEMA = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
+"""Files to delete: partition path, name without folders, size in bytes."""
 
 
 def paths_of(files: pa.Table) -> pa.StringArray:
@@ -34,7 +36,7 @@ class CleanPlan:
     """The files that a clean deletes.
 
     Attributes:
-        files: `pyhudi.table.clean_policy.EXPIRED_SCHEMA`; sizes are null in a plan from the timeline.
+        files: `pyhudi.timeline.plans.clean_plan.EXPIRED_SCHEMA`; sizes are null in a plan from the timeline.
         policy: Name of the cleaning policy.
         earliest: First write whose snapshot remains readable; None for policies that count versions.
         last_completed: Last completed write when the plan was made.

@@ -26,7 +26,7 @@ def plan_record(
     """Return the Avro record of a plan.
 
     Args:
-        operations: Rows of `pyhudi.services.compaction.compaction_operations.OPERATION_SCHEMA`.
+        operations: Rows of `pyhudi.timeline.plans.compaction_plan.OPERATION_SCHEMA`.
         table_version: Version of the table.
         strategy: Record of the strategy, for plans that name one.
         preserve_metadata: Records keep their commit times.

@@ -13,7 +13,6 @@ from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.services.compaction.compaction_job import check_runnable
 from pyhudi.services.compaction.compaction_operations import operations_of
-from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.services.compaction.compaction_strategies import Limits, apply_strategies, named_strategies
 from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, evaluate_log_compaction_trigger
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
@@ -24,6 +23,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, instant_of_millis
+from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 from pyhudi.transaction.action_start import latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.write.settings.write_settings import max_file_size

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.index.consistent_hashing import VisibleGroups, known_partitions, load_metadata
 from pyhudi.services.clustering.clustering_job import check_clusterable
-from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, inputs_of
 from pyhudi.services.pending_plans import LockedTimeline, lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
@@ -22,6 +21,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.write.settings.write_settings import max_file_size
 

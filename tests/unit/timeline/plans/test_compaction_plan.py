@@ -11,11 +11,10 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.format.avro.container import read_container
-from pyhudi.services.compaction.compaction_operations import OPERATION_SCHEMA
-from pyhudi.services.compaction.compaction_plan import CompactionPlan
-from pyhudi.services.compaction.compaction_schedule import make_plan, pending_plans
+from pyhudi.services.compaction.compaction_planner import make_plan, pending_plans
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.plans.compaction_plan import OPERATION_SCHEMA, CompactionPlan
 from tests.golden.expected import unpack
 
 PENDING = ("v6_mor_compaction", "v8_mor_by_12", "v9_mor_compaction_lsm")
