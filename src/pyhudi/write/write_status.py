@@ -89,8 +89,8 @@ def previous_file(base_path: str) -> tuple[str, str]:
     return parse_names(pa.array([name]))["instant"][0].as_py(), name
 
 
-def with_change_log(stat: Stat, files: Mapping[str, int] | None) -> Stat:
-    """Return the stat of a base file with the files of its change log and their sizes; None: it has no change log."""
+def with_cdc_files(stat: Stat, files: Mapping[str, int] | None) -> Stat:
+    """Return the stat of a base file with the files of its CDC log and their sizes; None: it has no CDC log."""
     return stat if files is None else stat | {"cdcStats": files}
 
 

@@ -13,7 +13,7 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.config.enums import CdcMode
 from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.format.log import DATA_BLOCKS, BlockType, LogBlock, decode_deletes, decode_records
-from pyhudi.format.log.change_schema import DELETE, INSERT, UPDATE
+from pyhudi.format.log.cdc_schema import DELETE, INSERT, UPDATE
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.merge.logs.log_file_pool import LogFiles
 from pyhudi.read.cdc.cdc_inference import CdcInferenceCase

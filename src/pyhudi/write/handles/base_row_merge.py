@@ -15,7 +15,7 @@ from pyhudi.merge.ordering_values import Index
 from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from pyhudi.write.handles.base_file_output import RowLayout
-from pyhudi.write.handles.change_log import ChangeLog
+from pyhudi.write.handles.cdc_log_writer import CdcLogWriter
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows, deleted
 from pyhudi.write.settings.write_context import WriteContext
 
@@ -38,7 +38,7 @@ class BaseRowMerge:
         layout: Conversion of incoming rows.
         key: The file group.
         columns: Columns of base rows, as merged; texts may be dictionary-encoded.
-        log: Change log that gets the changes (None: none is written).
+        log: CDC log that gets the changes (None: none is written).
 
     Attributes:
         updates: Number of changed rows so far.
@@ -46,7 +46,12 @@ class BaseRowMerge:
     """
 
     def __init__(
-        self, context: WriteContext, layout: RowLayout, key: GroupKey, columns: pa.Schema, log: ChangeLog | None = None
+        self,
+        context: WriteContext,
+        layout: RowLayout,
+        key: GroupKey,
+        columns: pa.Schema,
+        log: CdcLogWriter | None = None,
     ) -> None:
         self._context = context
         self._layout = layout

@@ -11,11 +11,11 @@ from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout, RowSource
 from pyhudi.write.handles.base_row_merge import BaseRowMerge, rules_for_rows
-from pyhudi.write.handles.change_log import ChangeLog
+from pyhudi.write.handles.cdc_log_writer import CdcLogWriter
 from pyhudi.write.rows.dictionary_encoding import kept_as_dictionaries, with_dictionaries
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file, with_change_log
+from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file, with_cdc_files
 
 
 class MergeHandle:
@@ -68,7 +68,7 @@ class MergeHandle:
                     log.abort()
                 raise
         summary = output.close()
-        change_files = self._finish_log(log, merge, inserts, summary.num_rows)
+        cdc_files = self._finish_log(log, merge, inserts, summary.num_rows)
         stat = file_stat(
             key.group,
             output.path,
@@ -77,18 +77,18 @@ class MergeHandle:
             started=started,
             previous=previous_file(key.base_path),
         )
-        return with_change_log(stat, change_files)
+        return with_cdc_files(stat, cdc_files)
 
-    def _open_log(self, key: GroupKey) -> ChangeLog | None:
+    def _open_log(self, key: GroupKey) -> CdcLogWriter | None:
         context = self._context
-        if context.changes is None:
+        if context.cdc is None:
             return None
-        return ChangeLog(context, context.changes, self._task, key.group)
+        return CdcLogWriter(context, context.cdc, self._task, key.group)
 
     def _finish_log(
-        self, log: ChangeLog | None, merge: BaseRowMerge, inserts: int, num_rows: int
+        self, log: CdcLogWriter | None, merge: BaseRowMerge, inserts: int, num_rows: int
     ) -> dict[str, int] | None:
-        """Close the change log, unless readers can derive its content from the counts alone: all rows are new, or a
+        """Close the CDC log, unless readers can derive its content from the counts alone: all rows are new, or a
         delete left none."""
         if log is None:
             return None

@@ -30,7 +30,7 @@ class LogSettings:
 
     ``positions``: blocks store the positions of their records in the base file. ``partial``: records have only these
     columns and keep the values of all others. ``slices`` (LOG_SLICES_SCHEMA) are the file slices that get log files;
-    rows of other file groups are written to base files. ``changes``: the table logs changes, so the commit lists the
+    rows of other file groups are written to base files. ``cdc``: the table has CDC logs, so the commit lists the
     base file and the other log files of each slice, which change data queries need.
     """
 
@@ -38,7 +38,7 @@ class LogSettings:
     options: LogOptions = field(default_factory=LogOptions)
     positions: bool = True
     partial: pa.Schema | None = None
-    changes: bool = False
+    cdc: bool = False
     slices: pa.Table = field(default_factory=LOG_SLICES_SCHEMA.empty_table)
 
     @property
@@ -49,7 +49,7 @@ class LogSettings:
     @property
     def names_slice(self) -> bool:
         """True if the commit lists all files of the slices that get log files."""
-        return self.named_by_slice or self.changes
+        return self.named_by_slice or self.cdc
 
 
 def appended_groups(workload: Workload) -> pa.Table:

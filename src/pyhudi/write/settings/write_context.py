@@ -17,7 +17,7 @@ from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import Storage
 from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.write.rows.keyed_rows import KeyedWrite
-from pyhudi.write.settings.change_log_settings import ChangeLogSettings
+from pyhudi.write.settings.cdc_settings import CdcSettings
 from pyhudi.write.settings.log_settings import LogSettings
 
 
@@ -107,7 +107,7 @@ class WriteContext:
         files: Format and sizes of base files.
         partition_metadata_format: Format of partition metadata; None: the usual text form.
         logs: Settings of log files; None unless updates and deletes are written to them (merge-on-read tables).
-        changes: Settings of change logs; None: changes are not logged.
+        cdc: Settings of CDC logs; None: changes are not logged.
         buffer_size: Memory in bytes of a task for all its open files.
         attempt: Text that distinguishes attempts at one instant, because a plan may be executed several times.
         invalid_text: Treatment of text that is not valid UTF-8 in rewritten base files.
@@ -120,7 +120,7 @@ class WriteContext:
     files: BaseFileOptions = field(default_factory=BaseFileOptions)
     partition_metadata_format: FileFormat | None = None
     logs: LogSettings | None = None
-    changes: ChangeLogSettings | None = None
+    cdc: CdcSettings | None = None
     buffer_size: int = 256 * 1024 * 1024
     attempt: str = ""
     invalid_text: InvalidText = InvalidText.FAIL

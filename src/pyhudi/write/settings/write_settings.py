@@ -11,7 +11,7 @@ from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.parquet_writer import CODECS, ParquetOptions
 from pyhudi.format.hfile.hfile_reader import KEY_FIELD
 from pyhudi.format.log import LogOptions, LogSchema
-from pyhudi.format.log.change_schema import change_schema
+from pyhudi.format.log.cdc_schema import cdc_schema
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.ordering_values import type_of
 from pyhudi.metadata.indexes.indexed_columns import indexed_columns
@@ -22,7 +22,7 @@ from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.planning.small_files import Sizing
-from pyhudi.write.settings.change_log_settings import ChangeLogSettings
+from pyhudi.write.settings.cdc_settings import CdcSettings
 from pyhudi.write.settings.log_settings import LogSettings
 from pyhudi.write.settings.write_context import BaseFileOptions, FileColumns, RowMerging, WriteContext
 from pyhudi.write.settings.write_target import WriteTarget
@@ -153,7 +153,7 @@ def log_settings(
         ),
         positions=config.version >= 8 and opts.get_typed(options.WRITE_RECORD_POSITIONS),
         partial=partial,
-        changes=config.cdc_enabled,
+        cdc=config.cdc_enabled,
     )
 
 
@@ -169,15 +169,15 @@ def _check_hfile_blocks(config: TableConfig, schema: pa.Schema) -> None:
         raise ConfigError(f"{given}: the values of the column {KEY_FIELD!r} would be lost; use avro or parquet")
 
 
-def _change_log(config: TableConfig, opts: Options, avro_schema: str) -> ChangeLogSettings | None:
-    """Return the settings of change logs, if the table has them."""
+def _cdc_settings(config: TableConfig, opts: Options, avro_schema: str) -> CdcSettings | None:
+    """Return the settings of CDC logs, if the table has them."""
     if not config.cdc_enabled:
         return None
-    schema = LogSchema(change_schema(config.cdc_mode, avro_schema), pa.schema([]), config.version)
+    schema = LogSchema(cdc_schema(config.cdc_mode, avro_schema), pa.schema([]), config.version)
     limits = LogOptions(
         max_file_size=opts.get_typed(options.LOG_MAX_SIZE), max_block_size=opts.get_typed(options.LOG_BLOCK_MAX_SIZE)
     )
-    return ChangeLogSettings(config.cdc_mode, schema, limits)
+    return CdcSettings(config.cdc_mode, schema, limits)
 
 
 def write_context(target: WriteTarget, operation: Operation, instant: str, schema: pa.Schema) -> WriteContext:
@@ -213,7 +213,7 @@ def write_context(target: WriteTarget, operation: Operation, instant: str, schem
         files=base_file_options(config, opts),
         partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,
         logs=logs,
-        changes=_change_log(config, opts, avro_schema),
+        cdc=_cdc_settings(config, opts, avro_schema),
         invalid_text=opts.get_typed(options.READ_INVALID_TEXT),
     )
 

@@ -85,5 +85,5 @@ class GroupWriter:
 
 
 def _updates_columns(context: WriteContext) -> bool:
-    """Return True if columns that do not change may be copied from base files. Change logs need whole rows."""
-    return context.merging.updates_columns and context.files.extension == "parquet" and context.changes is None
+    """Return True if columns that do not change may be copied from base files. CDC logs need whole rows."""
+    return context.merging.updates_columns and context.files.extension == "parquet" and context.cdc is None

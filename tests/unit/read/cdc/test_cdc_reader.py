@@ -23,7 +23,7 @@ from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.write_gate import WriteGate
-from pyhudi.write.handles.change_log import ChangeLog
+from pyhudi.write.handles.cdc_log_writer import CdcLogWriter
 from pyhudi.write.settings import write_settings
 from pyhudi.write.settings.write_context import FileColumns, TaskId, WriteContext
 from tests.tables import HandMadeTable, at
@@ -50,9 +50,9 @@ def changed(root: Path, mode: str, schema: pa.Schema = SCHEMA, **more: str) -> N
     table.active.create_requested(Action.COMMIT, at(20))
     inflight = table.active.to_inflight(table.active.timeline.find(at(20), Action.COMMIT))
     WriteGate(client.storage, at(20)).open()
-    settings = write_settings._change_log(client.config, Options.parse({}), to_avro(add_meta_columns(schema), "t"))
+    settings = write_settings._cdc_settings(client.config, Options.parse({}), to_avro(add_meta_columns(schema), "t"))
     context = WriteContext(client.storage, at(20), FileColumns(schema))
-    log = ChangeLog(context, settings, TaskId(0, 20, 0), FileGroupId("a", "f1"))
+    log = CdcLogWriter(context, settings, TaskId(0, 20, 0), FileGroupId("a", "f1"))
     old, new = (pa.RecordBatch.from_pylist(rows(v), schema=SCHEMA).select(schema.names) for v in (1, 2))
     log._write_changes("u", pa.array(["1"]), old, new if mode == "DATA_BEFORE_AFTER" else None)
     stat = table._write_file(20, "a", "f1", rows(2), schema)

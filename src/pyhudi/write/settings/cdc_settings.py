@@ -1,4 +1,4 @@
-"""Settings of the change logs of rewritten base files."""
+"""Settings of the CDC logs of rewritten base files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pyhudi.format.log import LogOptions, LogSchema
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeLogSettings:
-    """Settings of a write's change logs: mode of supplemental logging, schema of their blocks
-    (`pyhudi.format.log.change_schema.change_schema`), and size limits."""
+class CdcSettings:
+    """Settings of a write's CDC logs: mode of supplemental logging, schema of their blocks
+    (`pyhudi.format.log.cdc_schema.cdc_schema`), and size limits."""
 
     mode: CdcMode
     schema: LogSchema

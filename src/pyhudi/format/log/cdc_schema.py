@@ -12,7 +12,7 @@ INSERT, UPDATE, DELETE = "i", "u", "d"
 """Values of ``op``."""
 
 
-def change_schema(mode: CdcMode, table_schema: str) -> str:
+def cdc_schema(mode: CdcMode, table_schema: str) -> str:
     """Return the schema of a table's CDC blocks as Avro JSON.
 
     ``table_schema`` is that of its records; images omit meta columns. The second image refers to the record of the

@@ -1,4 +1,4 @@
-"""Writing of the change log of one file group: the changes in a new version of its base file, for change data
+"""Writing of the CDC log of one file group: the changes in a new version of its base file, for change data
 queries."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi.config.enums import CdcMode
 from pyhudi.format.log import LogBlockHeader, LogSlice, LogWriter
-from pyhudi.format.log.change_schema import DELETE, INSERT, UPDATE
+from pyhudi.format.log.cdc_schema import DELETE, INSERT, UPDATE
 from pyhudi.merge.base_file_merge import Merged
 from pyhudi.merge.ordering_values import Index
 from pyhudi.schema.evolution.write_evolution import conform
@@ -22,18 +22,18 @@ from pyhudi.storage import join_path
 from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.marked_file import marked_file
-from pyhudi.write.settings.change_log_settings import ChangeLogSettings
+from pyhudi.write.settings.cdc_settings import CdcSettings
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 
 
-class ChangeLog:
-    """Change log being written, together with the base file whose changes it contains.
+class CdcLogWriter:
+    """CDC log being written, together with the base file whose changes it contains.
 
     Names of the files contain the instant of the write in all table versions. Changes are added batch by batch, and
     buffered until they fill a block.
     """
 
-    def __init__(self, context: WriteContext, settings: ChangeLogSettings, task: TaskId, group: FileGroupId) -> None:
+    def __init__(self, context: WriteContext, settings: CdcSettings, task: TaskId, group: FileGroupId) -> None:
         self._context = context
         self._settings = settings
         self._columns = pa.schema([f for f in context.columns.schema if not is_meta_column(f.name)])

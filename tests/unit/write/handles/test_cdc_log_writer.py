@@ -1,4 +1,4 @@
-"""Change logs of merged base files, in each mode, against the rows before and after."""
+"""CDC logs of merged base files, in each mode, against the rows before and after."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from pyhudi.config.enums import CdcMode
 from pyhudi.format.log import LogSchema, decode_records, scan_blocks
-from pyhudi.format.log.change_schema import change_schema
+from pyhudi.format.log.cdc_schema import cdc_schema
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.markers import Markers
-from pyhudi.write.settings.change_log_settings import ChangeLogSettings
+from pyhudi.write.settings.cdc_settings import CdcSettings
 from tests.properties import examples
 from tests.unit.write.handles.test_handles import SCHEMA, SECOND, Group
 
 
-def logged(mode: CdcMode) -> ChangeLogSettings:
-    schema = change_schema(mode, to_avro(add_meta_columns(SCHEMA), "t"))
-    return ChangeLogSettings(mode, LogSchema(schema, pa.schema([]), 9))
+def logged(mode: CdcMode) -> CdcSettings:
+    schema = cdc_schema(mode, to_avro(add_meta_columns(SCHEMA), "t"))
+    return CdcSettings(mode, LogSchema(schema, pa.schema([]), 9))
 
 
 def own(row: dict[str, Any]) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def test_a_log_has_what_the_merge_changed(
     group = Group(tmp_path_factory.mktemp("table"), [f"k{i}" for i in range(10)])
     incoming = [group.row(p, f"k{p}", 200, delete) for p, delete in sorted(changes.items())]
     incoming += [group.row(None, f"n{i}", 1) for i in range(inserts)]
-    merged = group.merge(incoming, changes=logged(mode), hard_deletes=hard)
+    merged = group.merge(incoming, cdc=logged(mode), hard_deletes=hard)
     before = {row["id"]: own(row) for row in group.rows}
     after = {row["id"]: own(row) for row in merged["rows"]}
     if not after and hard:
