@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.write_gate import WriteGate
 
-ACKNOWLEDGED_KEY = "pyhudi.told"
-"""Key in the metadata of delta commits with the partitions under construction that the write has updated."""
+ACKNOWLEDGED_KEY = "pyhudi.acknowledged.partitions"
+"""Key in the metadata of delta commits with the partitions under construction that the write has updated completely."""
+_OLD_ACKNOWLEDGED_KEY = "pyhudi.told"
+"""The key that earlier versions of pyhudi wrote."""
 INIT_TOKEN = "0-0-0"
 """Write token of the log files that create file groups."""
 
@@ -238,6 +240,13 @@ class MetadataCommit:
         if self.acknowledged:
             extra[ACKNOWLEDGED_KEY] = ",".join(sorted(self.acknowledged))
         return CommitMetadata(self.operation, table, extra, compacted=self.compacted)
+
+
+def acknowledged_partitions(metadata: CommitMetadata) -> set[str]:
+    """Return the partitions under construction that a write has recorded as completely updated, even without
+    changes."""
+    names = metadata.extra.get(ACKNOWLEDGED_KEY) or metadata.extra.get(_OLD_ACKNOWLEDGED_KEY) or ""
+    return set(names.split(",")) - {""}
 
 
 def publish(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, file_names_of, parse_names
-from pyhudi.metadata.file_groups.delta_files import ACKNOWLEDGED_KEY
+from pyhudi.metadata.file_groups.delta_files import acknowledged_partitions
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, FILES, RECORD_INDEX
@@ -90,7 +90,7 @@ def partitions_written(own: ActiveTimeline, instant: str) -> set[str]:
 def partitions_acknowledged(own: ActiveTimeline, instant: str) -> set[str]:
     """Return the partitions that a write has recorded as completely updated, even without changes."""
     delta = _delta_of(own, instant)
-    return set() if delta is None else set(delta.extra.get(ACKNOWLEDGED_KEY, "").split(",")) - {""}
+    return set() if delta is None else acknowledged_partitions(delta)
 
 
 def _delta_of(own: ActiveTimeline, instant: str) -> CommitMetadata | None:

@@ -11,6 +11,7 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, ConfigError, ConflictError, InstantNotFoundError, UnsupportedTableError
+from pyhudi.metadata.file_groups.delta_files import MetadataCommit, acknowledged_partitions
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.services.indexing import async_indexer
@@ -19,6 +20,7 @@ from pyhudi.services.indexing.index_builder import drop_index
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.services.indexing.index_schedule import schedule_index
 from pyhudi.storage import Storage
+from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.plans.index_plan import IndexPlan, pending_index_plans
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -157,6 +159,21 @@ def test_writes_beside(mor: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(12):
         mor.delta([row("a0", "a", 20 + n, f"after {n}")])
     check(mor)
+
+
+@pytest.mark.parametrize("key", ["pyhudi.acknowledged.partitions", "pyhudi.told"])
+def test_acknowledgements_of_writes(key: str) -> None:
+    """Earlier releases recorded them under another key."""
+    extra = {"schema": "", key: "column_stats,partition_stats"}
+    commit = CommitMetadata("UPSERT", WRITE_STAT_SCHEMA.empty_table(), extra)
+    assert acknowledged_partitions(commit) == set(STATS)
+
+
+def test_an_acknowledgement_is_written_with_the_new_key() -> None:
+    commit = MetadataCommit((), acknowledged=STATS).metadata(9)
+    assert commit.extra["pyhudi.acknowledged.partitions"] == "column_stats,partition_stats"
+    assert acknowledged_partitions(commit) == set(STATS)
+    assert not acknowledged_partitions(MetadataCommit(()).metadata(9))
 
 
 def test_a_write_that_tells_nothing(mor: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
