@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyhudi.config import options
 from pyhudi.config.option import Option
-from pyhudi.config.option_registry import OPTIONS, OptionFact
+from pyhudi.config.option_registry import OPTIONS, RegisteredOption
 from pyhudi.config.parsed_options import Options
 
-__all__ = ["OPTIONS", "Option", "OptionFact", "Options", "options"]
+__all__ = ["OPTIONS", "Option", "Options", "RegisteredOption", "options"]

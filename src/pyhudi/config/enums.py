@@ -127,7 +127,7 @@ _GLOBAL_INDEXES = frozenset(
 )
 
 
-class BucketEngine(StrEnum):
+class BucketIndexEngine(StrEnum):
     """Layout of buckets (``hoodie.index.bucket.engine``): a fixed number, or hash ranges that can be split and
     merged."""
 

@@ -63,13 +63,13 @@ def text(key: str, default: str, doc: str, *, aliases: tuple[str, ...] = ()) -> 
     return _declare(Option(key, "text", default, str, "any text", doc, aliases))
 
 
-def maybe_text(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[str | None]:
+def optional_text(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[str | None]:
     """Declare an option that accepts any text and has no default."""
     option: Option[str | None] = Option(key, "text", None, str, "any text", doc, aliases)
     return _declare(option)
 
 
-def names(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[tuple[str, ...]]:
+def name_list(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[tuple[str, ...]]:
     """Declare a comma-separated list. Blanks around entries and empty entries are ignored."""
     return _declare(Option(key, "list", (), split_names, "a comma-separated list", doc, aliases))
 
@@ -79,7 +79,7 @@ def flag(key: str, default: bool, doc: str, *, aliases: tuple[str, ...] = ()) ->
     return _declare(Option(key, "boolean", default, _boolean, "true, false", doc, aliases))
 
 
-def maybe_flag(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[bool | None]:
+def optional_flag(key: str, doc: str, *, aliases: tuple[str, ...] = ()) -> Option[bool | None]:
     """Declare a boolean option without a default, or with one derived from other options."""
     option: Option[bool | None] = Option(key, "boolean", None, _boolean, "true, false", doc, aliases)
     return _declare(option)
@@ -93,7 +93,7 @@ def integer(
     return _declare(Option(key, "integer", default, _bounded(int, least, most), allowed, doc, aliases))
 
 
-def maybe_integer(
+def optional_integer(
     key: str, doc: str, *, least: int = 0, most: int | None = None, aliases: tuple[str, ...] = ()
 ) -> Option[int | None]:
     """Declare an integer option with values from *least* to *most* and no default."""
@@ -132,7 +132,7 @@ def choice(
     return _declare(_choice(key, type(default), default, doc, any_case, aliases, synonyms))
 
 
-def maybe_choice(
+def optional_choice(
     key: str, kind: type[E], doc: str, *, any_case: bool = True, aliases: tuple[str, ...] = ()
 ) -> Option[E | None]:
     """Declare an option whose value is a member of an enumeration and that has no default."""

@@ -18,7 +18,7 @@ from pyhudi.config.option import NAMED
 
 
 @dataclass(frozen=True, slots=True)
-class OptionFact:
+class RegisteredOption:
     """Facts about one key."""
 
     key: str
@@ -28,13 +28,13 @@ class OptionFact:
     aliases: tuple[str, ...]
 
 
-def _load() -> dict[str, OptionFact]:
+def _load() -> dict[str, RegisteredOption]:
     text = (resources.files("pyhudi.config") / "options.tsv").read_text(encoding="utf-8")
-    facts: dict[str, OptionFact] = {}
+    facts: dict[str, RegisteredOption] = {}
     for line in text.splitlines()[1:]:
         key, default, spark, since, _, aliases = line.split("\t")
         known = None if default == "-" else default
-        facts[key] = OptionFact(key, known, spark or known, since, tuple(a for a in aliases.split(",") if a))
+        facts[key] = RegisteredOption(key, known, spark or known, since, tuple(a for a in aliases.split(",") if a))
     return facts
 
 
@@ -50,7 +50,7 @@ def _aliases() -> dict[str, str]:
     return aliases
 
 
-OPTIONS: Mapping[str, OptionFact] = MappingProxyType(_load())
+OPTIONS: Mapping[str, RegisteredOption] = MappingProxyType(_load())
 ALIASES: Mapping[str, str] = MappingProxyType(_aliases())
 """Alias → canonical key of the option."""
 
@@ -82,7 +82,7 @@ __all__ = [
     "ALIASES",
     "NAMED",
     "OPTIONS",
-    "OptionFact",
+    "RegisteredOption",
     "canonical",
     "declared",
     "is_declared",

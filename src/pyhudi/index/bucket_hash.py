@@ -27,13 +27,13 @@ def list_hash(values: Sequence[str]) -> int:
     return h & _POSITIVE
 
 
-def hash_values(key: str, fields: Sequence[str], *, splits_any: bool = False) -> list[str]:
+def hash_values(key: str, fields: Sequence[str], *, legacy_key_split: bool = False) -> list[str]:
     """Return the values of the ``fields`` in a record key, which determine its bucket.
 
-    A key with commas and colons is split into ``field:value`` parts, any other is one value. ``splits_any``: a colon
-    suffices, as in release 0.15.
+    A key with commas and colons is split into ``field:value`` parts, any other is one value. ``legacy_key_split``: a
+    colon suffices, as in release 0.15.
     """
-    if ":" not in key or not (splits_any or "," in key):
+    if ":" not in key or not (legacy_key_split or "," in key):
         return [key]
     pairs = [part.partition(":") for part in PARTS.split(key)]
     return [value_of(value) for name, _, value in pairs if name in fields]
@@ -44,25 +44,25 @@ def value_of(part: str) -> str:
     return "" if part in (NULL_KEY_PART, EMPTY_KEY_PART) else part
 
 
-def bucket_of(key: str, fields: Sequence[str], buckets: int, *, splits_any: bool = False) -> int:
+def bucket_of(key: str, fields: Sequence[str], buckets: int, *, legacy_key_split: bool = False) -> int:
     """Return the bucket of a record key, from 0."""
-    return list_hash(hash_values(key, fields, splits_any=splits_any)) % buckets
+    return list_hash(hash_values(key, fields, legacy_key_split=legacy_key_split)) % buckets
 
 
 def hashes_of(
-    keys: pa.Array, record_fields: Sequence[str], fields: Sequence[str], *, splits_any: bool = False
+    keys: pa.Array, record_fields: Sequence[str], fields: Sequence[str], *, legacy_key_split: bool = False
 ) -> npt.NDArray[np.int64]:
     """Return the hashes of record keys that consist of ``record_fields``, by their values of the ``fields``: vectorised
     `list_hash` of `hash_values`."""
     named = pc.match_substring(keys, ":")
-    if not splits_any:
+    if not legacy_key_split:
         named = pc.and_(named, pc.match_substring(keys, ","))
     if not pc.any(named).as_py():
         return _combined([keys])
     parts = _parts(keys, record_fields)
     if parts is not None:
         return _combined([_values(part) for part, field in zip(parts, record_fields, strict=True) if field in fields])
-    rows, values = values_of(keys, fields, splits_any=splits_any)
+    rows, values = values_of(keys, fields, legacy_key_split=legacy_key_split)
     unset = pc.is_in(values, value_set=pa.array([NULL_KEY_PART, EMPTY_KEY_PART]))
     return _folded(rows, java_hashes(pc.if_else(unset, "", values)).view(np.uint32), len(keys))
 
@@ -82,11 +82,11 @@ def _parts(keys: pa.Array, fields: Sequence[str]) -> list[pa.Array] | None:
 
 
 def values_of(
-    keys: pa.Array, fields: Collection[str], *, splits_any: bool = False
+    keys: pa.Array, fields: Collection[str], *, legacy_key_split: bool = False
 ) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Vectorised `hash_values`: return the row numbers of the keys, ascending, and the values in the keys."""
     named = pc.match_substring(keys, ":")
-    if not splits_any:
+    if not legacy_key_split:
         named = pc.and_(named, pc.match_substring(keys, ","))
     if not pc.any(named).as_py():
         return np.arange(len(keys)), keys

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import BucketEngine, IndexType, TableType
+from pyhudi.config.enums import BucketIndexEngine, IndexType, TableType
 from pyhudi.errors import ConfigError
 from pyhudi.index.bucket_counts import BucketCounts, load_counts
 from pyhudi.index.bucket_hash import hash_values, list_hash
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucketing:
-    """Bucketing of a table. ``fields`` are the key fields that determine the bucket, ``counts`` the numbers of buckets
-    per partition.
+class BucketIndex:
+    """Bucket index of a table. ``fields`` are the key fields that determine the bucket, ``counts`` the numbers of
+    buckets per partition.
 
-    ``splits_any``: keys are split as in release 0.15 (`pyhudi.index.bucket_hash.hash_values`).
+    ``legacy_key_split``: keys are split as in release 0.15 (`pyhudi.index.bucket_hash.hash_values`).
     """
 
     fields: tuple[str, ...]
     counts: BucketCounts
-    splits_any: bool = False
-    engine: BucketEngine = BucketEngine.SIMPLE
+    legacy_key_split: bool = False
+    engine: BucketIndexEngine = BucketIndexEngine.SIMPLE
 
     @classmethod
-    def of(cls, config: TableConfig, opts: Options) -> Bucketing | None:
+    def of(cls, config: TableConfig, opts: Options) -> BucketIndex | None:
         """Return the bucketing for the options of a write or read; None without a bucket index.
 
         Raises:
@@ -44,7 +44,7 @@ class Bucketing:
         if opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET:
             return None
         engine = opts.get_typed(options.BUCKET_ENGINE)
-        if engine is BucketEngine.CONSISTENT_HASHING and config.table_type is not TableType.MERGE_ON_READ:
+        if engine is BucketIndexEngine.CONSISTENT_HASHING and config.table_type is not TableType.MERGE_ON_READ:
             raise ConfigError(
                 f"{options.BUCKET_ENGINE.key}={engine} requires a merge-on-read table, as in Apache Hudi; use SIMPLE"
             )
@@ -60,20 +60,20 @@ class Bucketing:
                 f"{options.INDEX_TYPE.key}=BUCKET requires record keys: set {options.RECORDKEY_FIELD.key}"
             )
         counts = BucketCounts.of(opts)
-        if counts.rules and engine is not BucketEngine.SIMPLE:
+        if counts.rules and engine is not BucketIndexEngine.SIMPLE:
             raise ConfigError(
                 f"{options.BUCKET_PARTITION_EXPRESSIONS.key} requires {options.BUCKET_ENGINE.key}=SIMPLE; with "
                 f"{engine} the number of buckets grows with the partition"
             )
         return cls(tuple(fields), counts, config.version < 8, engine)
 
-    def of_table(self, storage: Storage, timeline: Timeline) -> Bucketing:
+    def of_table(self, storage: Storage, timeline: Timeline) -> BucketIndex:
         """Return the bucketing with the numbers of buckets stored in the table at a timeline, if any.
 
         Raises:
             ConfigError: The options contain other numbers.
         """
-        kept = load_counts(storage, timeline) if self.engine is BucketEngine.SIMPLE else None
+        kept = load_counts(storage, timeline) if self.engine is BucketIndexEngine.SIMPLE else None
         if kept is None:
             return self
         if self.counts.rules and self.counts != kept:
@@ -91,7 +91,7 @@ class Bucketing:
 
     def hash_of(self, key: str) -> int:
         """Return the hash of a record key; the bucket is the remainder of the division by the number of buckets."""
-        return list_hash(hash_values(key, self.fields, splits_any=self.splits_any))
+        return list_hash(hash_values(key, self.fields, legacy_key_split=self.legacy_key_split))
 
     def bucket_of(self, key: str, partition: str = "") -> int:
         """Return the bucket of a record key."""

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.index.bucket_ids import bucket_numbers
+from pyhudi.index.bucket_file_ids import bucket_numbers
 from pyhudi.index.sampled_keys import first_keys
 from pyhudi.merge.base_file_batches import read_footer
 
 if TYPE_CHECKING:
-    from pyhudi.index.bucket_index import Bucketing
+    from pyhudi.index.bucket_index import BucketIndex
     from pyhudi.storage import Storage
 
 _READ_THREADS = 16
 _FILES_ASKED = 16
 
 
-def check_buckets(storage: Storage, bucketing: Bucketing, slices: pa.Table, *, keys: bool) -> None:
+def check_buckets(storage: Storage, bucketing: BucketIndex, slices: pa.Table, *, keys: bool) -> None:
     """Check that file slices (SLICE_SCHEMA) of a table with the bucket index match these settings: all bucket numbers
     and, if base files store ``keys``, some of those.
 

@@ -144,10 +144,10 @@ class HashingMetadata:
         return [f"{prefix}-0" for prefix in self.prefixes]
 
 
-def hashes_of(keys: pa.Array, fields: Collection[str], *, splits_any: bool = False) -> npt.NDArray[np.int64]:
+def hashes_of(keys: pa.Array, fields: Collection[str], *, legacy_key_split: bool = False) -> npt.NDArray[np.int64]:
     """Return the hashes of record keys, by their values of the ``fields`` (as in
     `pyhudi.index.bucket_hash.hash_values`)."""
-    rows, values = values_of(keys, fields, splits_any=splits_any)
+    rows, values = values_of(keys, fields, legacy_key_split=legacy_key_split)
     if values is keys:
         return (xxh32(keys) & np.uint32(_MAX)).astype(np.int64)
     values = pc.if_else(pc.equal(values, NULL_KEY_PART), _JAVA_NULL, values)

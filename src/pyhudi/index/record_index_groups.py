@@ -21,7 +21,7 @@ Index = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordGroups:
+class RecordIndexFileGroups:
     """File groups of a record index: their ``ids``, in the order of their numbers.
 
     ``spans``: for a partitioned index, the first number and the count of the file groups of each partition of the
@@ -32,7 +32,7 @@ class RecordGroups:
     spans: Mapping[str, tuple[int, int]] | None = None
 
     @classmethod
-    def of(cls, ids: Iterable[str], *, partitioned: bool) -> RecordGroups:
+    def of(cls, ids: Iterable[str], *, partitioned: bool) -> RecordIndexFileGroups:
         """Return the groups with these ids."""
         ordered = tuple(sorted(ids))
         if not partitioned:

@@ -12,7 +12,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_reader import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
-from pyhudi.merge.key_rows import KeyRows
+from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -88,7 +88,7 @@ class SliceContext:
     view: BlockView = field(default_factory=BlockView)
     constant_columns: tuple[str, ...] = ()
     base_rows: Condition | None = None
-    key_rows: KeyRows | None = None
+    key_rows: KeyFilter | None = None
     keys: KeySpec | None = None
     names_at: Callable[[str], FileNames] | None = None
     use_positions: bool = True

@@ -21,7 +21,7 @@ from pyhudi.table.view.file_slicing import has_log_files
 
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
-    from pyhudi.merge.key_rows import KeyRows
+    from pyhudi.merge.key_filter import KeyFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class ScanPlan:
     renamed: Mapping[str, FileNames] = field(default_factory=dict)
     keys: frozenset[str] = frozenset()
     merging: SliceContext | None = None
-    key_rows: KeyRows | None = None
+    key_rows: KeyFilter | None = None
     invalid_text: InvalidText = InvalidText.FAIL
 
     @property

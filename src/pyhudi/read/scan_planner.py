@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import InvalidText, PartitionValues
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.merge.key_rows import KeyRows
+from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS
 from pyhudi.read.execution.merged_reader import slice_context
 from pyhudi.read.filters.filter_warnings import warn_of_path_texts
@@ -291,7 +291,7 @@ def _key_columns(table: PinnedTable, schema: pa.Schema) -> frozenset[str]:
     return frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names)
 
 
-def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: RowFilter | None) -> KeyRows | None:
+def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: RowFilter | None) -> KeyFilter | None:
     """Return what a condition says of record keys.
 
     Files may have other values of columns than paths tell, and other keys than those that are read if invalid bytes are
@@ -304,7 +304,7 @@ def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: 
     if condition is None:
         return None
     keys = None if by_path.intersection(table.config.record_keys) else pruner.keys.selected_keys()
-    return KeyRows(condition, None if keys is None else tuple(keys.to_pylist()))
+    return KeyFilter(condition, None if keys is None else tuple(keys.to_pylist()))
 
 
 def _history(table: PinnedTable, found: TableSchema | None) -> SchemaHistory | None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, total
-from pyhudi.write.written_files import WrittenFiles
+from pyhudi.write.write_totals import WriteTotals
 
 
 @dataclass(frozen=True, slots=True)
-class WriteResult(WrittenFiles):
+class WriteResult(WriteTotals):
     """Result of one write.
 
     Attributes:

@@ -19,7 +19,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import ConfigError, ConflictError, RecordKeyError, UnsupportedTableError
 from pyhudi.index.bucket_counts import BucketCounts
 from pyhudi.index.bucket_hash import bucket_of as bucket_of_key
-from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import FIRST_INSTANT, FOLDER, HashingMetadata, hashes_of, load_metadata
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -55,7 +55,7 @@ _TEXTS = [
 
 
 @pytest.mark.parametrize(
-    ("record_fields", "fields", "splits_any"),
+    ("record_fields", "fields", "legacy_key_split"),
     [
         (*names, splits)
         for names, splits in product(
@@ -70,13 +70,13 @@ _TEXTS = [
     ],
 )
 def test_spark_computes_the_bucket_of_a_key(
-    spark: SparkSession, record_fields: tuple[str, ...], fields: tuple[str, ...], splits_any: bool
+    spark: SparkSession, record_fields: tuple[str, ...], fields: tuple[str, ...], legacy_key_split: bool
 ) -> None:
     spec = KeySpec(KeyGenType.COMPLEX, record_fields, len(record_fields) > 1, ())
-    bucketing = Bucketing(fields, BucketCounts(1_000_003), splits_any)
+    bucketing = BucketIndex(fields, BucketCounts(1_000_003), legacy_key_split)
     rows = spark.createDataFrame([(text, "p") for text in _TEXTS], f"{RECORD_KEY} string, {PARTITION_PATH} string")
     found = {row[0]: row[2] for row in with_bucket(rows, spec, bucketing, "bucket").collect()}
-    expected = {text: bucket_of_key(text, fields, 1_000_003, splits_any=splits_any) for text in _TEXTS}
+    expected = {text: bucket_of_key(text, fields, 1_000_003, legacy_key_split=legacy_key_split) for text in _TEXTS}
     assert found == expected
 
 

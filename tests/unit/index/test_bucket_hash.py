@@ -37,27 +37,27 @@ def test_the_bucket_of_a_key(key: str, fields: list[str], four: int, eight: int)
 
 
 def test_release_0_15_looks_into_keys_of_one_part() -> None:
-    assert bucket_of("id:k0001", ["id"], 4, splits_any=True) == 3
+    assert bucket_of("id:k0001", ["id"], 4, legacy_key_split=True) == 3
 
 
 _TEXT = st.text(st.sampled_from("ab,:é\U0001f600\n"), max_size=6)
 _CLEAN = st.sampled_from(["a", "", "__null__", "__empty__", "é\U0001f600", "12", "a b"])
 
 
-@given(keys=st.lists(_TEXT, max_size=8), splits_any=st.booleans())
-def test_whole_columns_of_keys_of_one_field(keys: list[str], splits_any: bool) -> None:
-    found = hashes_of(pa.array(keys, pa.string()), ["a"], ["a"], splits_any=splits_any)
-    assert found.tolist() == [list_hash(hash_values(key, ["a"], splits_any=splits_any)) for key in keys]
+@given(keys=st.lists(_TEXT, max_size=8), legacy_key_split=st.booleans())
+def test_whole_columns_of_keys_of_one_field(keys: list[str], legacy_key_split: bool) -> None:
+    found = hashes_of(pa.array(keys, pa.string()), ["a"], ["a"], legacy_key_split=legacy_key_split)
+    assert found.tolist() == [list_hash(hash_values(key, ["a"], legacy_key_split=legacy_key_split)) for key in keys]
 
 
 @given(
     keys=st.lists(st.text(st.sampled_from("xyz,:\x01\x02\\\n\U0001f600"), max_size=12), max_size=8),
-    splits_any=st.booleans(),
+    legacy_key_split=st.booleans(),
 )
-def test_whole_columns_of_keys_of_any_form(keys: list[str], splits_any: bool) -> None:
+def test_whole_columns_of_keys_of_any_form(keys: list[str], legacy_key_split: bool) -> None:
     fields = ["x", "y", ""]
-    found = hashes_of(pa.array(keys, pa.string()), fields, ["x", ""], splits_any=splits_any)
-    assert found.tolist() == [list_hash(hash_values(key, ["x", ""], splits_any=splits_any)) for key in keys]
+    found = hashes_of(pa.array(keys, pa.string()), fields, ["x", ""], legacy_key_split=legacy_key_split)
+    assert found.tolist() == [list_hash(hash_values(key, ["x", ""], legacy_key_split=legacy_key_split)) for key in keys]
 
 
 @given(

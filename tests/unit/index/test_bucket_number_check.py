@@ -9,7 +9,7 @@ import pytest
 from pyhudi.errors import ConfigError
 from pyhudi.index.bucket_counts import BucketCounts
 from pyhudi.index.bucket_hash import bucket_of
-from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.table.view.file_system_view import FileSystemView
 from tests.tables import HandMadeTable
@@ -30,7 +30,7 @@ def test_another_number_of_buckets_is_not_taken_because_one_key_agrees(tmp_path:
     slices = FileSystemView.load(client).latest_slices()
 
     def check(buckets: int) -> None:
-        check_buckets(client.storage, Bucketing(("id",), BucketCounts(buckets), False), slices, keys=True)
+        check_buckets(client.storage, BucketIndex(("id",), BucketCounts(buckets), False), slices, keys=True)
 
     check(4)
     assert all(bucket_of(rows[0]["id"], ["id"], 8) == number for number, rows in files.items())

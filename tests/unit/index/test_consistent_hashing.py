@@ -41,8 +41,8 @@ def test_a_partition_begins_with_equal_ranges() -> None:
     assert first.file_ids()[0] == _IDS[0] + "-0"
 
 
-def hashed(keys: list[str], fields: list[str], *, splits_any: bool = False) -> list[int]:
-    found: list[int] = hashes_of(pa.array(keys, pa.string()), fields, splits_any=splits_any).tolist()
+def hashed(keys: list[str], fields: list[str], *, legacy_key_split: bool = False) -> list[int]:
+    found: list[int] = hashes_of(pa.array(keys, pa.string()), fields, legacy_key_split=legacy_key_split).tolist()
     return found
 
 
@@ -53,9 +53,9 @@ def test_the_hash_of_a_key() -> None:
     assert hashed([], ["id"]) == []
 
 
-def one_by_one(key: str, fields: list[str], splits_any: bool) -> int:
+def one_by_one(key: str, fields: list[str], legacy_key_split: bool) -> int:
     text = key
-    if ":" in key and (splits_any or "," in key):
+    if ":" in key and (legacy_key_split or "," in key):
         pairs = [part.partition(":") for part in PARTS.split(key)]
         java = {NULL_KEY_PART: "null", EMPTY_KEY_PART: ""}
         text = "".join(java.get(value, value) for name, _, value in pairs if name in fields)
@@ -68,11 +68,11 @@ _KEYS = st.one_of(
 )
 
 
-@given(keys=st.lists(_KEYS, max_size=8), splits_any=st.booleans(), sliced=st.booleans())
-def test_whole_columns_of_keys(keys: list[str], splits_any: bool, sliced: bool) -> None:
+@given(keys=st.lists(_KEYS, max_size=8), legacy_key_split=st.booleans(), sliced=st.booleans())
+def test_whole_columns_of_keys(keys: list[str], legacy_key_split: bool, sliced: bool) -> None:
     column = pa.array(["x:1,y:2", *keys], pa.string()).slice(1) if sliced else pa.array(keys, pa.string())
-    found = hashes_of(column, ["x", ""], splits_any=splits_any)
-    assert found.tolist() == [one_by_one(key, ["x", ""], splits_any) for key in keys]
+    found = hashes_of(column, ["x", ""], legacy_key_split=legacy_key_split)
+    assert found.tolist() == [one_by_one(key, ["x", ""], legacy_key_split) for key in keys]
 
 
 @given(st.lists(st.text(max_size=70), max_size=8))

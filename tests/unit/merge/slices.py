@@ -12,9 +12,9 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from pyhudi.format.log import LogBlockHeader, LogOptions, LogSchema, LogSlice, LogWriter
+from pyhudi.merge.base_row_overlay import merged_rows, replaced_positions, write_overlay
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.merge.ordering_values import type_of
-from pyhudi.merge.row_replacement import changed_rows, replace_rows, replaced_rows
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -124,15 +124,15 @@ class Slice:
         """Return the same rows in two parts: those kept from the base file, and those from the logs."""
         context = replace(context or SliceContext(self.storage, self.whole_schema, tuple(self.schema.names)), **changes)
         rows: list[dict[str, Any]] = []
-        hidden = replaced_rows(context, self.slice).tolist()
+        hidden = replaced_positions(context, self.slice).tolist()
         assert hidden == sorted(set(hidden))
         if self.base_path is not None:
             base = list(read_slice(replace(context, key_rows=None), replace(self.slice, log_paths=())))
             rows = [row for batch in base for row in batch.to_pylist()]
         kept = [row for i, row in enumerate(rows) if i not in set(hidden)]
-        changed = [row for batch in changed_rows(context, self.slice) for row in batch.to_pylist()]
+        changed = [row for batch in merged_rows(context, self.slice) for row in batch.to_pylist()]
         at_once: list[pa.RecordBatch] = []
-        assert sorted(replace_rows(context, self.slice, at_once.append).tolist()) == hidden
+        assert sorted(write_overlay(context, self.slice, at_once.append).tolist()) == hidden
         together = [row for batch in at_once for row in batch.to_pylist()]
         assert context.key_rows is not None or sorted(together, key=str) == sorted(changed, key=str)
         return kept + changed

@@ -16,7 +16,7 @@ from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.merge.base_file_reader import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import SliceContext
-from pyhudi.merge.key_rows import KeyRows
+from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -143,7 +143,7 @@ class FileGroup(RuleBasedStateMachine):
         keys = (*sorted(expected)[::2], "k9")
         by_id = Condition(pc.field("id").isin(pa.array(keys)), ("id",))
         by_key = Condition(pc.field(RECORD_KEY).isin(pa.array(keys)), (RECORD_KEY,))
-        key_rows = self._turn(KeyRows(by_id), KeyRows(by_id, keys), KeyRows(by_key, keys))
+        key_rows = self._turn(KeyFilter(by_id), KeyFilter(by_id, keys), KeyFilter(by_key, keys))
         for read in (self.slice.read, self.slice.overlaid):
             rows = read(self.context(), key_rows=key_rows)
             found = [row for row in rows if row[RECORD_KEY] in keys]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import BootstrapMode
-from pyhudi.config.option import choice, flag, integer, maybe_text, text
+from pyhudi.config.option import choice, flag, integer, optional_text, text
 
 _BOOTSTRAP = "hoodie.bootstrap."
 
-BOOTSTRAP_BASE_PATH = maybe_text(
+BOOTSTRAP_BASE_PATH = optional_text(
     _BOOTSTRAP + "base.path", "Root folder of the files on which the operation `bootstrap` creates a table."
 )
 BOOTSTRAP_MODE_SELECTOR = text(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import CleanPolicy, CleanTrigger
-from pyhudi.config.option import choice, flag, integer, maybe_text, names
+from pyhudi.config.option import choice, flag, integer, name_list, optional_text
 
 AUTO_CLEAN = flag("hoodie.clean.automatic", True, "If true, a write cleans old file versions after its commit.")
 CLEAN_POLICY = choice(
@@ -43,11 +43,11 @@ CLEAN_ASYNC = flag(
 CLEAN_PARALLELISM = integer(
     "hoodie.clean.parallelism", 200, "Number of threads that delete files, at most 16.", least=1
 )
-CLEAN_PARTITION_REGEX = maybe_text(
+CLEAN_PARTITION_REGEX = optional_text(
     "hoodie.clean.partition.filter.regex",
     "Regular expression for the paths of the partitions that are cleaned. By default, all are.",
 )
-CLEAN_PARTITIONS = names(
+CLEAN_PARTITIONS = name_list(
     "hoodie.clean.partition.filter.selected", "Paths of the partitions that are cleaned. By default, all are."
 )
 CLEAN_EMPTY_INTERVAL_HOURS = integer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import LayoutStrategy, PartitionFilterMode
-from pyhudi.config.option import choice, flag, integer, maybe_text, names, text
+from pyhudi.config.option import choice, flag, integer, name_list, optional_text, text
 
 _CLUSTERING = "hoodie.clustering."
 _PLAN = _CLUSTERING + "plan.strategy."
@@ -66,20 +66,20 @@ CLUSTERING_MAX_GROUPS = integer(_PLAN + "max.num.groups", 30, "Maximum number of
 CLUSTERING_SINGLE_GROUP = flag(
     _PLAN + "single.group.clustering.enabled", True, "If true, a group of a single file is clustered, too."
 )
-CLUSTERING_SORT_COLUMNS = names(_PLAN + "sort.columns", "Columns by which clustered rows are sorted.")
+CLUSTERING_SORT_COLUMNS = name_list(_PLAN + "sort.columns", "Columns by which clustered rows are sorted.")
 CLUSTERING_PARTITION_FILTER = choice(
     _CLUSTERING + "plan.partition.filter.mode",
     PartitionFilterMode.NONE,
     "Selection of partitions: all, the most recent ones, those in a range, or a different 24th of them every hour.",
 )
-CLUSTERING_BEGIN_PARTITION = maybe_text(
+CLUSTERING_BEGIN_PARTITION = optional_text(
     _PLAN + "cluster.begin.partition", "First partition path of SELECTED_PARTITIONS."
 )
-CLUSTERING_END_PARTITION = maybe_text(_PLAN + "cluster.end.partition", "Last partition path of SELECTED_PARTITIONS.")
-CLUSTERING_PARTITIONS = names(
+CLUSTERING_END_PARTITION = optional_text(_PLAN + "cluster.end.partition", "Last partition path of SELECTED_PARTITIONS.")
+CLUSTERING_PARTITIONS = name_list(
     _PLAN + "partition.selected", "Paths of the partitions that are clustered. By default, all are."
 )
-CLUSTERING_PARTITION_REGEX = maybe_text(
+CLUSTERING_PARTITION_REGEX = optional_text(
     _PLAN + "partition.regex.pattern", "Regular expression that must match the whole path of a clustered partition."
 )
 CLUSTERING_LOOKBACK_PARTITIONS = integer(

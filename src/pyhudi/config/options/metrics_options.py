@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import MetricsReporter
-from pyhudi.config.option import choice, flag, integer, maybe_text, text
+from pyhudi.config.option import choice, flag, integer, optional_text, text
 
 _PUSH = "hoodie.metrics.pushgateway."
 
@@ -15,7 +15,7 @@ METRICS_REPORTER = choice(
     "Prometheus scrapes, or a text file) or PROMETHEUS_PUSHGATEWAY. Other reporters of Apache Hudi, including its "
     "default, are refused.",
 )
-METRICS_PREFIX = maybe_text(
+METRICS_PREFIX = optional_text(
     "hoodie.metrics.reporter.metricsname.prefix", "Prefix of metric names. Default: the name of the table."
 )
 PUSHGATEWAY_HOST = text(_PUSH + "host", "localhost", "Host of the push gateway.")
@@ -29,7 +29,7 @@ PUSHGATEWAY_DELETE = flag(
 )
 PUSHGATEWAY_LABELS = text(_PUSH + "report.labels", "", "Labels of all pushed metrics, as `name:value,name:value`.")
 PROMETHEUS_PORT = integer("hoodie.metrics.prometheus.port", 9090, "Port that Prometheus scrapes.", least=1, most=65535)
-METRICS_TEXTFILE = maybe_text(
+METRICS_TEXTFILE = optional_text(
     "pyhudi.metrics.textfile",
     "File (`*.prom`) that the reporter PROMETHEUS writes for the textfile collector of Prometheus's node "
     "exporter, instead of opening a port.",

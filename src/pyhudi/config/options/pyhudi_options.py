@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import Fsync, InvalidText, PartitionValues, ReadEngine
-from pyhudi.config.option import choice, flag, integer, maybe_integer, maybe_text
+from pyhudi.config.option import choice, flag, integer, optional_integer, optional_text
 
-PARQUET_CODEC_LEVEL = maybe_integer(
+PARQUET_CODEC_LEVEL = optional_integer(
     "pyhudi.parquet.compression.level", "Level of the Parquet codec. By default, the codec's own.", least=-100
 )
 INDEX_BROADCAST_ROWS = integer(
@@ -46,7 +46,7 @@ SQL_JOIN_PRUNING_MIN_BYTES = integer(
     "Setting of the Spark session: size in bytes of a table from which SQL prunes its files by the keys of a "
     "small table in a join.",
 )
-READ_LOG_CACHE_FOLDER = maybe_text(
+READ_LOG_CACHE_FOLDER = optional_text(
     "pyhudi.read.log.cache.folder",
     "Merge-on-read queries on Spark: folder for Parquet files with the merged rows of log files, which Spark reads in "
     "one scan with the base files from the second query of a snapshot on. Driver and executors must access the folder "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import HollowPolicy, IncrementalFormat, QueryType, ReadMergeType
-from pyhudi.config.option import choice, flag, integer, maybe_integer, maybe_text, text
+from pyhudi.config.option import choice, flag, integer, optional_integer, optional_text, text
 
 _READ = "hoodie.datasource.read."
 
@@ -13,13 +13,13 @@ QUERY_TYPE = choice(
     "Query type.",
     synonyms={"realtime": QueryType.SNAPSHOT},  # Value of the older key.
 )
-AS_OF_INSTANT = maybe_text("as.of.instant", "Time travel: instant, date, or date and time of the snapshot to read.")
-BEGIN_INSTANTTIME = maybe_text(
+AS_OF_INSTANT = optional_text("as.of.instant", "Time travel: instant, date, or date and time of the snapshot to read.")
+BEGIN_INSTANTTIME = optional_text(
     _READ + "begin.instanttime",
     "Incremental query: return changes after this instant; earliest for all.",
     aliases=(_READ + "begin.instant.time",),
 )
-END_INSTANTTIME = maybe_text(
+END_INSTANTTIME = optional_text(
     _READ + "end.instanttime",
     "Incremental query: return changes up to and including this instant. Default: the latest.",
     aliases=(_READ + "end.instant.time",),
@@ -29,14 +29,14 @@ INCREMENTAL_FORMAT = choice(
     IncrementalFormat.LATEST_STATE,
     "Incremental query: return the latest state of changed records, or every change.",
 )
-INCREMENTAL_TABLE_VERSION = maybe_text(
+INCREMENTAL_TABLE_VERSION = optional_text(
     _READ + "incr.table.version",
     "Table version whose incremental semantics apply: up to 6 by requested time, from 8 on by completion time.",
 )
 INCREMENTAL_PATH_GLOB = text(
     _READ + "incr.path.glob", "", "Incremental query: glob for the paths of the files to read."
 )
-INCREMENTAL_FILTERS = maybe_text(
+INCREMENTAL_FILTERS = optional_text(
     _READ + "incr.filters", "Incremental query: comma-separated SQL conditions that returned rows satisfy."
 )
 INCREMENTAL_FALLBACK_FULL_SCAN = flag(
@@ -70,7 +70,7 @@ READ_MERGE_TYPE = choice(
     ReadMergeType.PAYLOAD_COMBINE,
     "Treatment of log records in a merge-on-read table: merge them or not. skip_merge is refused for such a table.",
 )
-READ_PATHS = maybe_text(_READ + "paths", "Comma-separated paths or globs to read instead of the files of the table.")
+READ_PATHS = optional_text(_READ + "paths", "Comma-separated paths or globs to read instead of the files of the table.")
 DATA_SKIPPING_ENABLE = flag("hoodie.enable.data.skipping", True, "If true, files are pruned by statistics.")
 FILE_INDEX_ENABLE = flag("hoodie.file.index.enable", True, "No effect: queries have one way to plan.")
 EXTRACT_PARTITION_VALUES_FROM_PATH = flag(
@@ -93,7 +93,7 @@ MEMORY_MERGE_MAX_SIZE = integer(
     "Memory in bytes for the log records of a merge before they are spilled to disk. Threads of a local scan share it.",
     least=1,
 )
-MEMORY_SPILL_PATH = maybe_text(
+MEMORY_SPILL_PATH = optional_text(
     "hoodie.memory.spillable.map.path",
     "Local folder for spilled records. Default: the temporary directory of the system.",
 )
@@ -105,7 +105,7 @@ STREAMING_START_OFFSET = text(
     "earliest",
     "Start of a stream without a checkpoint: earliest, latest, or after an instant, date, or date and time.",
 )
-STREAMING_MAX_INSTANTS = maybe_integer(
+STREAMING_MAX_INSTANTS = optional_integer(
     "pyhudi.streaming.max.instants.per.trigger",
     "Maximum number of commits per micro-batch. Default: all available ones.",
     least=1,

@@ -11,7 +11,17 @@ from pyhudi.config.enums import (
     MarkerType,
     TimeGeneratorType,
 )
-from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_flag, maybe_integer, maybe_text, names, text
+from pyhudi.config.option import (
+    choice,
+    flag,
+    integer,
+    name_list,
+    optional_choice,
+    optional_flag,
+    optional_integer,
+    optional_text,
+    text,
+)
 
 _LOCK = "hoodie.write.lock."
 
@@ -35,7 +45,7 @@ CONCURRENCY_MODE = choice(
     ConcurrencyMode.SINGLE_WRITER,
     "Number of writers that may write to the table concurrently.",
 )
-LOCK_PROVIDER = maybe_text(
+LOCK_PROVIDER = optional_text(
     _LOCK + "provider",
     "Lock provider by Apache Hudi's class name. Default: a lock of the local file system for the writers of one "
     "machine; for several writers (`hoodie.write.concurrency.mode`) on an object store, the "
@@ -58,7 +68,7 @@ LOCK_HEARTBEAT_INTERVAL_MS = integer(
     60_000,
     "No effect: `hoodie.write.lock.storage.renew.interval.secs` applies to storage-based locks.",
 )
-LOCK_FILESYSTEM_PATH = maybe_text(_LOCK + "filesystem.path", "Folder of the lock file. Default: .hoodie.")
+LOCK_FILESYSTEM_PATH = optional_text(_LOCK + "filesystem.path", "Folder of the lock file. Default: .hoodie.")
 LOCK_FILESYSTEM_EXPIRE_MIN = integer(
     _LOCK + "filesystem.expire", 0, "Minutes after which a lock file is considered stale; 0: never."
 )
@@ -71,16 +81,16 @@ LOCK_STORAGE_VALIDITY_SECS = integer(
 LOCK_STORAGE_RENEW_SECS = integer(
     _LOCK + "storage.renew.interval.secs", 30, "Seconds between renewals of a storage-based lock.", least=1
 )
-LOCK_ZOOKEEPER_URL = maybe_text(
+LOCK_ZOOKEEPER_URL = optional_text(
     _LOCK + "zookeeper.url", "Addresses of the ZooKeeper servers, `host:port,…`, for the ZookeeperBasedLockProvider."
 )
-LOCK_ZOOKEEPER_PORT = maybe_integer(
+LOCK_ZOOKEEPER_PORT = optional_integer(
     _LOCK + "zookeeper.port", "Port of servers whose address has none. Default: 2181.", least=1
 )
-LOCK_ZOOKEEPER_BASE_PATH = maybe_text(
+LOCK_ZOOKEEPER_BASE_PATH = optional_text(
     _LOCK + "zookeeper.base_path", "Path of ZooKeeper below which locks are; the same for all writers of a table."
 )
-LOCK_ZOOKEEPER_LOCK_KEY = maybe_text(
+LOCK_ZOOKEEPER_LOCK_KEY = optional_text(
     _LOCK + "zookeeper.lock_key", "Name of the lock below the base path. Default: the name of the table."
 )
 LOCK_ZOOKEEPER_SESSION_TIMEOUT_MS = integer(
@@ -97,15 +107,15 @@ LOCK_DYNAMODB_TABLE = text(
     "hudi_locks",
     "Table of locks in DynamoDB, for the DynamoDBBasedLockProvider. It is created if it does not exist.",
 )
-LOCK_DYNAMODB_PARTITION_KEY = maybe_text(
+LOCK_DYNAMODB_PARTITION_KEY = optional_text(
     _LOCK + "dynamodb.partition_key",
     "Name of the lock in the table of locks; the same for all writers of a table. Default: the name of the table.",
 )
-LOCK_DYNAMODB_REGION = maybe_text(
+LOCK_DYNAMODB_REGION = optional_text(
     _LOCK + "dynamodb.region",
     "Region of the table of locks. Default: the environment variable AWS_REGION, or us-east-1.",
 )
-LOCK_DYNAMODB_ENDPOINT_URL = maybe_text(
+LOCK_DYNAMODB_ENDPOINT_URL = optional_text(
     _LOCK + "dynamodb.endpoint_url", "Address of DynamoDB. Default: that of the region."
 )
 LOCK_DYNAMODB_BILLING_MODE = choice(
@@ -125,13 +135,13 @@ LOCK_DYNAMODB_TABLE_CREATION_TIMEOUT = integer(
     "Milliseconds to wait until a new table of locks can be used.",
     least=1,
 )
-AWS_ACCESS_KEY = maybe_text(
+AWS_ACCESS_KEY = optional_text(
     "hoodie.aws.access.key",
     "Access key for locks in DynamoDB. Default: the credentials that boto3 finds (environment, profile, role).",
 )
-AWS_SECRET_KEY = maybe_text("hoodie.aws.secret.key", "Secret key of `hoodie.aws.access.key`.")
-AWS_SESSION_TOKEN = maybe_text("hoodie.aws.session.token", "Session token of `hoodie.aws.access.key`.")
-AWS_ROLE_ARN = maybe_text(
+AWS_SECRET_KEY = optional_text("hoodie.aws.secret.key", "Secret key of `hoodie.aws.access.key`.")
+AWS_SESSION_TOKEN = optional_text("hoodie.aws.session.token", "Session token of `hoodie.aws.access.key`.")
+AWS_ROLE_ARN = optional_text(
     "hoodie.aws.role.arn", "Refused for locks in DynamoDB: set `role_arn` in a profile of `~/.aws/config`."
 )
 CONFLICT_RESOLUTION_STRATEGY = text(
@@ -155,7 +165,7 @@ HEARTBEAT_TOLERABLE_MISSES = integer(
 
 # --- markers and rollback ------------------------------------------------------------------------------------------
 
-MARKERS_TYPE = maybe_choice(
+MARKERS_TYPE = optional_choice(
     "hoodie.write.markers.type",
     MarkerType,
     "Type of markers. No effect: without a timeline server, markers are always DIRECT.",
@@ -244,11 +254,11 @@ COMPACTION_LOG_NUM_THRESHOLD = integer(
 COMPACTION_DAY_PARTITIONS = integer(
     "hoodie.compaction.daybased.target.partitions", 10, "Number of days whose partitions day-based strategies select."
 )
-COMPACTION_PARTITION_REGEX = maybe_text(
+COMPACTION_PARTITION_REGEX = optional_text(
     "hoodie.compaction.partition.path.regex",
     "Regular expression for the partition paths that PartitionRegexBasedCompactionStrategy compacts.",
 )
-COMPACTION_MEMORY = maybe_integer(
+COMPACTION_MEMORY = optional_integer(
     "hoodie.memory.compaction.max.size",
     "Memory in bytes for the log records of one file slice during compaction before they are spilled to disk. "
     "Default: hoodie.memory.merge.max.size.",
@@ -274,7 +284,7 @@ METADATA_ENABLE = flag("hoodie.metadata.enable", True, "If true, the metadata ta
 METADATA_COLUMN_STATS_ENABLE = flag(
     "hoodie.metadata.index.column.stats.enable", True, "If true, the metadata table holds column statistics."
 )
-METADATA_COLUMN_STATS_COLUMNS = names(
+METADATA_COLUMN_STATS_COLUMNS = name_list(
     "hoodie.metadata.index.column.stats.column.list",
     "Columns with column statistics; nested fields are written with dots. Default: the first columns of the table.",
 )
@@ -290,7 +300,7 @@ METADATA_COLUMN_STATS_FILE_GROUPS = integer(
     "Number of file groups of the column statistics, set when they are built.",
     least=1,
 )
-METADATA_PARTITION_STATS_ENABLE = maybe_flag(
+METADATA_PARTITION_STATS_ENABLE = optional_flag(
     "hoodie.metadata.index.partition.stats.enable",
     "If true, the metadata table of a partitioned table holds partition statistics. They are built together with "
     "column statistics unless this is false.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import (
-    BucketEngine,
+    BucketIndexEngine,
     CdcMode,
     FileFormat,
     MergeMode,
@@ -18,11 +18,11 @@ from pyhudi.config.option import (
     flag,
     int_choice,
     integer,
-    maybe_choice,
-    maybe_integer,
-    maybe_text,
-    names,
+    name_list,
     number,
+    optional_choice,
+    optional_integer,
+    optional_text,
     text,
 )
 
@@ -31,12 +31,12 @@ _WRITE = "hoodie.datasource.write."
 
 # --- identity ------------------------------------------------------------------------------------------------------
 
-TABLE_NAME = maybe_text(
+TABLE_NAME = optional_text(
     "hoodie.table.name",
     "Name of the table. Required to create a table; must match that of an existing one.",
     aliases=(_WRITE + "table.name",),
 )
-DATABASE_NAME = maybe_text("hoodie.database.name", "Database (catalog namespace) of the table.")
+DATABASE_NAME = optional_text("hoodie.database.name", "Database (catalog namespace) of the table.")
 TABLE_TYPE = choice(
     _WRITE + "table.type",
     TableType.COPY_ON_WRITE,
@@ -80,33 +80,33 @@ PARTITION_METAFILE_BASE_FORMAT = flag(
     False,
     "If true, partition metadata is stored as a base file instead of text.",
 )
-CREATE_SCHEMA = maybe_text("hoodie.table.create.schema", "Avro schema with which the table was created.")
+CREATE_SCHEMA = optional_text("hoodie.table.create.schema", "Avro schema with which the table was created.")
 
 # --- keys and partitions -------------------------------------------------------------------------------------------
 
-RECORDKEY_FIELD = names(
+RECORDKEY_FIELD = name_list(
     _WRITE + "recordkey.field",
     "Columns of the record key; without any, keys are generated. Nested fields are written with dots.",
     aliases=("hoodie.table.recordkey.fields",),
 )
-PARTITIONPATH_FIELD = names(
+PARTITIONPATH_FIELD = name_list(
     _WRITE + "partitionpath.field",
     "Columns of the partition path; for the custom key generator as column:simple or column:timestamp.",
     aliases=("hoodie.table.partition.fields",),
 )
-PRECOMBINE_FIELD = names(
+PRECOMBINE_FIELD = name_list(
     _WRITE + "precombine.field",
     "Ordering columns: of two records with the same key, the one with the greater value is kept. If set, a new "
     "table merges by event time.",
     aliases=("hoodie.table.ordering.fields", "hoodie.table.precombine.field"),
 )
 ORDERING_FIELDS = PRECOMBINE_FIELD
-KEYGENERATOR_CLASS = maybe_text(
+KEYGENERATOR_CLASS = optional_text(
     _WRITE + "keygenerator.class",
     "Key generator by Apache Hudi's class name. Default: derived from the key and partition columns.",
     aliases=("hoodie.table.keygenerator.class",),
 )
-KEYGENERATOR_TYPE = maybe_text(
+KEYGENERATOR_TYPE = optional_text(
     _WRITE + "keygenerator.type",
     "Key generator by type name. No effect: as in Apache Hudi, the class or the key columns determine it.",
     aliases=("hoodie.table.keygenerator.type",),
@@ -139,7 +139,7 @@ SLASH_SEPARATED_DATE_PARTITIONING = flag(
 DROP_PARTITION_COLUMNS = flag(
     _WRITE + "drop.partition.columns", False, "If true, partition columns are omitted from the files."
 )
-TIMESTAMP_TYPE = maybe_choice(
+TIMESTAMP_TYPE = optional_choice(
     _KEYGEN + "timestamp.type", TimestampType, "Type of the timestamp generator's input column."
 )
 TIMESTAMP_SCALAR_UNIT = choice(
@@ -151,48 +151,48 @@ TIMESTAMP_INPUT_FORMAT = text(
 TIMESTAMP_INPUT_FORMAT_DELIMITER = text(
     _KEYGEN + "input.dateformat.list.delimiter.regex", ",", "Separator of input patterns, a regular expression."
 )
-TIMESTAMP_INPUT_TIMEZONE = maybe_text(_KEYGEN + "input.timezone", "Time zone of text input without a zone.")
+TIMESTAMP_INPUT_TIMEZONE = optional_text(_KEYGEN + "input.timezone", "Time zone of text input without a zone.")
 TIMESTAMP_OUTPUT_FORMAT = text(_KEYGEN + "output.dateformat", "", "Java date pattern of the partition path.")
-TIMESTAMP_OUTPUT_TIMEZONE = maybe_text(_KEYGEN + "output.timezone", "Time zone of the partition path.")
+TIMESTAMP_OUTPUT_TIMEZONE = optional_text(_KEYGEN + "output.timezone", "Time zone of the partition path.")
 TIMESTAMP_TIMEZONE = text(_KEYGEN + "timezone", "UTC", "Time zone of input and output without zones of their own.")
 
 # --- merging -------------------------------------------------------------------------------------------------------
 
-MERGE_MODE = maybe_choice(
+MERGE_MODE = optional_choice(
     "hoodie.write.record.merge.mode",
     MergeMode,
     "Merge mode, which selects one of two records with the same key. Default: derived from the ordering columns.",
     aliases=("hoodie.record.merge.mode",),
 )
-MERGE_STRATEGY_ID = maybe_text(
+MERGE_STRATEGY_ID = optional_text(
     "hoodie.write.record.merge.strategy.id",
     "Strategy id of the merger for the mode CUSTOM.",
     aliases=("hoodie.datasource.write.record.merger.strategy", "hoodie.record.merge.strategy.id"),
 )
-MERGER_CLASSES = names(
+MERGER_CLASSES = name_list(
     "hoodie.write.record.merge.custom.implementation.classes",
     "Java classes of mergers, of which Apache Hudi uses the one with the strategy id. No effect: "
     "pyhudi.register_merger registers a Python merger for that id.",
     aliases=("hoodie.datasource.write.record.merger.impls",),
 )
-PAYLOAD_CLASS = maybe_text(
+PAYLOAD_CLASS = optional_text(
     _WRITE + "payload.class",
     "Payload class of older releases. Known ones are mapped to a merge mode and override hoodie.record.merge.mode.",
 )
-PARTIAL_UPDATE_MODE = maybe_choice(
+PARTIAL_UPDATE_MODE = optional_choice(
     "hoodie.table.partial.update.mode", PartialUpdateMode, "Set by the payload class of a new table."
 )
-PAYLOAD_DELETE_FIELD = maybe_text(
+PAYLOAD_DELETE_FIELD = optional_text(
     "hoodie.payload.delete.field", "Column with a value that marks a record as deleted; used with the marker."
 )
-PAYLOAD_DELETE_MARKER = maybe_text(
+PAYLOAD_DELETE_MARKER = optional_text(
     "hoodie.payload.delete.marker", "Value of that column that marks a record as deleted."
 )
-PAYLOAD_ORDERING_FIELD = maybe_text(
+PAYLOAD_ORDERING_FIELD = optional_text(
     "hoodie.payload.ordering.field", "No effect: `hoodie.table.ordering.fields` names the ordering columns."
 )
-PAYLOAD_EVENT_TIME_FIELD = maybe_text("hoodie.payload.event.time.field", "Column of the event time, for statistics.")
-PARTITION_EXTRACTOR_CLASS = maybe_text(
+PAYLOAD_EVENT_TIME_FIELD = optional_text("hoodie.payload.event.time.field", "Column of the event time, for statistics.")
+PARTITION_EXTRACTOR_CLASS = optional_text(
     "hoodie.datasource.hive_sync.partition_extractor_class",
     "Extractor of values from a partition path, for catalog sync. Default: derived from the partitioning.",
     aliases=("hoodie.datasource.partition_extractor_class", "hoodie.table.partition_extractor_class"),
@@ -210,16 +210,16 @@ MULTIPLE_BASE_FILE_FORMATS = flag(
 INITIAL_BUCKETS = integer(
     "hoodie.bucket.index.num.buckets", 256, "Number of buckets per partition, for the bucket index.", least=1
 )
-BUCKET_HASH_FIELD = names(
+BUCKET_HASH_FIELD = name_list(
     "hoodie.bucket.index.hash.field", "Key columns that determine the bucket. Default: all key columns."
 )
-BUCKET_ENGINE = choice("hoodie.index.bucket.engine", BucketEngine.SIMPLE, "Layout of buckets.", any_case=False)
-BUCKET_MAX = maybe_integer(
+BUCKET_ENGINE = choice("hoodie.index.bucket.engine", BucketIndexEngine.SIMPLE, "Layout of buckets.", any_case=False)
+BUCKET_MAX = optional_integer(
     "hoodie.bucket.index.max.num.buckets",
     "Maximum number of buckets of a partition up to which clustering splits them, with consistent hashing. "
     "Default: the initial number.",
 )
-BUCKET_MIN = maybe_integer(
+BUCKET_MIN = optional_integer(
     "hoodie.bucket.index.min.num.buckets",
     "Minimum number of buckets of a partition down to which clustering merges them, with consistent hashing. "
     "Default: the initial number.",
@@ -236,7 +236,7 @@ BUCKET_MERGE_THRESHOLD = number(
     "Size of a bucket, as a multiple of the maximum base file size, up to which clustering merges it with "
     "adjacent ones, with consistent hashing.",
 )
-BUCKET_PARTITION_EXPRESSIONS = maybe_text(
+BUCKET_PARTITION_EXPRESSIONS = optional_text(
     "hoodie.bucket.index.partition.expressions",
     "Numbers of buckets of partitions: ``expression,number`` pairs separated by semicolons; the first match applies.",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import TtlStrategy
-from pyhudi.config.option import choice, flag, integer, maybe_text, names
+from pyhudi.config.option import choice, flag, integer, name_list, optional_text
 
 _TTL = "hoodie.partition.ttl."
 _STRATEGY = _TTL + "strategy."
@@ -14,13 +14,13 @@ TTL_STRATEGY = choice(
     TtlStrategy.KEEP_BY_TIME,
     "Event from which the age of a partition is measured: its last write, or the write that created it.",
 )
-TTL_STRATEGY_CLASS = maybe_text(
+TTL_STRATEGY_CLASS = optional_text(
     _STRATEGY + "class",
     "The same strategy by Apache Hudi's class name, `KeepByTimeStrategy` or `KeepByCreationTimeStrategy`, with or "
     "without package. Overrides the type.",
 )
 TTL_DAYS = integer(_STRATEGY + "days.retain", -1, "Days after which a partition expires; -1: never.", least=-1)
-TTL_PARTITIONS = names(
+TTL_PARTITIONS = name_list(
     _STRATEGY + "partition.selected", "Paths of the partitions that may expire. By default, all may."
 )
 TTL_MAX_PARTITIONS = integer(

@@ -14,21 +14,21 @@ from pyhudi.config.enums import (
     SortMode,
     SqlInsertMode,
 )
-from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_text, names, number, text
+from pyhudi.config.option import choice, flag, integer, name_list, number, optional_choice, optional_text, text
 
 _WRITE = "hoodie.datasource.write."
 _MB = 1024 * 1024
 
 OPERATION = choice(_WRITE + "operation", Operation.UPSERT, "Write operation.")
-PARTITIONS_TO_DELETE = names(
+PARTITIONS_TO_DELETE = name_list(
     _WRITE + "partitions.to.delete",
     "Partitions that delete_partition drops; * matches any text. Default: those of the input.",
 )
-STATIC_OVERWRITE_PARTITIONS = names(
+STATIC_OVERWRITE_PARTITIONS = name_list(
     "hoodie.static.overwrite.partition.paths", "Partitions that insert_overwrite replaces, regardless of the input."
 )
-OVERWRITE_MODE = maybe_text("hoodie.datasource.overwrite.mode", "STATIC or DYNAMIC, for SQL INSERT OVERWRITE.")
-SQL_INSERT_INTO_OPERATION = maybe_text(
+OVERWRITE_MODE = optional_text("hoodie.datasource.overwrite.mode", "STATIC or DYNAMIC, for SQL INSERT OVERWRITE.")
+SQL_INSERT_INTO_OPERATION = optional_text(
     "hoodie.spark.sql.insert.into.operation",
     "Operation of SQL INSERT INTO: insert, bulk_insert or upsert. Default: insert.",
 )
@@ -37,7 +37,7 @@ SQL_BULK_INSERT_ENABLE = flag(
     False,
     "Whether SQL INSERT INTO does a bulk_insert, where hoodie.spark.sql.insert.into.operation is not given.",
 )
-SQL_INSERT_MODE = maybe_choice(
+SQL_INSERT_MODE = optional_choice(
     "hoodie.sql.insert.mode",
     SqlInsertMode,
     "What SQL INSERT INTO does, where hoodie.spark.sql.insert.into.operation is not given: upsert; strict: insert, and "
@@ -81,7 +81,7 @@ BULKINSERT_PARALLELISM = integer(
     0,
     "Number of tasks of bulk_insert; 0: at most that of the input, fewer if not needed.",
 )
-BULKINSERT_SORT_COLUMNS = names(
+BULKINSERT_SORT_COLUMNS = name_list(
     "hoodie.bulkinsert.user.defined.partitioner.sort.columns", "Columns by which bulk_insert sorts instead of the key."
 )
 BULKINSERT_SORT_SUFFIX_RECORD_KEY = flag(
@@ -158,7 +158,7 @@ WRITE_RECORD_POSITIONS = flag(
     True,
     "If true, log blocks hold the positions of their records in the base file (from table version 8 on).",
 )
-PARTIAL_UPDATE_SCHEMA = maybe_text(
+PARTIAL_UPDATE_SCHEMA = optional_text(
     "hoodie.write.partial.update.schema",
     "Merge-on-read tables, upsert: Avro schema with the only columns of the input; records keep the values of all "
     "others.",
@@ -243,7 +243,7 @@ AVRO_SCHEMA_VALIDATE = flag(
     False,
     "No effect: the schema of the input is always checked against that of the table.",
 )
-WRITE_SCHEMA = maybe_text("hoodie.write.schema", "Avro schema with which to write instead of that of the input.")
+WRITE_SCHEMA = optional_text("hoodie.write.schema", "Avro schema with which to write instead of that of the input.")
 
 # --- streaming -------------------------------------------------------------------------------------------------------
 

@@ -15,9 +15,9 @@ from pyhudi.errors import FormatError
 from pyhudi.format.log import NATURAL_COLUMN, BlockType, LogBlock, decode_deletes, decode_matching, decode_records
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_text import record_keys
-from pyhudi.merge.key_rows import KeyRows
+from pyhudi.merge.key_filter import KeyFilter
+from pyhudi.merge.logs.log_record_filter import LogRecordFilter
 from pyhudi.merge.logs.merged_log_records import LogRecordVersions
-from pyhudi.merge.logs.record_filter import RecordFilter
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields
@@ -49,7 +49,7 @@ class LogRecordColumns:
     deletes: DeleteMarker
     keys: KeySpec | None = None
     by_position: bool = False
-    key_rows: KeyRows | None = None
+    key_rows: KeyFilter | None = None
 
     def ordering(self) -> pa.Schema:
         """Ordering fields with their types in the table."""
@@ -93,9 +93,9 @@ class _BlockReader:
         self._layout, self._versions = layout, versions
         self._invalid_text = invalid_text
         self._ordering, self._read = layout.ordering(), layout.read()
-        self._filter: RecordFilter | None = None
+        self._filter: LogRecordFilter | None = None
         if layout.key_rows is not None and not layout.by_position:
-            self._filter = RecordFilter.of(layout.key_rows, layout.table, stored_keys=layout.keys is None)
+            self._filter = LogRecordFilter.of(layout.key_rows, layout.table, stored_keys=layout.keys is None)
 
     def add(self, block: LogBlock, names: FileNames) -> None:
         """Add the versions of a block, in which columns may have other names."""

@@ -214,8 +214,8 @@ class MetadataTable:
             )
         if partition not in self.partitions:
             raise MetadataTableError(f"the table has no metadata partition '{partition}'")
-        counted, active = self.timeline.counted, self.timeline.active
-        slices = current_slices(self.storage, active, counted, partition, self.config.version)
+        effective, active = self.timeline.effective, self.timeline.active
+        slices = current_slices(self.storage, active, effective, partition, self.config.version)
         folder = self.storage.uri(f"{METADATA_FOLDER}/{partition}")
         if not slices.num_rows:
             raise MetadataTableError(f"{folder} has no committed files, although it is declared")
@@ -288,7 +288,7 @@ class MetadataTable:
         keep: Callable[[pa.Array], pa.Array] | None,
     ) -> pa.Table:
         versions = []
-        view = block_view(self.timeline.counted, self.config.version)
+        view = block_view(self.timeline.effective, self.config.version)
         for source in slice_sources(self.storage, group, view):
             if isinstance(source, DeleteSource):
                 deletes = source.keys if keep is None else source.keys.filter(keep(source.keys))

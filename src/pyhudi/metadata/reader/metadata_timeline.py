@@ -29,12 +29,12 @@ _FILES = "files/"
 
 @dataclass(frozen=True, slots=True)
 class MetadataTimeline:
-    """Timeline of a metadata table. ``counted``: its instants as readers see them, which are pending as long as they
-    are pending in the data table. ``table``: the timeline of the data table."""
+    """Timeline of a metadata table. ``effective``: its instants as readers see them, which are pending as long as they
+    are pending in the data table. ``data_timeline``: the timeline of the data table."""
 
     active: ActiveTimeline
-    counted: Timeline
-    table: Timeline
+    effective: Timeline
+    data_timeline: Timeline
 
 
 def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) -> MetadataTimeline:

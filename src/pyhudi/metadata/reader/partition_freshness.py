@@ -36,8 +36,8 @@ def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
     files, _ = list_files(table.storage, [f"{METADATA_FOLDER}/{partition}"])
     named = set(files["instant"].to_pylist())
     bases = set(files.filter(pc.equal(files["kind"], BASE))["instant"].to_pylist())
-    writes = {i.requested for i in table.timeline.table.completed() if i.action in WRITE_ACTIONS}
-    done = [i for i in table.timeline.counted.completed() if i.action == Action.DELTA_COMMIT]
+    writes = {i.requested for i in table.timeline.data_timeline.completed() if i.action in WRITE_ACTIONS}
+    done = [i for i in table.timeline.effective.completed() if i.action == Action.DELTA_COMMIT]
     # Base files belong to compactions, which are not delta commits, and to its initialization from all existing data.
     built = [i.order_time for i in done if i.requested in bases or (is_initial_instant(i) and i.requested in named)]
     since = max(built, default="")

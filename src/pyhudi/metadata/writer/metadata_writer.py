@@ -36,10 +36,10 @@ from pyhudi.metadata.metadata_layout import (
 )
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
 from pyhudi.metadata.records.record_changes import RecordChanges
-from pyhudi.metadata.writer.async_index import recover_index_builds
 from pyhudi.metadata.writer.clean_records import clean_records
 from pyhudi.metadata.writer.commit_records import commit_records
 from pyhudi.metadata.writer.concurrent_writes import completed_concurrently, follows_overwrite
+from pyhudi.metadata.writer.index_build_state import recover_index_builds
 from pyhudi.metadata.writer.initialize_partitions import build_partitions
 from pyhudi.metadata.writer.metadata_rollback import delete_instant, delete_unrecorded, drop_unfinished
 from pyhudi.schema.converters.arrow_avro import from_avro

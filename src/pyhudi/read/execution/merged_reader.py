@@ -11,12 +11,12 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_reader import Condition
+from pyhudi.merge.base_row_overlay import merged_rows
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.merge.row_replacement import changed_rows
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.read.selection.commit_time_filter import CommitTimes
@@ -136,8 +136,8 @@ class MergedReader:
 
     def read_changed(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows of one slice that are not in the base file unchanged
-        (`pyhudi.merge.row_replacement`)."""
-        yield from self._matching(changed_rows(replace(self.context, base_rows=None), file_slice))
+        (`pyhudi.merge.base_row_overlay`)."""
+        yield from self._matching(merged_rows(replace(self.context, base_rows=None), file_slice))
 
     def _matching(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         conditions = []

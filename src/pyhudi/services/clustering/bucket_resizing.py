@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import BucketEngine, IndexType
+from pyhudi.config.enums import BucketIndexEngine, IndexType
 from pyhudi.errors import ConfigError, FormatError, TransactionError, UnsupportedTableError
-from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import ChildNode, HashingMetadata, NodeTag, hashes_of
 from pyhudi.services.compaction.compaction_operations import list_sums
 from pyhudi.table.config.table_config import TableConfig
@@ -148,7 +148,7 @@ class ResizingRules:
 class BucketRouting:
     """Routing of the rows of some buckets of a partition: created once from the plan, sent to tasks."""
 
-    bucketing: Bucketing
+    bucketing: BucketIndex
     old: HashingMetadata
     new: HashingMetadata
     sources: frozenset[str]
@@ -161,7 +161,7 @@ class BucketRouting:
             ConfigError: A key does not belong to the buckets that were read, so the options of the index are not those
                 with which the table was written.
         """
-        hashes = hashes_of(keys, self.bucketing.fields, splits_any=self.bucketing.splits_any)
+        hashes = hashes_of(keys, self.bucketing.fields, legacy_key_split=self.bucketing.legacy_key_split)
         file_ids = self.old.file_ids()
         mine = np.isin(self.old.buckets_of(hashes), [file_ids.index(name) for name in self.sources])
         if not mine.all():
@@ -176,7 +176,7 @@ class BucketRouting:
         return {names[bucket]: pa.array(np.flatnonzero(buckets == bucket)) for bucket in np.unique(buckets)}
 
 
-def bucketing_of(config: TableConfig, opts: Options) -> Bucketing:
+def bucketing_of(config: TableConfig, opts: Options) -> BucketIndex:
     """Return the bucketing of a table with consistent hashing, regardless of the index in the options.
 
     Raises:
@@ -190,9 +190,9 @@ def bucketing_of(config: TableConfig, opts: Options) -> Bucketing:
         )
     given = {
         options.INDEX_TYPE.key: IndexType.BUCKET.value,
-        options.BUCKET_ENGINE.key: BucketEngine.CONSISTENT_HASHING.value,
+        options.BUCKET_ENGINE.key: BucketIndexEngine.CONSISTENT_HASHING.value,
     }
-    bucketing = Bucketing.of(config, Options.parse({**opts, **given}))
+    bucketing = BucketIndex.of(config, Options.parse({**opts, **given}))
     assert bucketing is not None
     return bucketing
 

@@ -29,7 +29,7 @@ from pyhudi.transaction.in_process_locks import in_process_plan_lock
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
-from pyhudi.write.written_files import WrittenFiles
+from pyhudi.write.write_totals import WriteTotals
 
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
@@ -64,7 +64,7 @@ class ClusteringRunner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringResult(WrittenFiles):
+class ClusteringResult(WriteTotals):
     """Result of clusterings. ``instants`` are the completed ones, oldest first; ``stats`` has one row per written file
     (WRITE_STAT_SCHEMA), ``replaced`` one per replaced file group. ``reason``: why there was nothing to do, if
     determined."""

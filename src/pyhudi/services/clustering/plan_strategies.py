@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import BucketEngine, IndexType, PartitionFilterMode
+from pyhudi.config.enums import BucketIndexEngine, IndexType, PartitionFilterMode
 from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.format.file_names import file_names_of
 from pyhudi.index.consistent_hashing import HashingMetadata
@@ -206,7 +206,7 @@ def _plan_name(opts: Options) -> str:
     """Return the plan strategy, without package; the default depends on whether the table has consistent hashing."""
     consistent = (
         opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
-        and opts.get_typed(options.BUCKET_ENGINE) is BucketEngine.CONSISTENT_HASHING
+        and opts.get_typed(options.BUCKET_ENGINE) is BucketIndexEngine.CONSISTENT_HASHING
     )
     if consistent and not opts.is_set(options.CLUSTERING_PLAN_STRATEGY):
         return PLAN_STRATEGY

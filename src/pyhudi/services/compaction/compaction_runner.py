@@ -26,7 +26,7 @@ from pyhudi.transaction.in_process_locks import in_process_plan_lock
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
-from pyhudi.write.written_files import WrittenFiles
+from pyhudi.write.write_totals import WriteTotals
 
 if TYPE_CHECKING:
     from pyhudi.metadata.indexes.index_delta import IndexDelta
@@ -61,7 +61,7 @@ class IndexMaintainer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionResult(WrittenFiles):
+class CompactionResult(WriteTotals):
     """Result of compactions. ``instants`` are the completed ones, oldest first; ``stats`` has one row per written file
     (WRITE_STAT_SCHEMA). ``reason``: why there was nothing to do, if determined."""
 

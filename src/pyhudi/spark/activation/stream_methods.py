@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config.short_names import option_of_short_name
 from pyhudi.errors import ConfigError, QueryError
-from pyhudi.spark.activate_sql import can_parse
 from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state, refuse_layout
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.activation.read_methods import requested_table, session_of
@@ -19,6 +18,7 @@ from pyhudi.spark.activation.write_methods import partition_by
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql.session_config import session_options, stream_options
+from pyhudi.spark.sql_methods import can_parse
 from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 from pyhudi.config.case_insensitive_options import with_options
 from pyhudi.config.misspelled_options import refuse_dynamic_overwrite
 from pyhudi.errors import QueryError
-from pyhudi.spark import activate_sql
+from pyhudi.spark.activation import sql_methods
 from pyhudi.spark.activation.call_state import (
     FORMATS,
     PARTITIONPATH_FIELD,
@@ -80,13 +80,13 @@ def _save_arguments_of_table(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_to(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return activate_sql.write_to(original, frame, args, kwargs, call_state)
+    return sql_methods.write_to(original, frame, args, kwargs, call_state)
 
 
 def using(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if (args[0] if args else kwargs["provider"]).lower() in FORMATS:
         refuse_layout(writer)
-    return activate_sql.using(original, writer, args, kwargs, call_state)
+    return sql_methods.using(original, writer, args, kwargs, call_state)
 
 
 def set_table_property(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

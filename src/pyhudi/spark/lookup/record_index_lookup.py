@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from pyhudi.arrow.group_runs import by_group
-from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordGroups
+from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordIndexFileGroups
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.metadata.reader.metadata_table import KEY
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX
@@ -73,7 +73,7 @@ class BatchLocations:
     locations: DataFrame
     counts: pa.Table
     most: int
-    groups: RecordGroups
+    groups: RecordIndexFileGroups
 
     @property
     def batch(self) -> Batch:
@@ -133,7 +133,7 @@ def locate(rows: DataFrame, index: RecordIndex, persist: PersistFrame) -> BatchL
     return BatchLocations(locations, counts, max((row[6] for row in summed), default=0), groups)
 
 
-def _with_group(rows: DataFrame, groups: RecordGroups, tasks: int) -> DataFrame:
+def _with_group(rows: DataFrame, groups: RecordIndexFileGroups, tasks: int) -> DataFrame:
     """Return rows with the file group of their keys, and the placement key of its task: group ``g`` belongs to task
     ``g mod tasks``."""
     placement = np.array(placement_keys(tasks), dtype=np.int32)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation, PartitionValues
 from pyhudi.errors import QueryError
-from pyhudi.index.bucket_ids import new_tail
+from pyhudi.index.bucket_file_ids import new_file_id_suffix
 from pyhudi.read.execution.merged_reader import column_names
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import stored_columns
@@ -238,7 +238,7 @@ def _bucket_ids(table: PinnedTable, found: Deduplication) -> Mapping[str, str]:
     empty for other tables."""
     if bucket_evidence(table) is None:
         return {}
-    tail = new_tail()
+    tail = new_file_id_suffix()
     return {file_id: file_id[: file_id.index("-")] + tail for file_id in found.groups["file_id"].to_pylist()}
 
 

@@ -13,7 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, Operation
 from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, InvalidOptionError, TableExistsError
-from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.sampled_keys import sample_keys
 from pyhudi.keygen import KeySpec
 from pyhudi.read.execution.merged_reader import column_names
@@ -378,9 +378,9 @@ def _prepare(
 
 def _bucketing(
     storage: Storage, client: TableMetaClient | None, config: TableConfig, opts: Options
-) -> Bucketing | None:
+) -> BucketIndex | None:
     """Distribution of rows over buckets, with the numbers of buckets that the table keeps."""
-    found = Bucketing.of(config, opts)
+    found = BucketIndex.of(config, opts)
     if found is None or client is None:
         return found
     return found.of_table(storage, client.active_timeline().timeline)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi.config.enums import BucketEngine, Operation
+from pyhudi.config.enums import BucketIndexEngine, Operation
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.spark_errors import spark_errors
@@ -42,7 +42,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
         UnsupportedTableError: The new table has consistent hashing.
         ConflictError: A concurrent writer has committed a conflicting change.
     """
-    if job.bucketing is not None and job.bucketing.engine is BucketEngine.CONSISTENT_HASHING:
+    if job.bucketing is not None and job.bucketing.engine is BucketIndexEngine.CONSISTENT_HASHING:
         refuse_replacing("the save mode overwrite")
     before = resolve_table_schema(PinnedTable.of(old))
     columns = pa.schema([]) if before is None else before.schema

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyhudi.config import Options, options
 from pyhudi.config.enums import DuplicatePolicy, Operation
 from pyhudi.errors import HudiError
-from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen import KeySpec
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
@@ -130,7 +130,7 @@ class WriteJob:
     spec: KeySpec
     schema: pa.Schema
     planned_on: str | None = None
-    bucketing: Bucketing | None = None
+    bucketing: BucketIndex | None = None
     changes: RowChanges | None = None
     reads: ReadSet | None = None
     stored_keys: bool = False

@@ -21,7 +21,7 @@ MAX_OPEN_FILES = 64
 """Maximum number of base files that a task has open; rows of further partitions are spilled to local disk."""
 
 
-class BulkWriter:
+class BulkInsertHandle:
     """Splits rows by partition path and writes each partition to its own files.
 
     With ``sorted_input`` the rows of a partition are contiguous, and its file is closed when the next partition begins.

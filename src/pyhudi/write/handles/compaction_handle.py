@@ -43,7 +43,7 @@ def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, fi
     started = time.monotonic()
     with open_slice(reading, file_slice) as opened, _base_of(reading, file_slice) as base:
         millis = int((time.monotonic() - started) * 1000)
-        handle = _CompactHandle(reading, context, task, file_slice, opened, base)
+        handle = _CompactionHandle(reading, context, task, file_slice, opened, base)
         summary = handle.run()
     previous = None if file_slice.base_path is None else previous_file(file_slice.base_path)
     stat = file_stat(
@@ -83,7 +83,7 @@ def _base_of(reading: SliceContext, file_slice: FileSlice) -> Iterator[BaseReade
         yield base
 
 
-class _CompactHandle:
+class _CompactionHandle:
     """Merges one slice, batch by batch.
 
     Rewriting unchanged rows dominates the cost. So texts of few distinct values stay dictionary-encoded, and the bloom

@@ -196,7 +196,7 @@ def new_file_ids(count: int) -> pa.Array:
     return pa.array([new_file_id(new_file_prefix(), 0) for _ in range(count)], pa.string())
 
 
-def slots(rows: Ints, resolution: int = 16) -> npt.NDArray[np.int32]:
+def bucket_lookup_table(rows: Ints, resolution: int = 16) -> npt.NDArray[np.int32]:
     """Return a lookup table that distributes hashes over buckets in proportion to their rows.
 
     Entry ``hash mod len`` is the index of the bucket. One bucket needs one entry; several get ``resolution`` entries

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pyhudi.write.handles.append_handle import AppendHandle
 from pyhudi.write.handles.base_file_output import RowLayout
-from pyhudi.write.handles.bulk_insert_handle import BulkWriter
+from pyhudi.write.handles.bulk_insert_handle import BulkInsertHandle
 from pyhudi.write.handles.column_update_handle import ColumnUpdateHandle
 from pyhudi.write.handles.create_handle import CreateHandle, file_ids
 from pyhudi.write.handles.merge_handle import MergeHandle
@@ -23,7 +23,7 @@ def bulk_insert_task(
     batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, *, sorted_input: bool = False
 ) -> bytes:
     """Write rows in input order to new file groups of their partitions."""
-    stats = BulkWriter(context, task, sorted_input=sorted_input).run(batches)
+    stats = BulkInsertHandle(context, task, sorted_input=sorted_input).run(batches)
     return encode_stats(stats)
 
 

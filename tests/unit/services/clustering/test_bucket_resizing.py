@@ -18,7 +18,7 @@ from pyhudi.config import Options
 from pyhudi.errors import ConfigError, FormatError, TransactionError
 from pyhudi.format.file_names import new_file_id
 from pyhudi.index.bucket_counts import BucketCounts
-from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import (
     FOLDER,
     HashingMetadata,
@@ -55,7 +55,7 @@ SIZES = pa.schema(
         ("log_sizes", pa.list_(pa.int64())),
     ]
 )
-BUCKETING = Bucketing(("id",), BucketCounts(4))
+BUCKETING = BucketIndex(("id",), BucketCounts(4))
 MAX = 0x7FFFFFFF
 ROWS = [{"id": "1", "p": "a", "v": 1}, {"id": "2", "p": "a", "v": 1}]
 

@@ -14,8 +14,8 @@ from pyhudi.write.planning.small_files import (
     Sizing,
     assign_inserts,
     average_record_size,
+    bucket_lookup_table,
     find_small_files,
-    slots,
 )
 
 
@@ -126,6 +126,6 @@ def test_average_record_size_of_the_newest_commit_that_wrote_enough() -> None:
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=20))
 def test_slots_spread_in_proportion(rows: list[int]) -> None:
-    table = slots(np.array(rows, dtype=np.int64), resolution=64)
+    table = bucket_lookup_table(np.array(rows, dtype=np.int64), resolution=64)
     shares = np.bincount(table, minlength=len(rows)) / len(table)
     assert np.allclose(shares, np.array(rows) / sum(rows), atol=2 / len(table))

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import options
-from pyhudi.config.enums import BucketEngine, IndexType
+from pyhudi.config.enums import BucketIndexEngine, IndexType
 from pyhudi.errors import QueryError
+from pyhudi.index.bucket_file_ids import bucket_numbers
 from pyhudi.index.bucket_hash import list_hash
-from pyhudi.index.bucket_ids import bucket_numbers
-from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.terms import literal
@@ -43,9 +43,9 @@ def prune_buckets(
         return slices
     if opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET or not opts.get_typed(options.BUCKET_PRUNING):
         return slices
-    if opts.get_typed(options.BUCKET_ENGINE) is not BucketEngine.SIMPLE:
+    if opts.get_typed(options.BUCKET_ENGINE) is not BucketIndexEngine.SIMPLE:
         return slices
-    bucketing = Bucketing.of(table.config, opts)
+    bucketing = BucketIndex.of(table.config, opts)
     if bucketing is None:
         return slices
     bucketing = bucketing.of_table(table.storage, table.active.timeline)
@@ -66,7 +66,7 @@ def prune_buckets(
 
 
 def _hashes_of_filter(
-    bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, anyof: Sequence[Sequence[Term]]
+    bucketing: BucketIndex, spec: KeySpec, schema: pa.Schema, anyof: Sequence[Sequence[Term]]
 ) -> set[int] | None:
     """Return the hashes of a filter's rows; None: any."""
     hashes_of_branches: set[int] = set()
@@ -83,7 +83,7 @@ def _hashes_of_filter(
 
 
 def _key_values(
-    bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, terms: Sequence[Term]
+    bucketing: BucketIndex, spec: KeySpec, schema: pa.Schema, terms: Sequence[Term]
 ) -> list[tuple[str, ...]] | None:
     """Return the texts of the hash fields, in the order of the key, that the terms allow; None: not all fields are
     restricted."""
@@ -102,7 +102,7 @@ def _key_values(
     return list(product(*columns))
 
 
-def _hashes(bucketing: Bucketing, spec: KeySpec, values: tuple[str, ...]) -> set[int] | None:
+def _hashes(bucketing: BucketIndex, spec: KeySpec, values: tuple[str, ...]) -> set[int] | None:
     """Return the hashes of a record with these values; None: the values do not determine them."""
     if len(spec.record_fields) == 1:
         name, value = spec.record_fields[0], values[0]

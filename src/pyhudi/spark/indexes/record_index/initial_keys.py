@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.index.record_index_groups import RecordGroups, new_group_ids
+from pyhudi.index.record_index_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.index.record_index_values import group_count
 from pyhudi.merge.base_file_batches import row_counts
 from pyhudi.merge.file_group_reader import FileSlice
@@ -45,7 +45,7 @@ class InitialKeys:
     table: PinnedTable
     opts: Options
     slices: pa.Table
-    groups: RecordGroups
+    groups: RecordIndexFileGroups
 
     @classmethod
     def of(
@@ -70,7 +70,7 @@ class InitialKeys:
         table = PinnedTable(storage, config, data)
         slices = FileSystemView.load(table, data.timeline).latest_slices()
         ids = _group_ids(storage, opts, slices, partitioned=partitioned)
-        groups = RecordGroups.of(ids, partitioned=partitioned)
+        groups = RecordIndexFileGroups.of(ids, partitioned=partitioned)
         if not len(groups):
             raise UnsupportedTableError(
                 "a partitioned record index has file groups for each partition, and there is none"
@@ -120,7 +120,7 @@ class InitialKeys:
         return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
 
-def check_no_duplicates(count: int, groups: RecordGroups) -> None:
+def check_no_duplicates(count: int, groups: RecordIndexFileGroups) -> None:
     if not count:
         return
     where = "several file groups of a partition" if groups.partitioned else "several file groups"

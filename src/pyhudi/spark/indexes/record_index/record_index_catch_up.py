@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pyhudi.index.record_index_groups import RecordGroups
+from pyhudi.index.record_index_groups import RecordIndexFileGroups
 from pyhudi.merge.file_group_reader import SliceContext
 from pyhudi.merge.logs.valid_log_blocks import CommittedInstants
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
@@ -61,7 +61,7 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     own = metadata_timeline(storage, version).timeline
     partitioned = has_partitioned_record_index(storage, config)
     known = [group.file_id for group in group_slices(storage, own, PARTITION, version)]
-    groups = RecordGroups.of(known, partitioned=partitioned)
+    groups = RecordIndexFileGroups.of(known, partitioned=partitioned)
     groups = with_new_groups(storage, config, opts, instant, groups, sorted({one.partition for one in after}))
     partitions = sorted({one.partition for one in before})
     routing = KeyRouting(groups, task_count(len(groups), spark))

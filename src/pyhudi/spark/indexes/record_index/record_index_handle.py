@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass
 
 from pyhudi.errors import MetadataTableError
-from pyhudi.index.record_index_groups import RecordGroups
+from pyhudi.index.record_index_groups import RecordIndexFileGroups
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
@@ -25,7 +25,7 @@ class RecordIndex:
     """A table's record index, and its file groups."""
 
     table: MetadataTable
-    groups: RecordGroups
+    groups: RecordIndexFileGroups
 
     @property
     def partitioned(self) -> bool:
@@ -46,4 +46,4 @@ class RecordIndex:
         except MetadataTableError as reason:
             _log.warning("the record index is not used, keys are looked for in the files: %s", reason)
             return None
-        return cls(table, RecordGroups.of(ids, partitioned=partitioned))
+        return cls(table, RecordIndexFileGroups.of(ids, partitioned=partitioned))

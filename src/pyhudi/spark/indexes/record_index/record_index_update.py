@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import MetadataTableError
-from pyhudi.index.record_index_groups import RecordGroups, new_group_ids
+from pyhudi.index.record_index_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
@@ -55,7 +55,7 @@ def _none() -> None:
 class NewKeys(Protocol):
     """The new keys of a write."""
 
-    def of(self, files: pa.Table, groups: RecordGroups) -> DataFrame | None:
+    def of(self, files: pa.Table, groups: RecordIndexFileGroups) -> DataFrame | None:
         """Return them in the form of `file_keys`, given the files that have them and the file groups of the index. Keys
         of one group are in one partition of the frame. None: only the files know them."""
 
@@ -123,7 +123,7 @@ class _RecordIndexUpdate:
     opts: Options
     changes: KeyChanges
     current: MetadataTable
-    groups: RecordGroups
+    groups: RecordIndexFileGroups
 
     @classmethod
     def of(cls, spark: SparkSession, tx: Transaction, opts: Options, changes: KeyChanges) -> _RecordIndexUpdate | None:
@@ -134,7 +134,7 @@ class _RecordIndexUpdate:
             return None
         try:
             current = MetadataTable.open_now(storage, config)
-            groups = RecordGroups.of(
+            groups = RecordIndexFileGroups.of(
                 current.groups(PARTITION)["file_id"].to_pylist(),
                 partitioned=has_partitioned_record_index(storage, config),
             )
@@ -247,8 +247,13 @@ def numbered(
 
 
 def with_new_groups(
-    storage: Storage, config: TableConfig, opts: Options, instant: str, groups: RecordGroups, partitions: list[str]
-) -> RecordGroups:
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    instant: str,
+    groups: RecordIndexFileGroups,
+    partitions: list[str],
+) -> RecordIndexFileGroups:
     """The file groups with those of partitions that the table has not had before, which are made."""
     missing = groups.missing(partitions)
     if not missing:
@@ -258,10 +263,10 @@ def with_new_groups(
     files = GroupFiles(storage, PARTITION, instant, config.version)
     for file_id in made:
         files.open_group(file_id)
-    return RecordGroups.of((*groups.ids, *made), partitioned=True)
+    return RecordIndexFileGroups.of((*groups.ids, *made), partitioned=True)
 
 
-def file_groups_of(storage: Storage, config: TableConfig, groups: RecordGroups) -> list[GroupSlice]:
+def file_groups_of(storage: Storage, config: TableConfig, groups: RecordIndexFileGroups) -> list[GroupSlice]:
     """Return the names of the next log files of the file groups."""
     if config.version >= 8:
         return [GroupSlice(file_id) for file_id in groups.ids]

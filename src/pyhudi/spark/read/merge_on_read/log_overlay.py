@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.format.file_names import file_name_of
+from pyhudi.merge.base_row_overlay import replaced_positions
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
-from pyhudi.merge.row_replacement import replaced_rows
 from pyhudi.read.execution.merged_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.read.base_files.base_file_scan import ScanExtras, can_number_rows, read_engine, read_natively
@@ -87,5 +87,5 @@ class _FindDeletedRows:
     form: DeletionVectors
 
     def __call__(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-        rows = replaced_rows(self.context, file_slice)
+        rows = replaced_positions(self.context, file_slice)
         yield from self.form.of_file(file_name_of(file_slice.base_path or ""), rows)

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType
 
 from pyhudi.index.bucket_hash import hashes_of
-from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 
 
-def with_bucket(rows: DataFrame, spec: KeySpec, bucketing: Bucketing, name: str) -> DataFrame:
+def with_bucket(rows: DataFrame, spec: KeySpec, bucketing: BucketIndex, name: str) -> DataFrame:
     """Add the bucket (int) of each row to rows that have keys and partition paths; *spec* is the key specification.
     Lazy.
 
@@ -27,7 +27,7 @@ def with_bucket(rows: DataFrame, spec: KeySpec, bucketing: Bucketing, name: str)
     fields, counts = spec.record_fields, bucketing.counts
 
     def buckets(keys: Any, partitions: Any) -> Any:
-        hashes = hashes_of(_texts(keys), fields, bucketing.fields, splits_any=bucketing.splits_any)
+        hashes = hashes_of(_texts(keys), fields, bucketing.fields, legacy_key_split=bucketing.legacy_key_split)
         if not counts.rules:
             return _series(hashes % counts.default)
         return _series(hashes % bucketing.counts_of(_texts(partitions)).to_numpy())

@@ -19,11 +19,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.enums import BucketEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
+from pyhudi.config.enums import BucketIndexEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import RecordKeyError
 from pyhudi.index.bucket_counts import store_counts
-from pyhudi.index.bucket_ids import bucket_groups, new_tail
-from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_file_ids import bucket_groups, new_file_id_suffix
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.index.consistent_hashing import HashingMetadata, VisibleGroups, known_partitions, load_metadata, store_first
 from pyhudi.merge.modes.delete_marker import IS_DELETED
@@ -79,7 +79,7 @@ class BucketPlan:
     that may get log files; ``indexed``: a record index is updated with the keys that are deleted."""
 
     job: WriteJob
-    bucketing: Bucketing
+    bucketing: BucketIndex
     slices: pa.Table
     written: pa.Table
     snapshot: TimelineSnapshot
@@ -189,11 +189,11 @@ def _known_buckets(job: WriteJob, slices: pa.Table, timeline: Timeline) -> dict[
 
 
 def _locations(
-    job: WriteJob, bucketing: Bucketing, slices: pa.Table, timeline: Timeline | None
+    job: WriteJob, bucketing: BucketIndex, slices: pa.Table, timeline: Timeline | None
 ) -> ConsistentBucketLocations | None:
     """Check whether the table can be written with these settings of the index; return the locations of keys by
     consistent hashing (None if they follow from the key alone)."""
-    if bucketing.engine is BucketEngine.CONSISTENT_HASHING:
+    if bucketing.engine is BucketIndexEngine.CONSISTENT_HASHING:
         if job.operation in REPLACING:
             refuse_replacing(job.operation.value)
         return ConsistentBucketLocations.of(
@@ -239,7 +239,7 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: CachedFrame
 
 def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) -> DataFrame:
     """Return the rows with the file groups of their buckets, on the tasks that write these."""
-    opened_id = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(new_tail()))
+    opened_id = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(new_file_id_suffix()))
     file_id, base_path = opened_id, F.lit(None).cast("string")
     keys, tasks = _task_placement(slices, job)
     if groups.num_rows:

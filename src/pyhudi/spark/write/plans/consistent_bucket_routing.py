@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import HashingMetadata, hashes_of, known_partitions
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.row_transport import pack
@@ -28,14 +28,14 @@ class ConsistentBucketLocations:
     """Locations of keys, sent to tasks: the buckets of partitions that have some, and the base files of file groups by
     partition and id. Partitions without buckets start with the default ones."""
 
-    bucketing: Bucketing
+    bucketing: BucketIndex
     stored_buckets: Mapping[str, HashingMetadata]
     base_paths: Mapping[tuple[str, str], str | None]
     _made: dict[str, HashingMetadata] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, bucketing: Bucketing, stored_buckets: Mapping[str, HashingMetadata], slices: pa.Table
+        cls, bucketing: BucketIndex, stored_buckets: Mapping[str, HashingMetadata], slices: pa.Table
     ) -> ConsistentBucketLocations:
         """Return the locations of a table with these file slices (SLICE_SCHEMA).
 
@@ -62,8 +62,8 @@ class ConsistentBucketLocations:
 
     def locate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows with their file groups and the base files of these."""
-        fields, splits_any = self.bucketing.fields, self.bucketing.splits_any
-        hashes = hashes_of(batch.column(RECORD_KEY), fields, splits_any=splits_any)
+        fields, legacy_key_split = self.bucketing.fields, self.bucketing.legacy_key_split
+        hashes = hashes_of(batch.column(RECORD_KEY), fields, legacy_key_split=legacy_key_split)
         encoded = batch.column(PARTITION_PATH).dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         ids: list[str] = []

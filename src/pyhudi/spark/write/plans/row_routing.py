@@ -24,7 +24,7 @@ from pyhudi.spark.indexes.record_index.record_index_keys import FILE
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
-from pyhudi.write.planning.small_files import slots
+from pyhudi.write.planning.small_files import bucket_lookup_table
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload
 
 _SLOTS, _UPDATE_TASK, _UPDATE_PATH = "_pyhudi_slots", "_pyhudi_update_task", "_pyhudi_update_path"
@@ -123,6 +123,6 @@ def _bucket_arrays(buckets: pa.Table, facts: Mapping[str, pa.Array]) -> dict[str
     runs = pc.run_end_encode(buckets["partition"].combine_chunks())
     ends = runs.run_ends.cast(pa.int32())
     bounds = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    lookup = [slots(rows[start:end]) + 1 for start, end in pairwise(bounds.to_pylist())]
+    lookup = [bucket_lookup_table(rows[start:end]) + 1 for start, end in pairwise(bounds.to_pylist())]
     lists = {name: pa.ListArray.from_arrays(bounds, values) for name, values in facts.items()}
     return {PARTITION_PATH: runs.values, _SLOTS: pa.array(lookup, pa.list_(pa.int32())), **lists}

@@ -14,12 +14,12 @@ from pyhudi.merge.base_file_reader import Condition
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRows:
-    """The records that take part in a read.
+class KeyFilter:
+    """Filter of the records that take part in a read.
 
     Attributes:
-        condition: What they meet, on columns that are the same in all versions of a record.
-        keys: The only record keys that they can have; None: the condition does not name them.
+        condition: Condition on columns that are the same in all versions of a record.
+        keys: The only record keys that can match; None: the condition does not restrict them.
     """
 
     condition: Condition

@@ -1,8 +1,8 @@
-"""A file slice in two halves: base rows that stay as they are, and rows that the logs put in the place of the others.
+"""Splits a file slice into unchanged base rows, which an engine reads natively, and rows affected by log records, which
+are merged in Python.
 
-An engine with a fast reader of its own for base files reads them all, leaves out the rows of `replaced_rows`, and adds
-those of `changed_rows`: together they are the rows of `pyhudi.merge.file_group_reader.read_slice`. Only what the logs
-touch goes through Python.
+The engine reads the base file, excludes the rows at `replaced_positions`, and adds those of `merged_rows`: together they
+are the rows of `pyhudi.merge.file_group_reader.read_slice`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 
 
-def replaced_rows(context: SliceContext, file_slice: FileSlice) -> Index:
-    """Numbers (from 0, ascending) of the rows of a slice's base file that are not to be shown as they are.
+def replaced_positions(context: SliceContext, file_slice: FileSlice) -> Index:
+    """Return the positions (from 0, ascending) of base rows that are updated or deleted by log records.
 
     Raises:
-        QueryError: a file is gone.
-        FormatError: a file is damaged.
+        QueryError: A file is missing.
+        FormatError: A file is corrupt.
     """
     nothing = np.zeros(0, dtype=np.int64)
     if file_slice.base_path is None:
@@ -53,7 +53,7 @@ def replaced_rows(context: SliceContext, file_slice: FileSlice) -> Index:
         named = _named_in_headers(context, file_slice, logs)
     if named is not None:
         return named
-    context = replace(context, columns=(), key_rows=None)  # rows are counted
+    context = replace(context, columns=(), key_rows=None)  # Rows are only counted.
     with open_slice(context, file_slice) as found:
         if found.state is None or not len(found.state):
             return nothing
@@ -64,13 +64,13 @@ def replaced_rows(context: SliceContext, file_slice: FileSlice) -> Index:
     return np.concatenate(parts) if parts else nothing
 
 
-def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-    """The merged rows that stand for the excluded ones, and those that only the logs have.
+def merged_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+    """Yield the merged rows at the replaced positions, and the rows that only the logs have.
 
     Raises:
-        QueryError: a file is gone.
-        FormatError: a file is damaged.
-        MergerError: a user's merger failed.
+        QueryError: A file is missing.
+        FormatError: A file is corrupt.
+        MergerError: A custom merger failed.
     """
     with open_slice(context, file_slice) as found:
         for rows, _ in _changes(context, file_slice, found, rows_alone=True):
@@ -78,14 +78,21 @@ def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Re
                 yield rows
 
 
-def replace_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[pa.RecordBatch], None]) -> Index:
-    """Pass the rows of `changed_rows` to ``write``, batch by batch, and return those of `replaced_rows`. The log files
-    are read once for both.
+def write_overlay(context: SliceContext, file_slice: FileSlice, write: Callable[[pa.RecordBatch], None]) -> Index:
+    """Write both halves of the affected rows, reading the log files only once.
+
+    Args:
+        context: Context of the read.
+        file_slice: The slice.
+        write: Called with each batch of `merged_rows`.
+
+    Returns:
+        The `replaced_positions`.
 
     Raises:
-        QueryError: a file is gone.
-        FormatError: a file is damaged.
-        MergerError: a user's merger failed.
+        QueryError: A file is missing.
+        FormatError: A file is corrupt.
+        MergerError: A custom merger failed.
     """
     parts = [np.zeros(0, dtype=np.int64)]
     with open_slice(replace(context, key_rows=None), file_slice) as found:
@@ -99,8 +106,8 @@ def replace_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[
 def _changes(
     context: SliceContext, file_slice: FileSlice, found: OpenSlice, *, rows_alone: bool = False
 ) -> Iterator[tuple[pa.RecordBatch, Index]]:
-    """Merged rows of an open slice that are not in its base file as they are, and the rows of the base file that they,
-    or deletes, replace; not all of these where the merged rows are wanted alone."""
+    """Yield the merged rows of an open slice, each batch with the positions of the base rows that it, or deletes,
+    replace. With ``rows_alone`` not all positions are returned."""
     reader, state = found.reader, found.state
     if state is None or not len(state):
         return
@@ -108,7 +115,7 @@ def _changes(
     overlay = _Overlay(context, file_slice, found, state)
     seen = np.zeros(len(state), dtype=np.bool_)
     by_key = None if context.key_rows is None or not rows_alone else context.key_rows.condition
-    # where the logs' versions are whole rows and win, it is all the same whether the base file has their records
+    # If versions in the logs are whole rows and win, it makes no difference whether the base file has their records.
     base_counts = not (rows_alone and overlay.whole and not overlay.compares)
     for start, base, positions, records, wins in overlay.touched(by_key) if base_counts else ():
         seen[records] = True
@@ -128,10 +135,10 @@ def _changes(
 
 
 class _Overlay:
-    """A slice's base rows that the logs have versions of.
+    """Base rows of a slice that have versions in the logs.
 
-    ``whole``: versions in the logs are whole rows, so that nothing of a base row goes into them. ``compares``: a base
-    row may win by its ordering value. ``named_by_positions``: the logs themselves tell which base rows they replace.
+    ``whole``: versions in the logs are whole rows, to which base rows contribute no values. ``compares``: a base
+    row may win by its ordering value. ``named_by_positions``: the logs themselves have the positions of the base rows that they replace.
     """
 
     def __init__(self, context: SliceContext, file_slice: FileSlice, found: OpenSlice, state: MergedLogRecords) -> None:
@@ -168,7 +175,7 @@ class _Overlay:
         return self._state.winners(records, self._reader.rules.stored(base, positions))
 
     def _schema(self) -> pa.Schema:
-        """The columns of the base file that are needed."""
+        """Return the columns of the base file that are needed."""
         schema = self._reader.schema
         if not self.whole:
             return schema
@@ -182,8 +189,8 @@ class _Overlay:
 
 
 def _named_in_headers(context: SliceContext, file_slice: FileSlice, logs: LogFiles) -> Index | None:
-    """The rows that the headers of log blocks name, where that is all there is to know: blocks that count all have
-    positions, and no base row wins against a later version."""
+    """Return the positions recorded in block headers, if they suffice to determine the replaced rows: all valid blocks
+    have positions, and no base row wins against a later version. Otherwise None."""
     blocks = valid_blocks(logs.blocks(file_slice.log_paths, file_slice.log_sizes), context.view)
     if not blocks:
         return np.zeros(0, dtype=np.int64)
@@ -197,7 +204,7 @@ def _named_in_headers(context: SliceContext, file_slice: FileSlice, logs: LogFil
 
 
 def _existing(context: SliceContext, file_slice: FileSlice, rows: Index) -> Index:
-    """The rows, if the base file has them; its footer knows how many it has."""
+    """Return the positions after a check against the row count in the footer of the base file."""
     path = file_slice.base_path
     if len(rows) and path is not None and path.endswith(".parquet"):
         with context.storage.open_input(path) as source:

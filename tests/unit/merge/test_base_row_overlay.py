@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi.errors import CorruptTableError, QueryError
+from pyhudi.merge.base_row_overlay import merged_rows, replaced_positions
 from pyhudi.merge.file_group_reader import SliceContext
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records
 from pyhudi.merge.modes.merge_rules import MergeRules
-from pyhudi.merge.row_replacement import changed_rows, replaced_rows
 from tests.unit.merge.slices import Slice
 
 ROWS = [{"id": f"k{i}", "o": 10, "a": "base", "b": i} for i in range(8)]
@@ -42,7 +42,7 @@ def made(tmp_path: Path) -> Slice:
 
 
 def changed(made: Slice, rules: MergeRules = MergeRules()) -> list[tuple[str, str]]:  # noqa: B008
-    batches = changed_rows(context(made, rules), made.slice)
+    batches = merged_rows(context(made, rules), made.slice)
     return sorted((row["id"], row["a"]) for batch in batches for row in batch.to_pylist())
 
 
@@ -50,10 +50,10 @@ def changed(made: Slice, rules: MergeRules = MergeRules()) -> list[tuple[str, st
 def test_only_what_the_logs_touch(made: Slice, positions: bool) -> None:
     rows = [{"id": "k2", "o": 9, "a": "late", "b": 0}, {"id": "k5", "o": 11, "a": "new", "b": 0}]
     made.log(2, rows, [("k7", None)], with_positions=positions)
-    assert replaced_rows(context(made), made.slice).tolist() == [2, 5, 7]
+    assert replaced_positions(context(made), made.slice).tolist() == [2, 5, 7]
     assert changed(made) == [("k2", "late"), ("k5", "new")]
     by_time = MergeRules(("o",))
-    assert replaced_rows(context(made, by_time), made.slice).tolist() == [5, 7]
+    assert replaced_positions(context(made, by_time), made.slice).tolist() == [5, 7]
     assert changed(made, by_time) == [("k5", "new")]
 
 
@@ -61,7 +61,7 @@ def test_places_by_headers_alone(made: Slice, monkeypatch: pytest.MonkeyPatch) -
     """Where positions say it all no record is decoded."""
     made.log(2, [{"id": "k2", "o": 9, "a": "late", "b": 0}], [("k3", None)], with_positions=True)
     monkeypatch.setattr("pyhudi.merge.file_group_reader.read_blocks", None)
-    assert replaced_rows(context(made), made.slice).tolist() == [2, 3]
+    assert replaced_positions(context(made), made.slice).tolist() == [2, 3]
 
 
 @pytest.mark.parametrize("positions", [True, False], ids=["positions", "keys"])
@@ -76,21 +76,21 @@ def test_positions_that_are_not_there(made: Slice) -> None:
     made.log(2, [{"id": "k9", "o": 9, "a": "log", "b": 5}], with_positions=True)
     for rules in (MergeRules(), MergeRules(("o",))):
         with pytest.raises(CorruptTableError, match=r"has 8 rows.*of row 8"):
-            replaced_rows(context(made, rules), made.slice)
+            replaced_positions(context(made, rules), made.slice)
 
 
 def test_no_base_file_and_no_logs(tmp_path: Path, made: Slice) -> None:
-    assert replaced_rows(context(made), made.slice).tolist() == []
+    assert replaced_positions(context(made), made.slice).tolist() == []
     assert changed(made) == []
     alone = Slice(tmp_path / "alone")
     alone.log(1, [{"id": "k1", "o": 1, "a": "log", "b": 1}])
-    assert replaced_rows(context(alone), alone.slice).tolist() == []
+    assert replaced_positions(context(alone), alone.slice).tolist() == []
     assert changed(alone) == [("k1", "log")]
 
 
 def test_a_missing_log_is_named(made: Slice) -> None:
     made.log(2, [{"id": "k2", "o": 9, "a": "log", "b": 5}])
     gone = replace(made.slice, log_paths=(".gone.log.1_0-0-0",))
-    for read in (lambda: replaced_rows(context(made), gone), lambda: list(changed_rows(context(made), gone))):
+    for read in (lambda: replaced_positions(context(made), gone), lambda: list(merged_rows(context(made), gone))):
         with pytest.raises(QueryError, match="a cleaner has removed it"):
             read()

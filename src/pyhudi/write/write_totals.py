@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyhudi.timeline.commit_metadata import total
 
 
-class WrittenFiles:
+class WriteTotals:
     """Base class of results with write statistics. ``stats`` has one row per written file (WRITE_STAT_SCHEMA)."""
 
     __slots__ = ()

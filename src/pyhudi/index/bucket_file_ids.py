@@ -17,7 +17,7 @@ BUCKET_GROUPS_SCHEMA = pa.schema(
 _DIGITS = 8
 
 
-def new_tail() -> str:
+def new_file_id_suffix() -> str:
     """Return the suffix of the ids of file groups that one write creates.
 
     Buckets have different numbers, and a file group is identified by partition and id, so all of them can share it.

@@ -1,4 +1,4 @@
-"""Selection of the wanted records of a log block, by their keys alone."""
+"""Filter of the records of log blocks, by their keys alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.log import BlockType, LogBlock
-from pyhudi.merge.key_rows import KeyRows
+from pyhudi.merge.key_filter import KeyFilter
 from pyhudi.schema.evolution.column_names import FileNames, file_columns, with_table_names
 from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_fields import RECORD_KEY
@@ -25,32 +25,32 @@ _AVRO_DELETES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFilter:
-    """Records of log blocks that are wanted.
+class LogRecordFilter:
+    """Filter of the records of log blocks.
 
     Attributes:
-        rows: Which they are.
-        schema: The columns that tell.
-        stored_keys: Whether records hold their keys, and ``rows`` names them: nothing else is looked at then.
+        rows: The filter of the read.
+        schema: The columns that it evaluates.
+        stored_keys: Records store their keys, and ``rows`` restricts them, so only keys are compared.
     """
 
-    rows: KeyRows
+    rows: KeyFilter
     schema: pa.Schema
     stored_keys: bool
 
     @classmethod
-    def of(cls, rows: KeyRows, table: pa.Schema, *, stored_keys: bool) -> RecordFilter:
-        """Return those of a table with these columns."""
+    def of(cls, rows: KeyFilter, table: pa.Schema, *, stored_keys: bool) -> LogRecordFilter:
+        """Return the filter for a table with these columns."""
         by_key = stored_keys and rows.keys is not None
         names = (RECORD_KEY,) if by_key else rows.columns
         return cls(rows, pa.schema([table.field(name) for name in names]), by_key)
 
     def columns(self, names: FileNames) -> dict[str, str]:
-        """Return the columns that tell, by their names in a block."""
+        """Return the columns that are evaluated, by their names in a block."""
         return file_columns(self.schema, names)
 
     def may_be_in(self, block: LogBlock) -> bool:
-        """Return False if a block certainly has none of the records: its bytes have none of their keys."""
+        """Return False if a block certainly contains no matching record: its bytes contain none of the keys."""
         keys = self.rows.keys
         if not self.stored_keys or keys is None or len(keys) > _MOST_SEARCHED:
             return True
@@ -62,8 +62,8 @@ class RecordFilter:
         return any(key.encode() in content for key in keys)
 
     def numbers(self, names: FileNames, stored: pa.Table) -> pa.Array | None:
-        """Return the numbers of the records that are wanted, ascending; None: all of them, as the block lacks columns
-        that tell, as blocks of partial updates may."""
+        """Return the numbers of the matching records, ascending; None: all of them, because the block lacks a column of
+        the condition, as blocks of partial updates may."""
         inside = self.columns(names)
         if len(stored.column_names) < len(self.schema):
             return None

@@ -1,5 +1,5 @@
-"""Asynchronous builds of metadata table partitions: announcement, state visible to other processes, and recovery after
-a crash.
+"""State of asynchronous builds of metadata table partitions: announcement, visibility to other processes, and recovery
+after a crash.
 
 A builder announces a partition (``hoodie.table.metadata.partitions.inflight``) under the lock of the table, after
 creating its file groups, and builds its base files from all data completed by then. Writes that complete later update
