@@ -1,8 +1,8 @@
 """Splits a file slice into unchanged base rows, which an engine reads natively, and rows affected by log records, which
 are merged in Python.
 
-The engine reads the base file, excludes the rows at `replaced_positions`, and adds those of `merged_rows`: together they
-are the rows of `pyhudi.merge.file_group_reader.read_slice`.
+The engine reads the base file, excludes the rows at `replaced_positions`, and adds those of `merged_rows`: together
+they are the rows of `pyhudi.merge.file_group_reader.read_slice`.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ class _Overlay:
     """Base rows of a slice that have versions in the logs.
 
     ``whole``: versions in the logs are whole rows, to which base rows contribute no values. ``compares``: a base
-    row may win by its ordering value. ``named_by_positions``: the logs themselves have the positions of the base rows that they replace.
+    row may win by its ordering value. ``named_by_positions``: the logs themselves have the positions of the base rows
+    that they replace.
     """
 
     def __init__(self, context: SliceContext, file_slice: FileSlice, found: OpenSlice, state: MergedLogRecords) -> None:
