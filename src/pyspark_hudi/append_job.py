@@ -26,7 +26,7 @@ from pyhudi.schema.converters.spark_arrow import spark_arrow_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.type_conversion import convert
-from pyhudi.services.inline_services import after_commit, run_async_services
+from pyhudi.services.post_commit_services import after_commit, run_async_services
 from pyhudi.services.upgrade.auto_upgrade import required_version
 from pyhudi.spark.write.dataframe_writer import key_spec
 from pyhudi.spark.write.write_input import own_schema, write_schema

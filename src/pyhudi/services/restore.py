@@ -22,7 +22,7 @@ from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint
 from pyhudi.services.savepoint import completed_write
-from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -136,7 +136,7 @@ class Restorer:
         self._client, self._opts, self._stats_reader, self._progress = client, opts, stats_reader, progress
         self._storage = client.storage
         self._generator = make_time_generator(client.storage, opts, client.config.timezone)
-        self._phases = Phases()
+        self._phases = PhaseTimer()
 
     def plan(self, to: str) -> RestorePlan:
         """Return the plan of a restore now, without writing anything."""

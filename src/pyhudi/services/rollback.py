@@ -14,7 +14,7 @@ from pyhudi.format.file_names import LOG, file_names_of, parse_names
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
 from pyhudi.services.retained_history import check_not_cleaned
-from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.planned_groups import is_clustering
@@ -70,7 +70,7 @@ def roll_back(
         BusyError: Another process is executing it.
         LockError: The lock of the table could not be acquired.
     """
-    storage, phases = client.storage, Phases()
+    storage, phases = client.storage, PhaseTimer()
     generator = make_time_generator(storage, opts, client.config.timezone)
     with in_process_writer_lock(storage, opts), generator.lock:
         with phases("plan"):
@@ -108,7 +108,7 @@ def roll_back(
 
 
 def _result(
-    client: TableMetaClient, active: ActiveTimeline, instant: str, done: Instant, phases: Phases
+    client: TableMetaClient, active: ActiveTimeline, instant: str, done: Instant, phases: PhaseTimer
 ) -> ServiceResult:
     record = active.completed_record(done)
     counts = {"files": record["totalFilesDeleted"], "partitions": len(record["partitionMetadata"])}

@@ -13,7 +13,7 @@ from pyhudi.errors import AlreadyExistsError, InstantNotFoundError, TransactionE
 from pyhudi.services.archival.archival_plan import without_uncleaned
 from pyhudi.services.cleaning.clean_planner import LastClean, pending_cleans
 from pyhudi.services.retained_history import check_not_cleaned, slices_at
-from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.table.clean_policy import files_of
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -76,7 +76,7 @@ def create_savepoint(
         TransactionError: Cleaning has deleted files of that snapshot, or a restore is pending.
         LockError: The lock of the table could not be acquired.
     """
-    storage, phases = client.storage, Phases()
+    storage, phases = client.storage, PhaseTimer()
     with make_time_generator(storage, opts, client.config.timezone).reserve() as reserved, phases("create"):
         config = current_config(storage, client.config)
         active = ActiveTimeline.load(storage, config.layout)
@@ -117,7 +117,7 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
             restore is pending.
         LockError: The lock of the table could not be acquired.
     """
-    storage, phases = client.storage, Phases()
+    storage, phases = client.storage, PhaseTimer()
     with make_time_generator(storage, opts, client.config.timezone).lock, phases("delete"):
         config = current_config(storage, client.config)
         active = ActiveTimeline.load(storage, config.layout)

@@ -80,7 +80,7 @@ class ServiceResult:
         return self
 
 
-class Phases:
+class PhaseTimer:
     """Accumulates the durations of named phases."""
 
     def __init__(self) -> None:

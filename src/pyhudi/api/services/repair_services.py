@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyhudi.api.services.service_base import Given, ServiceBase, file_stats_reader
 from pyhudi.config import Options
 from pyhudi.errors import SetupError
-from pyhudi.services.repair.clean_files_repair import repair_clean_files
+from pyhudi.services.repair.corrupted_clean_repair import repair_clean_files
 from pyhudi.services.repair.duplicate_keys import DedupeType, Deduplication
 from pyhudi.services.repair.orphan_files import delete_orphan_files
 from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata

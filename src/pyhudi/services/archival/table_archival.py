@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyhudi.config import Options, options
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due, make_archival_plan
-from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -46,7 +46,7 @@ def archive_table(
         CorruptInstantError: The timeline or the archived timeline cannot be read.
         LockError: The lock of the table could not be acquired.
     """
-    phases = Phases()
+    phases = PhaseTimer()
     table = PinnedTable.of(client)
     nothing = ServiceResult(SERVICE, client.storage.uri(), reason="there are not enough commits")
     if only_if_due and not is_archival_due(table, opts):

@@ -28,7 +28,7 @@ from pyhudi.services.cleaning.clean_planner import (
     pending_cleans,
     read_savepoints,
 )
-from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_policy import files_of, slices_with_files
 from pyhudi.table.pinned_table import PinnedTable
@@ -83,7 +83,7 @@ class Cleaner:
         self._storage: Storage = client.storage
         self._progress = progress
         self._generator = make_time_generator(client.storage, opts, client.config.timezone)
-        self._phases = Phases()
+        self._phases = PhaseTimer()
 
     def plan(self, *, only_if_due: bool = False) -> CleanPlan:
         """Return the plan of a clean now, without writing anything."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyhudi.errors import BusyError, QueryError, UnsupportedTableError
 from pyhudi.index.consistent_hashing import known_partitions
 from pyhudi.read.schema.table_columns import stored_columns
-from pyhudi.services.repair.table_use import refuse_in_use
+from pyhudi.services.repair.table_use import check_not_in_use
 from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
 from pyhudi.transaction.conflicts.conflict_resolution import common_group
 
@@ -97,7 +97,7 @@ def refuse_planned(table: PinnedTable, groups: pa.Table, opts: Options) -> None:
     Raises:
         BusyError: A write or a service is running, or has planned to rewrite one of them.
     """
-    refuse_in_use(table.active, opts)
+    check_not_in_use(table.active, opts)
     mine = groups.select(["partition", "file_id"])
     for planned, cure in (
         (pending_compaction_groups(table.active), "run_compaction"),

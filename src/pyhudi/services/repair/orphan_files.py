@@ -19,7 +19,7 @@ from pyhudi.format.file_names import BASE, CDC, LOG, file_name_of, file_names_of
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.services.cleaning.clean_planner import read_savepoints
 from pyhudi.services.cleaning.cleaner import Cleaner
-from pyhudi.services.repair.table_use import refuse_in_use
+from pyhudi.services.repair.table_use import check_not_in_use
 from pyhudi.storage.storage_protocol import join_path
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_group_keys import in_groups
@@ -203,7 +203,7 @@ def _refuse_pending(active: ActiveTimeline, found: pa.Table, opts: Options) -> N
     Raises:
         BusyError: The message has the instant.
     """
-    refuse_in_use(active, opts)
+    check_not_in_use(active, opts)
     services = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
     for instant in active.timeline.pending():
         if instant.action in WRITE_ACTIONS and instant.action not in services:

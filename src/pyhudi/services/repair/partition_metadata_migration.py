@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.config import property_keys
 from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
-from pyhudi.services.repair.table_use import refuse_in_use
+from pyhudi.services.repair.table_use import check_not_in_use
 from pyhudi.storage.storage_protocol import join_path
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.partition_metadata import list_partitions, read_partition_metadata, write_partition_metadata
@@ -49,7 +49,7 @@ def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_ru
             f"{config.name!r} are {config.base_file_format}; keep the text files"
         )
     if not dry_run:
-        refuse_in_use(client.active_timeline(), opts)
+        check_not_in_use(client.active_timeline(), opts)
     rows: list[dict[str, Any]] = []
     for partition in list_partitions(storage):
         text, base = join_path(partition, PARTITION_METADATA), join_path(partition, f"{PARTITION_METADATA}.parquet")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
-def refuse_in_use(active: ActiveTimeline, opts: Options) -> None:
+def check_not_in_use(active: ActiveTimeline, opts: Options) -> None:
     """Refuse to repair a table while the heartbeat of a write or a service is current.
 
     Raises:

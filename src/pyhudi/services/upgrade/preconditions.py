@@ -13,7 +13,7 @@ from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.metadata.indexes.record_index_definition import is_partitioned
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
-from pyhudi.services.upgrade.upgraded_properties import VERSIONS
+from pyhudi.services.upgrade.property_conversion import VERSIONS
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.merge_settings import PAYLOADS
 from pyhudi.timeline.instant import Action

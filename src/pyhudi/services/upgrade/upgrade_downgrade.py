@@ -4,6 +4,20 @@ interruption at any point.
 First the table is prepared by services of its current version: failed writes are rolled back, log files compacted.
 Then, under the lock, all files that the other version reads are written in addition to the current ones, and one change
 of ``hoodie.properties`` activates them. Finally, files of the previous version are deleted.
+
+Changes by step, besides those of the properties (``property_conversion``) and of the metadata table, which is converted
+or rebuilt (``metadata_table_conversion``):
+
+======  ==============================================================================================================
+5 -> 6  second copies of compaction plans are deleted, and the metadata table is rebuilt
+6 -> 8  timeline, archive and schema history move to layout 2 (``timeline_conversion``)
+8 -> 9  definitions of indexes get a version
+9 -> 8  metadata partitions of a form that version 8 does not have are dropped
+8 -> 6  all log files are compacted and cleaned; timeline, archive and schema history move to layout 1; metadata
+        partitions that version 6 does not have are dropped
+======  ==============================================================================================================
+
+Apache Hudi has a class for each, such as ``SixToEightUpgradeHandler``.
 """
 
 from __future__ import annotations
@@ -26,17 +40,22 @@ from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.compaction.compaction_planner import schedule
 from pyhudi.services.compaction.compaction_runner import Runner, run_pending
 from pyhudi.services.rollback import rebuild_metadata
-from pyhudi.services.service_result import Phases
-from pyhudi.services.upgrade import metadata_move
+from pyhudi.services.service_result import PhaseTimer
+from pyhudi.services.upgrade import metadata_table_conversion
 from pyhudi.services.upgrade.preconditions import (
     check_lossless,
     check_no_services,
     check_target,
     dropped_partitions,
 )
-from pyhudi.services.upgrade.timeline_move import copy_schema_history, copy_timeline, remove_leftovers, table_layout
+from pyhudi.services.upgrade.property_conversion import changed_properties
+from pyhudi.services.upgrade.timeline_conversion import (
+    copy_schema_history,
+    copy_timeline,
+    remove_leftovers,
+    table_layout,
+)
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
-from pyhudi.services.upgrade.upgraded_properties import changed_properties
 from pyhudi.storage.table_paths import AUX_FOLDER
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
@@ -97,7 +116,7 @@ class UpgradeDowngrade:
         self._client, self._opts, self._runner, self._stats_reader = client, opts, runner, stats_reader
         self._storage, self._lossy = client.storage, lossy
         self._generator = make_time_generator(client.storage, opts, client.config.timezone)
-        self._phases = Phases()
+        self._phases = PhaseTimer()
         self._instants = 0
         self._dropped: list[str] = []
 
@@ -233,7 +252,7 @@ class UpgradeDowngrade:
     def _finish_earlier(self, config: TableConfig) -> TableConfig:
         """Enable what an interrupted run has disabled, and delete its leftovers."""
         active = ActiveTimeline.load(self._storage, config.layout)
-        config = metadata_move.enable_metadata_table(self._storage, config, active)
+        config = metadata_table_conversion.enable_metadata_table(self._storage, config, active)
         remove_leftovers(self._storage, config.layout)
         return config
 
@@ -260,13 +279,13 @@ class UpgradeDowngrade:
         with self._phases("switch"):
             partitions = config.properties.get(METADATA_PARTITIONS, "")
             if own is not None:
-                config = metadata_move.disable_metadata_table(storage, config, active)
-                metadata_move.set_version(storage, to)
+                config = metadata_table_conversion.disable_metadata_table(storage, config, active)
+                metadata_table_conversion.set_version(storage, to)
                 if moves and to < 8:
                     self._add_empty_commits(active)
             config = self._set_version(config, to, partitions)
         with self._phases("clean up"):
-            storage.delete(metadata_move.JOURNAL)
+            storage.delete(metadata_table_conversion.JOURNAL)
             if to == 6:
                 self._delete_auxiliary_plans(config)
             remove_leftovers(storage, config.layout)
@@ -279,7 +298,7 @@ class UpgradeDowngrade:
             return detach_metadata_table(self._storage, config)
         with self._generator.reserve(locked=True) as reserved:
             context = metadata_write_context(self._storage, self._opts, active, reserved, self._stats_reader)
-            return metadata_move.prepare_metadata_table(context, config, self._dropped)
+            return metadata_table_conversion.prepare_metadata_table(context, config, self._dropped)
 
     def _set_version(self, config: TableConfig, to: int, partitions: str) -> TableConfig:
         """Set the version of the table, which activates the other version."""
@@ -299,7 +318,9 @@ class UpgradeDowngrade:
 
     def _add_empty_commits(self, active: ActiveTimeline) -> None:
         with self._generator.reserve(locked=True) as reserved:
-            metadata_move.add_empty_commits(self._storage, active, reserved.take(latest_instant_time(active)))
+            metadata_table_conversion.add_empty_commits(
+                self._storage, active, reserved.take(latest_instant_time(active))
+            )
 
     def _complete_definitions(self, config: TableConfig) -> None:
         """Add the first index version to definitions without one, as later releases expect."""

@@ -22,7 +22,7 @@ from pyhudi.read.query.table_location import refuse_nested_table
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.services.inline_services import (
+from pyhudi.services.post_commit_services import (
     after_commit,
     after_deltacommit,
     check_inline,

@@ -14,7 +14,7 @@ from pyhudi.config import Options
 from pyhudi.errors import CorruptInstantError, TransactionError
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.archival.table_archival import archive_table
-from pyhudi.services.inline_services import after_commit
+from pyhudi.services.post_commit_services import after_commit
 from pyhudi.storage import LocalStorage, Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_metadata import encode_record

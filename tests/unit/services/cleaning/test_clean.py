@@ -14,7 +14,7 @@ from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.services.cleaning.cleaner import Cleaner, clean
-from pyhudi.services.inline_services import after_commit, run_async_services
+from pyhudi.services.post_commit_services import after_commit, run_async_services
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_metadata import encode_record

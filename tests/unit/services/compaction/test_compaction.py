@@ -33,7 +33,7 @@ from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_planner import schedule
 from pyhudi.services.compaction.compaction_runner import compact_one, run_in_threads, run_pending
-from pyhudi.services.inline_services import after_deltacommit
+from pyhudi.services.post_commit_services import after_deltacommit
 from pyhudi.services.rollback import roll_back
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed

@@ -16,7 +16,7 @@ from pyhudi.errors import ConflictError
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
-from pyhudi.services.inline_services import after_deltacommit
+from pyhudi.services.post_commit_services import after_deltacommit
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA
 from pyhudi.timeline.instant import Action

@@ -18,7 +18,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import BusyError, ConfigError, TransactionError, UnsupportedTableError
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.compaction.compaction_runner import run_in_threads
-from pyhudi.services.upgrade.metadata_move import JOURNAL
+from pyhudi.services.upgrade.metadata_table_conversion import JOURNAL
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.storage import Storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
-from pyhudi.services.repair.clean_files_repair import repair_clean_files
+from pyhudi.services.repair.corrupted_clean_repair import repair_clean_files
 from pyhudi.services.repair.duplicate_keys import DedupeType
 from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata
 from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata

@@ -74,111 +74,111 @@ def changed_properties(properties: Mapping[str, str], to: int, partition_spec: s
     return changed
 
 
-def _five_to_six(found: Properties) -> Properties:
-    return found
+def _five_to_six(properties: Properties) -> Properties:
+    return properties
 
 
-def _six_to_eight(found: Properties) -> Properties:
+def _six_to_eight(properties: Properties) -> Properties:
     payload, ordering = (
-        found.get(keys.PAYLOAD_CLASS),
-        found.get(keys.PRECOMBINE_FIELD) or found.get(keys.ORDERING_FIELDS),
+        properties.get(keys.PAYLOAD_CLASS),
+        properties.get(keys.PRECOMBINE_FIELD) or properties.get(keys.ORDERING_FIELDS),
     )
     if payload and payload not in _MODES:
         mode, strategy = "CUSTOM", PAYLOAD_STRATEGY
     else:
-        merge_on_read = found.get(keys.TYPE) == "MERGE_ON_READ"
+        merge_on_read = properties.get(keys.TYPE) == "MERGE_ON_READ"
         by_event = ordering and (merge_on_read or not payload)
         mode = "EVENT_TIME_ORDERING" if by_event or payload == DEFAULT_PAYLOAD else "COMMIT_TIME_ORDERING"
         strategy = _STRATEGIES[mode]
         payload = DEFAULT_PAYLOAD if mode == "EVENT_TIME_ORDERING" else OVERWRITE_PAYLOAD
-    found |= {
+    properties |= {
         keys.TIMELINE_LAYOUT_VERSION: "2",
         keys.TIMELINE_PATH: "timeline",
-        keys.INITIAL_VERSION: found[keys.VERSION],
+        keys.INITIAL_VERSION: properties[keys.VERSION],
         keys.PAYLOAD_CLASS: payload,
         keys.RECORD_MERGE_MODE: mode,
         keys.RECORD_MERGE_STRATEGY_ID: strategy,
         keys.RECORD_MERGER_STRATEGY: strategy,
     }
-    if found.get(keys.KEY_GENERATOR_CLASS):
-        found[keys.KEY_GENERATOR_TYPE] = _keygen_type(found[keys.KEY_GENERATOR_CLASS])
-    elif found.get(keys.KEY_GENERATOR_TYPE):
-        found[keys.KEY_GENERATOR_CLASS] = class_name(parse_keygen(found[keys.KEY_GENERATOR_TYPE]))
-    if found.get(keys.BOOTSTRAP_INDEX_CLASS):
-        found[keys.BOOTSTRAP_INDEX_TYPE] = _BOOTSTRAP_TYPE_OF_HFILES
-    return found
+    if properties.get(keys.KEY_GENERATOR_CLASS):
+        properties[keys.KEY_GENERATOR_TYPE] = _keygen_type(properties[keys.KEY_GENERATOR_CLASS])
+    elif properties.get(keys.KEY_GENERATOR_TYPE):
+        properties[keys.KEY_GENERATOR_CLASS] = class_name(parse_keygen(properties[keys.KEY_GENERATOR_TYPE]))
+    if properties.get(keys.BOOTSTRAP_INDEX_CLASS):
+        properties[keys.BOOTSTRAP_INDEX_TYPE] = _BOOTSTRAP_TYPE_OF_HFILES
+    return properties
 
 
-def _eight_to_nine(found: Properties) -> Properties:
-    payload, mode = found.get(keys.PAYLOAD_CLASS), found.get(keys.RECORD_MERGE_MODE)
+def _eight_to_nine(properties: Properties) -> Properties:
+    payload, mode = properties.get(keys.PAYLOAD_CLASS), properties.get(keys.RECORD_MERGE_MODE)
     if mode != "CUSTOM":
-        found.pop(keys.RECORD_MERGE_STRATEGY_ID, None)
-    ordering = found.get(keys.PRECOMBINE_FIELD) or found.get(keys.ORDERING_FIELDS)
+        properties.pop(keys.RECORD_MERGE_STRATEGY_ID, None)
+    ordering = properties.get(keys.PRECOMBINE_FIELD) or properties.get(keys.ORDERING_FIELDS)
     known = PAYLOADS.get(payload or "")
     if payload and known is not None:
         if payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
             strategy = _STRATEGIES[known.mode]
-            found |= {
+            properties |= {
                 keys.RECORD_MERGE_MODE: str(known.mode),
                 keys.RECORD_MERGE_STRATEGY_ID: strategy,
                 keys.RECORD_MERGER_STRATEGY: strategy,
             }
         if known.partial is not None:
-            found[keys.PARTIAL_UPDATE_MODE] = str(known.partial)
-        found |= {f"{RECORD_MERGE_PROPERTY_PREFIX}{key}": value for key, value in known.properties.items()}
-        found[keys.LEGACY_PAYLOAD_CLASS] = payload
-        del found[keys.PAYLOAD_CLASS]
+            properties[keys.PARTIAL_UPDATE_MODE] = str(known.partial)
+        properties |= {f"{RECORD_MERGE_PROPERTY_PREFIX}{key}": value for key, value in known.properties.items()}
+        properties[keys.LEGACY_PAYLOAD_CLASS] = payload
+        del properties[keys.PAYLOAD_CLASS]
         ordering = ",".join(known.ordering) or ordering
     if ordering:
-        found[keys.ORDERING_FIELDS] = ordering
-        found.pop(keys.PRECOMBINE_FIELD, None)
-    return found
+        properties[keys.ORDERING_FIELDS] = ordering
+        properties.pop(keys.PRECOMBINE_FIELD, None)
+    return properties
 
 
-def _nine_to_eight(found: Properties) -> Properties:
-    legacy = found.get(keys.LEGACY_PAYLOAD_CLASS)
+def _nine_to_eight(properties: Properties) -> Properties:
+    legacy = properties.get(keys.LEGACY_PAYLOAD_CLASS)
     known = PAYLOADS.get(legacy or "")
     if legacy and known is not None:
-        found[keys.PAYLOAD_CLASS] = legacy
+        properties[keys.PAYLOAD_CLASS] = legacy
         if legacy not in _MODES:
-            found |= {
+            properties |= {
                 keys.RECORD_MERGE_MODE: "CUSTOM",
                 keys.RECORD_MERGE_STRATEGY_ID: PAYLOAD_STRATEGY,
                 keys.RECORD_MERGER_STRATEGY: PAYLOAD_STRATEGY,
             }
         for key in known.properties:
-            found.pop(f"{RECORD_MERGE_PROPERTY_PREFIX}{key}", None)
-    ordering = found.get(keys.ORDERING_FIELDS)
+            properties.pop(f"{RECORD_MERGE_PROPERTY_PREFIX}{key}", None)
+    ordering = properties.get(keys.ORDERING_FIELDS)
     if legacy == _MYSQL_PAYLOAD and known is not None:
         ordering = known.sequence
     if ordering:
-        found[keys.PRECOMBINE_FIELD] = ordering
-        found.pop(keys.ORDERING_FIELDS, None)
-    strategy = _STRATEGIES.get(found.get(keys.RECORD_MERGE_MODE, ""))
+        properties[keys.PRECOMBINE_FIELD] = ordering
+        properties.pop(keys.ORDERING_FIELDS, None)
+    strategy = _STRATEGIES.get(properties.get(keys.RECORD_MERGE_MODE, ""))
     if strategy:
-        found |= {keys.RECORD_MERGE_STRATEGY_ID: strategy, keys.RECORD_MERGER_STRATEGY: strategy}
-    return {key: value for key, value in found.items() if key not in _NEWER_ONLY[8]}
+        properties |= {keys.RECORD_MERGE_STRATEGY_ID: strategy, keys.RECORD_MERGER_STRATEGY: strategy}
+    return {key: value for key, value in properties.items() if key not in _NEWER_ONLY[8]}
 
 
-def _eight_to_six(found: Properties) -> Properties:
-    if not found.get(keys.PAYLOAD_CLASS):
-        if found.get(keys.RECORD_MERGE_MODE) == "CUSTOM":
+def _eight_to_six(properties: Properties) -> Properties:
+    if not properties.get(keys.PAYLOAD_CLASS):
+        if properties.get(keys.RECORD_MERGE_MODE) == "CUSTOM":
             raise UnsupportedTableError(
-                f"merger {found.get(keys.RECORD_MERGE_STRATEGY_ID)}: version 6 supports payload classes only"
+                f"merger {properties.get(keys.RECORD_MERGE_STRATEGY_ID)}: version 6 supports payload classes only"
             )
-        by_event = found.get(keys.RECORD_MERGE_MODE) == "EVENT_TIME_ORDERING"
-        found[keys.PAYLOAD_CLASS] = DEFAULT_PAYLOAD if by_event else OVERWRITE_PAYLOAD
-    kind = found.get(keys.KEY_GENERATOR_TYPE)
-    if kind and not found.get(keys.KEY_GENERATOR_CLASS):
-        found[keys.KEY_GENERATOR_CLASS] = class_name(parse_keygen(kind))
-    if found.get(keys.PARTITION_FIELDS):
-        found[keys.PARTITION_FIELDS] = ",".join(
-            part.partition(":")[0] for part in found[keys.PARTITION_FIELDS].split(",")
+        by_event = properties.get(keys.RECORD_MERGE_MODE) == "EVENT_TIME_ORDERING"
+        properties[keys.PAYLOAD_CLASS] = DEFAULT_PAYLOAD if by_event else OVERWRITE_PAYLOAD
+    kind = properties.get(keys.KEY_GENERATOR_TYPE)
+    if kind and not properties.get(keys.KEY_GENERATOR_CLASS):
+        properties[keys.KEY_GENERATOR_CLASS] = class_name(parse_keygen(kind))
+    if properties.get(keys.PARTITION_FIELDS):
+        properties[keys.PARTITION_FIELDS] = ",".join(
+            part.partition(":")[0] for part in properties[keys.PARTITION_FIELDS].split(",")
         )
-    if found.get(keys.BOOTSTRAP_INDEX_TYPE) == _BOOTSTRAP_TYPE_OF_HFILES:
-        found.setdefault(keys.BOOTSTRAP_INDEX_CLASS, BOOTSTRAP_INDEX_CLASS)
-    found |= {keys.TIMELINE_LAYOUT_VERSION: "1", keys.ARCHIVELOG_FOLDER: "archived"}
-    return {key: value for key, value in found.items() if key not in _NEWER_ONLY[6]}
+    if properties.get(keys.BOOTSTRAP_INDEX_TYPE) == _BOOTSTRAP_TYPE_OF_HFILES:
+        properties.setdefault(keys.BOOTSTRAP_INDEX_CLASS, BOOTSTRAP_INDEX_CLASS)
+    properties |= {keys.TIMELINE_LAYOUT_VERSION: "1", keys.ARCHIVELOG_FOLDER: "archived"}
+    return {key: value for key, value in properties.items() if key not in _NEWER_ONLY[6]}
 
 
 _STEPS: Mapping[tuple[int, int], Callable[[Properties], Properties]] = {

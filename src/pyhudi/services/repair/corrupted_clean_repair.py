@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.services.repair.table_use import refuse_in_use
+from pyhudi.services.repair.table_use import check_not_in_use
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
@@ -43,7 +43,7 @@ def repair_clean_files(client: TableMetaClient, opts: Options, *, dry_run: bool 
         return _table(_damaged(client.active_timeline()), client, is_repaired=False)
     with make_lock_provider(client.storage, opts):
         active = client.active_timeline()
-        refuse_in_use(active, opts)
+        check_not_in_use(active, opts)
         damaged = _damaged(active)
         for instant in damaged:
             active.delete(instant)

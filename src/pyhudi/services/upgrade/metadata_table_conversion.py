@@ -23,7 +23,7 @@ from pyhudi.metadata.maintenance.metadata_compaction import compact_now
 from pyhudi.metadata.metadata_layout import FILES, PROPERTIES, metadata_timeline
 from pyhudi.metadata.reader.metadata_slices import current_slices
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
-from pyhudi.services.upgrade.upgraded_properties import changed_properties
+from pyhudi.services.upgrade.property_conversion import changed_properties
 from pyhudi.storage.table_paths import AUX_FOLDER
 from pyhudi.table.config.properties_text import format_properties, parse_properties, table_checksum
 from pyhudi.timeline.instant import Action
