@@ -18,7 +18,7 @@ from pyhudi.merge.mergers.merger_registry import register_merger, unregister_mer
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records, choose, newer_by_ordering
 
 if TYPE_CHECKING:
-    from pyhudi.spark.activate import activate, deactivate
+    from pyhudi.spark.activation.activate import activate, deactivate
     from pyhudi.spark.read.blob_column import read_blob
     from pyhudi.spark.session import configure_spark
 
@@ -45,9 +45,9 @@ __all__ = [
 ]
 
 _SPARK = {
-    "activate": "pyhudi.spark.activate",
+    "activate": "pyhudi.spark.activation.activate",
     "configure_spark": "pyhudi.spark.session",
-    "deactivate": "pyhudi.spark.activate",
+    "deactivate": "pyhudi.spark.activation.activate",
     "read_blob": "pyhudi.spark.read.blob_column",
 }
 

@@ -21,7 +21,7 @@ from pyhudi.errors import (
     SetupError,
     UnsupportedTableError,
 )
-from pyhudi.spark import jar_settings
+from pyhudi.spark import hudi_jar_configs
 
 pytest.importorskip("sqlglot")
 
@@ -149,16 +149,16 @@ def test_options_in_any_case(spark, tmp_path):
 
 def test_settings_for_the_jar(spark, monkeypatch):
     """The catalog of Apache Hudi's jar, which is not there, is not in the way of a session."""
-    spark.conf.set(jar_settings.CATALOG, jar_settings.HUDI_CATALOG)
+    spark.conf.set(hudi_jar_configs.CATALOG, hudi_jar_configs.HUDI_CATALOG)
     try:
         with pytest.warns(OptionWithoutEffectWarning, match="HoodieCatalog needs Apache Hudi's jar"):
             pyhudi.activate(spark)
-        assert spark.conf.get(jar_settings.CATALOG, None) is None
+        assert spark.conf.get(hudi_jar_configs.CATALOG, None) is None
         assert spark.sql("SELECT 1").count() == 1
     finally:
-        spark.conf.unset(jar_settings.CATALOG)
-    monkeypatch.setattr(jar_settings, "_names", lambda *asked: jar_settings.REGISTRATOR in asked)
-    monkeypatch.setattr(jar_settings, "_can_run_jobs", lambda _: False)
+        spark.conf.unset(hudi_jar_configs.CATALOG)
+    monkeypatch.setattr(hudi_jar_configs, "_names", lambda *asked: hudi_jar_configs.REGISTRATOR in asked)
+    monkeypatch.setattr(hudi_jar_configs, "_can_run_jobs", lambda _: False)
     with pytest.raises(SetupError, match=r"spark.kryo.registrator=.*HoodieSparkKryoRegistrar.*remove the setting"):
         pyhudi.activate(spark)
 

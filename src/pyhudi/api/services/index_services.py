@@ -185,9 +185,9 @@ def _builder(spark: SparkSession | None) -> Builder:
     from pyhudi.spark.session import active_session
 
     session = spark or active_session()
-    from pyhudi.spark.indexes.index_engines import spark_builder
+    from pyhudi.spark.indexes.index_engines import spark_index_builder
 
-    return spark_builder(session)
+    return spark_index_builder(session)
 
 
 def _preparer(spark: SparkSession | None) -> Preparer:
@@ -195,6 +195,6 @@ def _preparer(spark: SparkSession | None) -> Preparer:
     from pyhudi.spark.session import active_session
 
     session = spark or active_session()
-    from pyhudi.spark.indexes.index_engines import spark_preparer
+    from pyhudi.spark.indexes.index_engines import spark_index_preparer
 
-    return spark_preparer(session)
+    return spark_index_preparer(session)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config.misspelled_options import refuse_misspelt_query
 from pyhudi.errors import QueryError
-from pyhudi.spark import activate_sql
+from pyhudi.spark import sql_methods
 from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.read.load_table import load_table
@@ -72,7 +72,7 @@ def table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str
     state = call_state(target)
     if state.has_schema:
         return original(target, *args, **kwargs)  # which refuses it
-    return activate_sql.read_table(
+    return sql_methods.read_table(
         session_of(target), state.options, lambda: original(target, *args, **kwargs), *args, **kwargs
     )
 

@@ -14,6 +14,7 @@ from pyhudi.errors import ConfigError, QueryError
 from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state, refuse_layout
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.activation.read_methods import requested_table, session_of
+from pyhudi.spark.activation.sql_methods import can_parse
 from pyhudi.spark.activation.write_methods import partition_by
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect

@@ -22,7 +22,7 @@ from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.merge_as_upsert import has_plain_keys
 from pyhudi.spark.dml.merge_clauses import Clause, MergeAction
-from pyhudi.spark.dml.partition_changes import PartitionMoves, RowAssignments, split_partition_changes
+from pyhudi.spark.dml.partition_moves import PartitionMoves, RowAssignments, split_partition_moves
 from pyhudi.spark.dml.target_table import TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
@@ -406,6 +406,6 @@ class MergePlan:
             # the read set of a MERGE has the partitions that were searched: it reads the whole table
             compared = found.keys_assigned
             assignments = RowAssignments(own, deleted, stored, keys_assigned=compared)
-            moves = split_partition_changes(rows, target, assignments, cached)
+            moves = split_partition_moves(rows, target, assignments, cached)
             return moves.rows, self._with_moves(found, moves)
         return rows.select(*own.values(), *target.helpers, deleted.alias(DELETE)), found

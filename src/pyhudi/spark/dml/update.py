@@ -14,7 +14,7 @@ from pyhudi.config.enums import MergeMode, Operation
 from pyhudi.errors import ConfigError
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
-from pyhudi.spark.dml.partition_changes import RowAssignments, split_partition_changes
+from pyhudi.spark.dml.partition_moves import RowAssignments, split_partition_moves
 from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.keys.deduplication import is_delete
@@ -117,7 +117,7 @@ def update_pinned(
                 matched = rows.count()
         if moves:
             assignments = RowAssignments(own, F.lit(False))
-            rows, searched, takes_places = split_partition_changes(rows, target, assignments, cached)
+            rows, searched, takes_places = split_partition_moves(rows, target, assignments, cached)
             reads = reads.union(target.partition_reads(searched)) if searched else reads
         changes = RowChanges(
             target.located,

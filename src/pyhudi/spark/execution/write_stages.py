@@ -11,7 +11,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.row_transport import pack
 from pyhudi.write.location_columns import STATUS
 from pyhudi.write.settings.write_context import TaskId, WriteContext
-from pyhudi.write.tasks.partition_upsert import PartitionLookup, partition_upsert_task
+from pyhudi.write.tasks.in_task_tagging import InTaskTagging, in_task_tagging_task
 from pyhudi.write.tasks.write_tasks import bulk_insert_task, upsert_task
 from pyhudi.write.write_status import decode_stats
 
@@ -38,12 +38,12 @@ def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
     return run_tasks(rows, work)
 
 
-def run_partition_upsert(rows: DataFrame, context: WriteContext, lookup: PartitionLookup) -> pa.Table:
-    """Write rows that are on the tasks of their partitions (`pyhudi.spark.write.plans.partition_upsert_plan`); return
+def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTagging) -> pa.Table:
+    """Write rows that are on the tasks of their partitions (`pyhudi.spark.write.plans.in_task_tagging_plan`); return
     the write stats of all files. Runs a Spark job."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
-        return partition_upsert_task(batches, context, task, lookup)
+        return in_task_tagging_task(batches, context, task, lookup)
 
     return run_tasks(rows, work)
 

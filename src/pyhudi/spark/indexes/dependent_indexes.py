@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.write_gate import WriteGate
 
 
-def with_other_indexes(commit: IndexedCommit, index: IndexDelta | None, *, rows_stay: bool = False) -> IndexDelta:
+def update_dependent_indexes(commit: IndexedCommit, index: IndexDelta | None, *, rows_stay: bool = False) -> IndexDelta:
     """Update expression indexes, and secondary indexes if the record index, which they require, is up to date; and,
     before the write is committed, the indexes that are being built or were built during the write. May run Spark jobs.
 

@@ -34,7 +34,7 @@ from pyhudi.metadata.writer.file_stats_reader import (
     FileRecords,
     InitialFileGroups,
 )
-from pyhudi.spark.execution.driver_frames import spread_frame
+from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.indexes.metadata_compaction_tasks import compact_on_executors

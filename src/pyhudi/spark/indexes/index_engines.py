@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 
-def spark_builder(spark: SparkSession) -> Builder:
+def spark_index_builder(spark: SparkSession) -> Builder:
     """Return an index builder that runs on a Spark session."""
 
     def build(table: LockedTable, request: IndexRequest) -> TableConfig:
@@ -46,7 +46,7 @@ def spark_builder(spark: SparkSession) -> Builder:
     return build
 
 
-def spark_preparer(spark: SparkSession) -> Preparer:
+def spark_index_preparer(spark: SparkSession) -> Preparer:
     """Return an index builder that runs on a Spark session while other writers commit."""
 
     def prepare(table: LockedTable, request: IndexRequest, instant: str) -> PreparedIndex:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles
 from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, KeySearch, scan_locations
 

@@ -21,7 +21,7 @@ from pyhudi.merge.file_group_reader import FileSlice, SliceContext, open_slice, 
 from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
-from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, BaseFiles, KeyLookup
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.table.pinned_table import PinnedTable

@@ -26,7 +26,7 @@ from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
-from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex
+from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_keys import GROUP, TASK
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
 from pyhudi.spark.lookup.base_file_keys import OLD_PARTITION

@@ -33,8 +33,8 @@ from pyhudi.spark.lookup.batch_summary import Batch, summarize
 from pyhudi.spark.lookup.bloom_lookup import bloom_locations
 from pyhudi.spark.lookup.current_locations import current_locations
 from pyhudi.spark.lookup.global_tagging import (
-    PartitionChanges,
-    apply_partition_changes,
+    PartitionMovePolicy,
+    apply_partition_moves,
     file_numbers,
     global_locations,
     is_elsewhere,
@@ -275,7 +275,7 @@ class _FileTagging:
         rows, lookup = self.search.rows, self.search.lookup
         moves = moves_records(lookup)
         merges = not hard_deletes and merges_moved_records(lookup)
-        changes = PartitionChanges(
+        changes = PartitionMovePolicy(
             moves,
             ordering=() if hard_deletes or not moves else lookup.ordering_fields,
             stored_columns=() if hard_deletes or moves else lookup.stored_partition_fields,
@@ -288,10 +288,10 @@ class _FileTagging:
         joined = rows.join(F.broadcast(gathered) if self.search.broadcast else gathered, keys.matches(rows), "left")
         files = self._files_of_moving(joined) if merges else None
         if files is None:
-            return self._named(apply_partition_changes(joined, rows.schema, changes))
+            return self._named(apply_partition_moves(joined, rows.schema, changes))
         staying = joined.where(~F.coalesce(is_elsewhere(), F.lit(False)))
         moved = self._merge_moving(joined.where(is_elsewhere()), files)
-        return self._named(apply_partition_changes(staying, rows.schema, changes).unionByName(moved))
+        return self._named(apply_partition_moves(staying, rows.schema, changes).unionByName(moved))
 
     def _files_of_moving(self, joined: DataFrame) -> BaseFiles | None:
         """Return the files of stored records that incoming rows may move; None: there are none. Runs a Spark job."""

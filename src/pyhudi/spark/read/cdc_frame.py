@@ -13,7 +13,7 @@ from pyhudi.config.enums import CdcMode
 from pyhudi.read.cdc.cdc_inference import CdcInferenceCase
 from pyhudi.read.cdc.cdc_plan import CdcPlan
 from pyhudi.read.cdc.cdc_reader import CdcReader
-from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.spark_types import spark_schema

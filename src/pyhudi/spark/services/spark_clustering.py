@@ -27,10 +27,10 @@ from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringTaskContext
 from pyhudi.services.clustering.clustering_runner import PROGRESS
-from pyhudi.spark.execution.driver_frames import union
+from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.write_stages import run_tasks
-from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
+from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
@@ -95,7 +95,7 @@ class SparkClusteringRunner:
         delta = index_delta(spark, tx, opts, changes)
         if delta is not None:
             delta = replace(delta, count_conflicting_keys=None)  # the keys already exist
-        return with_other_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), delta, rows_stay=True)
+        return update_dependent_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), delta, rows_stay=True)
 
 
 def _in_tasks(spark: SparkSession, job: ClusteringJob, groups: Sequence[int]) -> pa.Table:

@@ -33,7 +33,7 @@ from pyhudi.services.repair.duplicate_keys import (
     refuse_planned,
 )
 from pyhudi.spark.execution.write_stages import run_tasks
-from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
+from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
@@ -214,7 +214,7 @@ def _replace(
     metadata = CommitMetadata(OPERATION, stats, extra, replaced=replaced)
     changes = KeyChanges(stats, slices, replaced)
     index = index_delta(spark, tx, tx.opts, changes)
-    index = with_other_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), index)
+    index = update_dependent_indexes(IndexedCommit.of(spark, client, opts, tx, metadata), index)
     return tx.commit(metadata, index=index)
 
 

@@ -14,7 +14,7 @@ from pyhudi.config.enums import Operation
 from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
 from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
 from pyhudi.services.bootstrap.source_listing import source_files
-from pyhudi.spark.execution.driver_frames import spread_frame
+from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 from pyhudi.spark.execution.write_stages import run_tasks

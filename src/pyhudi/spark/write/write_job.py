@@ -17,7 +17,7 @@ from pyhudi.errors import HudiError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.keygen import KeySpec
 from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
+from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
@@ -267,7 +267,7 @@ class WriteJob:
             return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
         if self.client is not None:
             commit = IndexedCommit.of(self.df.sparkSession, self.client, self.opts, tx, metadata)
-            index = with_other_indexes(commit, index)
+            index = update_dependent_indexes(commit, index)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
         already_committed = None if self.idempotent is None else self.idempotent.already_committed
         conditions = CommitConditions(self.planned_on, agree, self.reads, already_committed)

@@ -1,4 +1,4 @@
-"""The record index of a table that has none: built of what the table holds, and declared."""
+"""Initial build of the record index."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def build_record_index(
     data: ActiveTimeline,
     completion: Callable[[], str],
 ) -> TableConfig:
-    """Build the record index of what the table holds by its timeline, and declare it. Runs a Spark job.
+    """Build the record index of the table at its timeline, and declare it. Runs a Spark job.
 
-    The caller holds the lock. Keys are told apart by their partitions unless the options ask for a global index.
+    The caller holds the lock. The index is partitioned unless the options request a global one.
 
     Raises:
-        UnsupportedTableError: the files hold no keys, or some keys are in more than one file group, of which an index
-            knows one only; or tables of that version have no index that knows keys by partition.
+        UnsupportedTableError: The files do not store keys; keys are in more than one file group, but an index has one
+            location per key; or tables of that version have no partitioned index.
     """
     partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
     check_record_index(config, opts)
@@ -59,10 +59,10 @@ def build_record_index(
 
 
 def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
-    """Refuse the index if writes since its base files were written have put keys into second file groups.
+    """Check that no write since the base files of the index were written has added a key to a second file group.
 
     Raises:
-        UnsupportedTableError: they have.
+        UnsupportedTableError: A key has two file groups.
     """
     check_no_duplicates(
         count_duplicate_keys(first, [s for s in stats if s["partitionPath"] == PARTITION], data), first.groups
@@ -70,8 +70,11 @@ def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]]
 
 
 def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) -> bool:
-    """Build the record index if the options want one and the table has none; tells whether it was built. A warning says
-    so if it cannot be: the last write is committed."""
+    """Build the record index if the options request it and the table has none.
+
+    Returns:
+        Whether it was built. A failure is logged as a warning, because the write before is already committed.
+    """
     client = TableMetaClient.open(storage, opts)
     if not wants_record_index(opts, client.config):
         return False
@@ -87,7 +90,7 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
 
 
 def wants_record_index(opts: Options, config: TableConfig) -> bool:
-    """Return True if the options ask for a record index that the table could have and has not."""
+    """Return True if the options request a record index that the table can have and lacks."""
     kinds = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
     wanted = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
     known = (*config.metadata_partitions, *config.metadata_partitions_inflight)

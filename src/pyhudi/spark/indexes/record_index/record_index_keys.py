@@ -21,7 +21,7 @@ from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordIndexFileGroup
 from pyhudi.merge.base_file_batches import open_base
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.session_settings import shuffle_partitions

@@ -21,7 +21,7 @@ from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.spark.execution.driver_frames import union
+from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.indexes.record_index.record_index_keys import (
     KeyRouting,
     file_keys,

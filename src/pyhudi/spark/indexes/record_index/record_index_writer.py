@@ -1,7 +1,7 @@
 """Writes the file groups of a record index, each in a task that has all of its keys.
 
-An index knows one location of a key. Here is where it shows that a key has two: in what is written at a time, or in
-what is written and what the index has. They are counted; an index that has not all locations must not be used.
+An index has one location per key. These tasks detect keys with two locations, within a write or between a write and the
+index, and count them: an index that lacks locations must not be used.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _STAT = "stat string, duplicates long"
 
 @dataclass(frozen=True, slots=True)
 class RecordIndexWrite:
-    """The file groups of a record index that are written: by whom, when, and which (``slices``, by number).
+    """A write of file groups of a record index. ``slices`` are the file groups, by number.
 
-    ``current``: the index as it is before (None: base files are written, and one for each group). ``check``: keys that
-    are added may be elsewhere already. ``index_is_building``: the index is being built, so there is none to be looked
-    at yet, and keys that are said to be gone are so. ``gate``: as in `GroupFiles`.
+    ``current``: the index before the write (None: one base file per group is written). ``check``: added keys may
+    already have another location. ``index_is_building``: the index is being built, so no lookups are possible, and
+    deletes are not verified. ``gate``: as in `GroupFiles`.
     """
 
     storage: Storage
@@ -55,7 +55,7 @@ class RecordIndexWrite:
     gate: WriteGate | None = None
 
     def write(self, number: int, records: RecordChanges, token: str) -> Mapping[str, Any]:
-        """Write one file group; returns the file's write stat."""
+        """Write one file group. Return the write stat of the file."""
         where, first = self.slices[number], self.current is None and not self.index_is_building
         files = GroupFiles(self.storage, PARTITION, self.instant, self.version, self.gate)
         return files.write(where, records, first=first, token=token)
@@ -63,8 +63,8 @@ class RecordIndexWrite:
 
 @dataclass(frozen=True, slots=True)
 class KeyLocations:
-    """Locations of keys (``files``: number, partition, file_id, millis) and the ``partitions`` that they are gone from,
-    by number."""
+    """Locations of keys (``files``: number, partition, file_id, millis), and the ``partitions`` from which keys were
+    removed, by number."""
 
     files: pa.Table
     partitions: pa.Array
@@ -72,18 +72,18 @@ class KeyLocations:
 
 @dataclass(frozen=True, slots=True)
 class KeyWriteResult:
-    """The write stats of the files of an index, and how many keys have more than one location."""
+    """Write stats of the files of an index, and the number of keys with more than one location."""
 
     stats: list[dict[str, Any]]
     duplicates: int
 
 
 def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int | None) -> KeyWriteResult:
-    """Write keys (`pyhudi.spark.indexes.record_index.record_index_keys`) to the file groups of the index, in so many
-    tasks (None: those of a group are in one partition of the frame already). Runs a Spark job.
+    """Write keys (`pyhudi.spark.indexes.record_index.record_index_keys`) to the file groups of the index, in
+    ``tasks`` tasks (None: the keys of a group already are in one partition of the frame). Runs a Spark job.
 
-    A key that one file has and that is gone elsewhere has moved. A key that is gone from another partition than the
-    index knows it in stays.
+    A key that was removed from one location and is in another file has moved. A key that was removed from another
+    partition than that of the index keeps its location.
     """
     lasting = merge_of(locations, target)
 
@@ -129,7 +129,7 @@ class LocationMerge:
     target: RecordIndexWrite
 
     def records(self, number: int, keys: pa.Array, numbers: pa.Array) -> tuple[RecordChanges, int]:
-        """The last location of each key, and the keys that are nowhere any more; and how many keys have two
+        """Return the last location of each key with the keys that have none any more, and the number of keys with two
         locations."""
         gone = pc.less(numbers, 0)
         there, at = keys.filter(pc.invert(gone)), numbers.filter(pc.invert(gone))
@@ -140,7 +140,7 @@ class LocationMerge:
         deletes = left["k"].combine_chunks()
         if target.current is None:
             return RecordChanges(there, self.values.take(at), pc.unique(deletes)), duplicates
-        # an index of one partition knows keys of that partition only
+        # A partitioned index has a key by partition, so deletes need no lookup.
         unsure = deletes if not target.groups.partitioned else _NO_KEYS
         known = self._indexed_locations(number, pa.concat_arrays([unsure, there]) if target.check else unsure)
         if target.check:
@@ -154,7 +154,7 @@ class LocationMerge:
         if len(encoded.dictionary) == len(there):
             return there, at, 0
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        # several log files are one location
+        # The log files of a file group are one location.
         groups = _joined(self.files["partition"], self.files["file_id"]).dictionary_encode().indices
         locations = groups.to_numpy(zero_copy_only=False).astype(np.int64)[at.to_numpy()]
         pairs = pc.count_distinct(pa.array(codes * (int(locations.max(initial=0)) + 1) + locations)).as_py()
@@ -163,7 +163,7 @@ class LocationMerge:
         return there.take(pa.array(last)), at.take(pa.array(last)), pairs - len(encoded.dictionary)
 
     def _indexed_locations(self, number: int, keys: pa.Array) -> pa.Table:
-        """Locations in the index of the keys of a file group: k, partition, file_id."""
+        """Return the locations that the index has for keys of a file group: k, partition, file_id."""
         assert self.target.current is not None
         if not len(keys):
             return pa.table(dict.fromkeys(_KNOWN, _NO_KEYS))
@@ -173,7 +173,7 @@ class LocationMerge:
         return pa.table([found[KEY], where["partition"], where["file_id"]], names=_KNOWN)
 
     def _count_in_other_groups(self, known: pa.Table, there: pa.Array, at: pa.Array, lost: pa.Table) -> int:
-        """Number of keys that the index has in another file group than their current one, and not gone from there."""
+        """Return the number of keys that the index has in another file group, from which they were not removed."""
         rows = pc.index_in(known["k"], value_set=there).combine_chunks()
         mine = self.files.take(at.take(rows))
         same = pc.equal(_joined(mine["partition"], mine["file_id"]), _joined(known["partition"], known["file_id"]))
@@ -184,7 +184,7 @@ class LocationMerge:
         return known["k"].filter(self._has_left_partition(known, lost)).combine_chunks()
 
     def _has_left_partition(self, known: pa.Table, lost: pa.Table) -> pa.Array:
-        """Mask of the keys that are gone from the partition where they are known."""
+        """Return a mask of the keys that were removed from the partition that the index has for them."""
         partitions = self.partitions.take(lost["p"].combine_chunks())
         return pc.is_in(
             _joined(known["k"], known["partition"]), value_set=_joined(lost["k"], pa.chunked_array([partitions]))

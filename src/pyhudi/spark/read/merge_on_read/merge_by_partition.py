@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.spark.execution.driver_frames import constant, union
+from pyhudi.spark.execution.local_relations import constant, union
 from pyhudi.spark.execution.slice_tasks import SlicePieces, SliceWork, bytes_to_read, parallelism, run_on_slices
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from pyhudi.merge.modes.delete_marker import IS_DELETED
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.execution.cached_frames import CachedFrames
-from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.execution.write_stages import run_upsert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges

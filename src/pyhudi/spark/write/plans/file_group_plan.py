@@ -17,19 +17,19 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.write_stages import run_upsert
-from pyhudi.spark.indexes.record_index.record_index_handle import RecordIndex
+from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_deletes, numbered
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import Deduplication, Tagged
-from pyhudi.spark.write.plans.partition_upsert_plan import (
-    PartitionUpsertPlan,
+from pyhudi.spark.write.plans.in_task_tagging_plan import (
+    InTaskTaggingPlan,
     base_files,
     count_partitions,
     is_cheaper,
-    supports_partition_lookup,
+    supports_in_task_tagging,
     without_key_indexes,
 )
 from pyhudi.spark.write.plans.planned_keys import PlannedKeys
@@ -49,7 +49,7 @@ from pyhudi.write.planning.log_contents import LogContents
 from pyhudi.write.planning.workload_profile import Workload, profile_stats
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.log_settings import appended_groups
-from pyhudi.write.tasks.partition_upsert import PartitionLookup
+from pyhudi.write.tasks.in_task_tagging import InTaskTagging
 from pyhudi.write.write_operations import type_name
 
 _GROUPS_PER_CORE = 4
@@ -137,7 +137,7 @@ class FileGroupPlan:
 
 def plan_file_groups(
     job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str], instant: str = ""
-) -> FileGroupPlan | PartitionUpsertPlan:
+) -> FileGroupPlan | InTaskTaggingPlan:
     """Key the rows of a job, and merge, tag and count them unless the tasks that write them can do that, as they may
     where no partition of the metadata table has to be told about single keys. Runs Spark jobs; rows stay cached until
     the plan is released.
@@ -156,14 +156,14 @@ def plan_file_groups(
     try:
         rows = _keyed(job, instant)
         if job.changes is None:
-            if without_key_indexes(metadata_partitions) and supports_partition_lookup(
+            if without_key_indexes(metadata_partitions) and supports_in_task_tagging(
                 job, table.slices, table.logged, table.clustering
             ):
                 rows = cached.add(numbered(rows) if job.combines else rows)
                 partitions = count_partitions(rows, table.slices, job.key_constraint)
                 most = job.opts.get_typed(options.INDEX_TASK_ROWS)
                 if is_cheaper(partitions, job.config.table_type, parallelism(rows.sparkSession), most):
-                    return _partition_upsert(table, rows, partitions, cached)
+                    return _in_task_tagging(table, rows, partitions, cached)
             elif job.key_constraint is not None:
                 rows = cached.add(rows)
                 job.key_constraint.count_partitions(rows)
@@ -187,17 +187,17 @@ def plan_file_groups(
         raise
 
 
-def _partition_upsert(
+def _in_task_tagging(
     table: TableState, rows: DataFrame, partitions: pa.Table, cached: CachedFrames
-) -> PartitionUpsertPlan:
+) -> InTaskTaggingPlan:
     """A plan whose tasks look keys up themselves."""
     job = table.job
     bases = base_files(table.slices, partitions)
     deletes = job.operation is Operation.DELETE
     dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if job.combines else None
-    lookup = PartitionLookup(bases, table.placement, dedupes)
+    lookup = InTaskTagging(bases, table.placement, dedupes)
     logs = table.log_slices(bases)
-    return PartitionUpsertPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
+    return InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE

@@ -15,7 +15,7 @@ from pyhudi.services.indexing.index_builder import IndexEngine, build_index
 from pyhudi.services.indexing.index_builder import drop_index as drop
 from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
-from pyhudi.spark.indexes.index_engines import spark_builder
+from pyhudi.spark.indexes.index_engines import spark_index_builder
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.commands.command_target import write_options
@@ -42,7 +42,7 @@ def create_index(spark: SparkSession, table: CatalogTable, statement: CreateInde
     request = replace(IndexRequest.of(name, columns, using, given), if_not_exists=statement.if_not_exists)
     client = handle.client()
     opts = client.config.validate_against(handle.opts.merged(_of_hudi(statement.options)))
-    engine = IndexEngine(spark_builder(spark) if request.needs_spark else None, SparkFileStatsReader(spark))
+    engine = IndexEngine(spark_index_builder(spark) if request.needs_spark else None, SparkFileStatsReader(spark))
     build_index(client, opts, request, engine, dry_run=False)
 
 

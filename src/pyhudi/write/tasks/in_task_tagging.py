@@ -34,7 +34,7 @@ BASES_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class TaskShare:
+class PartitionShare:
     """Part of the file groups of a partition that one of several tasks writes; all of them get all rows.
 
     The first task writes all file groups that get new records, because only its own rows are in the same order for it
@@ -45,7 +45,7 @@ class TaskShare:
     count: int = 1
 
     @classmethod
-    def parse(cls, text: str) -> TaskShare:
+    def parse(cls, text: str) -> PartitionShare:
         """Return the share of a text."""
         number, _, count = text.partition("/")
         return cls(int(number), int(count))
@@ -61,7 +61,7 @@ class TaskShare:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionLookup:
+class InTaskTagging:
     """Settings of the key lookup inside a partition.
 
     Attributes:
@@ -74,14 +74,14 @@ class PartitionLookup:
     placement: InsertPlacement
     dedupe: SortedDeduplicator | None
 
-    def of(self, partition: str) -> PartitionLookup:
+    def of(self, partition: str) -> InTaskTagging:
         """Return the settings for one partition."""
         bases = self.bases.filter(pc.equal(self.bases["partition"], partition)).combine_chunks()
-        return PartitionLookup(bases, self.placement.of_partition(partition), self.dedupe)
+        return InTaskTagging(bases, self.placement.of_partition(partition), self.dedupe)
 
 
-def partition_upsert_task(
-    batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, lookup: PartitionLookup
+def in_task_tagging_task(
+    batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, lookup: InTaskTagging
 ) -> bytes:
     """Write rows that are sorted by partition and share, which is in the place of file ids, and have no positions.
 
@@ -93,14 +93,14 @@ def partition_upsert_task(
     for partition in rows.groups():
         with SpillableRows(context.buffer_size) as buffered:
             buffer_rows(rows, partition, lookup.dedupe, buffered)
-            share = TaskShare.parse(partition.file_id)
+            share = PartitionShare.parse(partition.file_id)
             for key, located, filled in _located(partition.partition, buffered, context, lookup, share):
                 writer.write(key, located, append=not filled)
     return encode_stats(writer.stats)
 
 
 def _located(
-    partition: str, buffered: SpillableRows, context: WriteContext, lookup: PartitionLookup, share: TaskShare
+    partition: str, buffered: SpillableRows, context: WriteContext, lookup: InTaskTagging, share: PartitionShare
 ) -> Iterator[tuple[GroupKey, LocatedRows, bool]]:
     """Yield the file groups of a share of a partition to write, with their rows, and whether new records are among
     them."""
@@ -138,7 +138,7 @@ def _opened(instant: str, partition: str, number: int) -> str:
     return new_file_id(file_prefix_of(f"{instant}/{partition}/{number}"), 0)
 
 
-def _workload(partition: str, here: PartitionLookup, updates: Index, new: int, context: WriteContext) -> Workload:
+def _workload(partition: str, here: InTaskTagging, updates: Index, new: int, context: WriteContext) -> Workload:
     """Return the workload of one partition; ``updates`` are numbers of rows by base file."""
     some = pa.array(np.flatnonzero(updates))
     bases = here.bases.take(some)

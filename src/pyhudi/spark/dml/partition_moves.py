@@ -57,7 +57,7 @@ class RowAssignments:
     keys_assigned: bool = False
 
 
-def split_partition_changes(
+def split_partition_moves(
     rows: DataFrame, target: TargetTable, assignments: RowAssignments, cached: CachedFrames
 ) -> PartitionMoves:
     """Split changes that move a row to another partition into a delete, with the stored values, and a new record. Runs

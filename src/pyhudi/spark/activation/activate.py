@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from pyhudi.spark import activate_sql
+from pyhudi.spark import sql_methods
 from pyhudi.spark.activation import option_methods, read_methods, stream_methods, write_methods
 from pyhudi.spark.activation.call_state import LAYOUT_METHODS
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap, wrap_maker
-from pyhudi.spark.jar_settings import drop_jar_settings
+from pyhudi.spark.hudi_jar_configs import remove_unloadable_hudi_configs
 from pyhudi.spark.session import check_workers
 
 _READERS = (("pyspark.sql.readwriter", "DataFrameReader"), ("pyspark.sql.connect.readwriter", "DataFrameReader"))
@@ -60,7 +60,7 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
     """
     if spark is not None:
         check_workers(spark)
-        drop_jar_settings(spark)
+        remove_unloadable_hudi_configs(spark)
     for module, name, attribute in _MAKERS:
         for cls in classes(((module, name),)):
             wrap_maker(cls, attribute)
@@ -83,36 +83,36 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
         wrap(cls, "mode", write_methods.set_mode)
         wrap(cls, "partitionBy", write_methods.partition_by)
         wrap(cls, "save", write_methods.save)
-    for cls in classes((*_WRITERS, *_STREAM_WRITERS, *activate_sql.WRITERS_V2)):
+    for cls in classes((*_WRITERS, *_STREAM_WRITERS, *sql_methods.WRITERS_V2)):
         for name in LAYOUT_METHODS:
             if hasattr(cls, name):  # Spark 3.5 has no clusterBy
                 wrap(cls, name, option_methods.set_layout(name))
-    for cls in classes(activate_sql.FRAMES):
+    for cls in classes(sql_methods.FRAMES):
         wrap(cls, "filter", read_methods.filter_rows)
         wrap(cls, "where", read_methods.filter_rows)
         for name in ("select", "drop"):
             wrap(cls, name, read_methods.keep_columns)
-    if activate_sql.can_parse():
+    if sql_methods.can_parse():
         _wrap_names()
     return spark
 
 
 def _wrap_names() -> None:
     """Wrap everything that takes a table name or SQL, so that it resolves Hudi tables."""
-    for cls in classes(activate_sql.SESSIONS):
-        wrap(cls, "sql", activate_sql.sql)
-        wrap(cls, "table", activate_sql.table)
-    for cls in classes(activate_sql.CATALOGS):
-        wrap(cls, "cacheTable", activate_sql.cache_table)
-        wrap(cls, "uncacheTable", activate_sql.uncache_table)
-        wrap(cls, "isCached", activate_sql.is_cached)
-        wrap(cls, "clearCache", activate_sql.clear_cache)
-        wrap(cls, "listTables", activate_sql.list_tables)
-        wrap(cls, "getTable", activate_sql.get_table)
-        wrap(cls, "createTable", activate_sql.create_table)
-        wrap(cls, "createExternalTable", activate_sql.create_table)
-        wrap(cls, "dropTempView", activate_sql.drop_temp_view)
-        wrap(cls, "listColumns", activate_sql.list_columns)
+    for cls in classes(sql_methods.SESSIONS):
+        wrap(cls, "sql", sql_methods.sql)
+        wrap(cls, "table", sql_methods.table)
+    for cls in classes(sql_methods.CATALOGS):
+        wrap(cls, "cacheTable", sql_methods.cache_table)
+        wrap(cls, "uncacheTable", sql_methods.uncache_table)
+        wrap(cls, "isCached", sql_methods.is_cached)
+        wrap(cls, "clearCache", sql_methods.clear_cache)
+        wrap(cls, "listTables", sql_methods.list_tables)
+        wrap(cls, "getTable", sql_methods.get_table)
+        wrap(cls, "createTable", sql_methods.create_table)
+        wrap(cls, "createExternalTable", sql_methods.create_table)
+        wrap(cls, "dropTempView", sql_methods.drop_temp_view)
+        wrap(cls, "listColumns", sql_methods.list_columns)
     for cls in classes(_READERS):
         wrap(cls, "table", read_methods.table)
     for cls in classes(_STREAM_READERS):
@@ -120,12 +120,12 @@ def _wrap_names() -> None:
     for cls in classes(_WRITERS):
         wrap(cls, "saveAsTable", write_methods.save_as_table_of)
         wrap(cls, "insertInto", write_methods.insert_into_table)
-    for cls in classes(activate_sql.FRAMES):
+    for cls in classes(sql_methods.FRAMES):
         wrap(cls, "writeTo", write_methods.write_to)
-        for name in activate_sql.TEMP_VIEW_METHODS:
+        for name in sql_methods.TEMP_VIEW_METHODS:
             if hasattr(cls, name):  # Connect has no registerTempTable
-                wrap(cls, name, activate_sql.create_temp_view)
-    for cls in classes(activate_sql.WRITERS_V2):
+                wrap(cls, name, sql_methods.create_temp_view)
+    for cls in classes(sql_methods.WRITERS_V2):
         wrap(cls, "using", write_methods.using)
         wrap(cls, "tableProperty", write_methods.set_table_property)
         wrap(cls, "partitionedBy", write_methods.set_partitioned_by)

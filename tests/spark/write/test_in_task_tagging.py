@@ -14,8 +14,8 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config.enums import TableType
 from pyhudi.spark.execution import write_stages
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.plans import partition_upsert_plan
-from pyhudi.spark.write.plans.partition_upsert_plan import is_cheaper
+from pyhudi.spark.write.plans import in_task_tagging_plan
+from pyhudi.spark.write.plans.in_task_tagging_plan import is_cheaper
 from tests.cases import seldom
 from tests.spark.model import Model, Row, frame, options, rows_of
 
@@ -43,14 +43,14 @@ def some(dice: random.Random, number: int, count: int) -> list[Row]:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How the rows of each write were sent to the tasks."""
     found: list[str] = []
-    for name in ("run_partition_upsert", "run_upsert"):
+    for name in ("run_in_task_tagging", "run_upsert"):
         run = getattr(write_stages, name)
 
         def noted(*args: Any, name: str = name, run: Any = run) -> Any:
             found.append(name)
             return run(*args)
 
-        module = "partition_upsert_plan" if name == "run_partition_upsert" else "file_group_plan"
+        module = "in_task_tagging_plan" if name == "run_in_task_tagging" else "file_group_plan"
         monkeypatch.setattr(f"pyhudi.spark.write.plans.{module}.{name}", noted)
     return found
 
@@ -74,7 +74,7 @@ def test_writes_against_a_dict(
     version: int,
     more: dict[str, str],
 ) -> None:
-    monkeypatch.setattr(partition_upsert_plan, "_SHARED", 1)  # files of a partition are written by several tasks
+    monkeypatch.setattr(in_task_tagging_plan, "_SHARED", 1)  # files of a partition are written by several tasks
     path, model, dice = str(tmp_path / "t"), Model(), random.Random(version + len(more))
     for number in range(5):
         # ties are told apart by the values, which are the greater the later they come
@@ -90,7 +90,7 @@ def test_writes_against_a_dict(
     write(frame(spark, sorted(back, key=lambda row: row[2])).coalesce(1), path, given("upsert", kind, version, **more))
     model.upsert(sorted(back, key=lambda row: row[2]))
     assert rows_of(path) == model.rows
-    assert ("run_partition_upsert" in sent) == (not more and (kind, version) != ("MERGE_ON_READ", 6))
+    assert ("run_in_task_tagging" in sent) == (not more and (kind, version) != ("MERGE_ON_READ", 6))
     assert HudiTable.for_path(path).validate_metadata().num_rows == 0
 
 
@@ -103,7 +103,7 @@ def test_a_record_index_wants_to_know_the_keys(spark: SparkSession, tmp_path: Pa
     write(frame(spark, [("a", "p", 1, "x")]), path, given("insert", "COPY_ON_WRITE", 9, **index))
     write(frame(spark, [("a", "p", 2, "y"), ("b", "p", 1, "z")]), path, given("upsert", "COPY_ON_WRITE", 9, **index))
     assert rows_of(path) == [("a", "p", 2, "y"), ("b", "p", 1, "z")]
-    assert "run_partition_upsert" not in sent
+    assert "run_in_task_tagging" not in sent
 
 
 def test_only_small_and_even_partitions_are_worth_it() -> None:

@@ -1,8 +1,8 @@
-"""The record index as writes use it that look keys up there instead of in the table's files.
+"""Record index used by a write for key lookups, instead of the table's files.
 
-It is a partition of the metadata table that knows the file group of every key; the tasks that merge base files find the
-rows by key (`pyhudi.write.rows.keyed_rows`). It is built by `pyhudi.spark.indexes.record_index.record_index_build` and
-kept by `pyhudi.spark.indexes.record_index.record_index_update`.
+It is a partition of the metadata table that maps every key to its file group; the tasks that merge base files find the
+rows by key (`pyhudi.write.rows.keyed_rows`). `pyhudi.spark.indexes.record_index.record_index_build` builds it, and
+`pyhudi.spark.indexes.record_index.record_index_update` updates it in each write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """A table's record index, and its file groups."""
+    """Record index of a table, with its file groups."""
 
     table: MetadataTable
     groups: RecordIndexFileGroups
@@ -34,7 +34,7 @@ class RecordIndex:
 
     @classmethod
     def open(cls, client: TableMetaClient, *, partitioned: bool) -> RecordIndex | None:
-        """The record index, if there is one of that kind that can be trusted, and files that hold keys."""
+        """Return the record index; None unless the table has a valid one of that kind and its files store keys."""
         config = client.config
         if PARTITION not in config.metadata_partitions or not config.populate_meta_fields:
             return None

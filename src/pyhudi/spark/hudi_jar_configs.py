@@ -12,7 +12,7 @@ REGISTRATOR = "spark.kryo.registrator"
 HUDI_REGISTRATOR = "org.apache.spark.HoodieSparkKryoRegistrar"
 
 
-def drop_jar_settings(spark: SparkSession) -> None:
+def remove_unloadable_hudi_configs(spark: SparkSession) -> None:
     """Make a session usable that has the settings of Apache Hudi's guides, but not its jar.
 
     Its session catalog is Spark's own again, with a warning. Spark itself leaves out an extension that it cannot load,

@@ -20,10 +20,10 @@ from pyhudi.config.enums import IndexType, TableType
 from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.execution.cached_frames import CachedFrames
-from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import place
-from pyhudi.spark.execution.write_stages import run_partition_upsert
+from pyhudi.spark.execution.write_stages import run_in_task_tagging
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import POSITION
 from pyhudi.spark.keys.key_text import quoted
@@ -36,7 +36,7 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.planning.log_contents import LogContents
-from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, TaskShare
+from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, InTaskTagging, PartitionShare
 from pyhudi.write.write_operations import type_name
 
 _MOST_BYTES = 1 << 30
@@ -55,7 +55,7 @@ _SHARED = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionUpsertPlan:
+class InTaskTaggingPlan:
     """A `WritePlan`. ``rows`` have keys, and are cheap to evaluate thanks to ``cached``; ``partitions`` (partition,
     rows, bytes of base files) is what they touch. ``slices`` are the file groups as the plan saw them, ``logs``
     (LOG_SLICES_SCHEMA) those that may get log files; ``snapshot`` is what it was made on."""
@@ -63,7 +63,7 @@ class PartitionUpsertPlan:
     job: WriteJob
     rows: DataFrame
     partitions: pa.Table
-    lookup: PartitionLookup
+    lookup: InTaskTagging
     slices: pa.Table
     logs: pa.Table
     snapshot: TimelineSnapshot
@@ -80,7 +80,7 @@ class PartitionUpsertPlan:
     def write(self, instant: str) -> pa.Table:
         """Write the rows; returns the write stats. Runs a Spark job."""
         context = self.job.context(instant).with_log_slices(self.logs)
-        return run_partition_upsert(_by_partition(self, most_tasks(self.job)), context, self.lookup)
+        return run_in_task_tagging(_by_partition(self, most_tasks(self.job)), context, self.lookup)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
         """Return what is known of keys: nothing but the stats, as no index needs more."""
@@ -91,7 +91,7 @@ class PartitionUpsertPlan:
         self.cached.release()
 
 
-def supports_partition_lookup(
+def supports_in_task_tagging(
     job: WriteJob, slices: pa.Table, logged: LogContents, pending_clustering: pa.Table
 ) -> bool:
     """Return True if the tasks of a write can find the locations of its rows by the record keys of base files alone,
@@ -153,7 +153,7 @@ def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
     return slices.filter(keep).select(BASES_SCHEMA.names).cast(BASES_SCHEMA).combine_chunks()
 
 
-def _by_partition(plan: PartitionUpsertPlan, most_tasks: int) -> DataFrame:
+def _by_partition(plan: InTaskTaggingPlan, most_tasks: int) -> DataFrame:
     """The rows at the tasks of their partitions, in the order in which they came, without locations. The rows of a
     partition of which several tasks rewrite files go to each of these."""
     shares = partition_shares(plan, most_tasks)
@@ -169,8 +169,8 @@ def _by_partition(plan: PartitionUpsertPlan, most_tasks: int) -> DataFrame:
     return moved.sortWithinPartitions(*order)
 
 
-def partition_shares(plan: PartitionUpsertPlan, most_tasks: int) -> pa.Table:
-    """Return the tasks of each partition: partition, share (`pyhudi.write.tasks.partition_upsert.TaskShare`), and the
+def partition_shares(plan: InTaskTaggingPlan, most_tasks: int) -> pa.Table:
+    """Return the tasks of each partition: partition, share (`pyhudi.write.tasks.in_task_tagging.PartitionShare`), and the
     seconds for which it keeps a core busy.
 
     A task for each core that would be idle otherwise rewrites some of the base files of a partition. All of them look
@@ -192,7 +192,7 @@ def partition_shares(plan: PartitionUpsertPlan, most_tasks: int) -> pa.Table:
     number = np.repeat(np.arange(len(count)), count)
     first = np.repeat(np.cumsum(count) - count, count)
     share = [
-        str(TaskShare(n, of))
+        str(PartitionShare(n, of))
         for n, of in zip((np.arange(len(number)) - first).tolist(), count[number].tolist(), strict=True)
     ]
     columns = [partitions["partition"].take(pa.array(number)), pa.array(share), pa.array((seconds / count)[number])]

@@ -24,7 +24,7 @@ from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
 from pyhudi.write.settings.log_settings import LOG_SLICES_SCHEMA, LogSettings
 from pyhudi.write.settings.write_context import BaseFileOptions, FileColumns, TaskId, WriteContext
-from pyhudi.write.tasks.partition_upsert import BASES_SCHEMA, PartitionLookup, TaskShare, partition_upsert_task
+from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, InTaskTagging, PartitionShare, in_task_tagging_task
 from pyhudi.write.write_status import decode_stats
 from tests.properties import examples
 from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
@@ -33,7 +33,7 @@ Row = tuple[str, str, int, bool]
 """Partition, key, value, whether it is a delete."""
 
 
-def batches(rows: list[Row], size: int, share: TaskShare = TaskShare()) -> Iterator[pa.RecordBatch]:  # noqa: B008
+def batches(rows: list[Row], size: int, share: PartitionShare = PartitionShare()) -> Iterator[pa.RecordBatch]:  # noqa: B008
     names = ("id", "ts", RECORD_KEY, PARTITION_PATH, DELETE, FILE_ID, BASE_PATH, ROW)
     # tasks get the rows of different keys in different orders
     ordered = sorted(rows, key=lambda row: (row[0], row[1]) if share.number % 2 else (row[0], ""))
@@ -72,7 +72,7 @@ def write(
         logs=settings_ if logs else None,
     )
     small = bases.rename_columns(SMALL_FILES_SCHEMA.names)
-    sought = PartitionLookup(
+    sought = InTaskTagging(
         bases,
         InsertPlacement(
             # one of two files takes new records
@@ -82,8 +82,8 @@ def write(
         ),
         SortedDeduplicator((RECORD_KEY,), DELETE, MergeRules()),
     )
-    shares = [TaskShare(number, tasks) for number in range(tasks)]
-    return decode_stats([partition_upsert_task(batches(rows, size, each), context, task, sought) for each in shares])
+    shares = [PartitionShare(number, tasks) for number in range(tasks)]
+    return decode_stats([in_task_tagging_task(batches(rows, size, each), context, task, sought) for each in shares])
 
 
 def base_files(stats: pa.Table) -> pa.Table:
