@@ -75,7 +75,7 @@ class HandMadeTable:
         text = "".join(f"{k}={v.replace(':', chr(92) + ':')}\n" for k, v in properties.items())
         (folder / "hoodie.properties").write_text(text)
         self.storage = open_storage(str(self.root))
-        self.active = ActiveTimeline.load(self.storage, Layout.of(properties))
+        self.active = ActiveTimeline.load(self.storage, Layout.from_properties(properties))
 
     def client(self) -> TableMetaClient:
         return TableMetaClient.open(str(self.root))

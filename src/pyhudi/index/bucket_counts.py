@@ -38,7 +38,7 @@ class BucketCounts:
     text: str = ""
 
     @classmethod
-    def of(cls, opts: Options) -> BucketCounts:
+    def from_options(cls, opts: Options) -> BucketCounts:
         """Return the bucket counts of the options.
 
         Raises:

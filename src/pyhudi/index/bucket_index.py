@@ -34,7 +34,7 @@ class BucketIndex:
     engine: BucketIndexEngine = BucketIndexEngine.SIMPLE
 
     @classmethod
-    def of(cls, config: TableConfig, opts: Options) -> BucketIndex | None:
+    def from_options(cls, config: TableConfig, opts: Options) -> BucketIndex | None:
         """Return the bucketing for the options of a write or read; None without a bucket index.
 
         Raises:
@@ -59,7 +59,7 @@ class BucketIndex:
             raise ConfigError(
                 f"{options.INDEX_TYPE.key}=BUCKET requires record keys: set {options.RECORDKEY_FIELD.key}"
             )
-        counts = BucketCounts.of(opts)
+        counts = BucketCounts.from_options(opts)
         if counts.rules and engine is not BucketIndexEngine.SIMPLE:
             raise ConfigError(
                 f"{options.BUCKET_PARTITION_EXPRESSIONS.key} requires {options.BUCKET_ENGINE.key}=SIMPLE; with "

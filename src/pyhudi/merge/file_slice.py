@@ -45,7 +45,7 @@ class FileSlice:
         return f"slice {self.base_instant} of file group {self.file_id} in partition {self.partition!r}"
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> FileSlice:
+    def from_row(cls, row: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> FileSlice:
         """Create a slice from a row of a slice table (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
         return cls(
             row["partition"],

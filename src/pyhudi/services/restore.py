@@ -177,7 +177,9 @@ class Restorer:
         ).published(self._opts)
 
     def _rollbacks(self, config: TableConfig) -> RollbackExecutor:
-        return RollbackExecutor(self._storage, config.version, self._generator, HeartbeatPolicy.of(self._opts))
+        return RollbackExecutor(
+            self._storage, config.version, self._generator, HeartbeatPolicy.from_options(self._opts)
+        )
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ def roll_back(
             config = current_config(storage, client.config)
             active = ActiveTimeline.load(storage, config.layout)
             refuse_pending_restore(active)
-            rollbacks = RollbackExecutor(storage, config.version, generator, HeartbeatPolicy.of(opts))
+            rollbacks = RollbackExecutor(storage, config.version, generator, HeartbeatPolicy.from_options(opts))
             rollbacks.check(active, [])
             finished = rollbacks.complete_and_roll_back(active, [])  # Started by another process.
             again = [i for i in finished if instant in active.completed_record(i)["commitsRollback"]]

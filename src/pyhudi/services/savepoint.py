@@ -166,7 +166,7 @@ def list_savepoints(client: TableMetaClient) -> pa.Table:
 
 def _check_retained(active: ActiveTimeline, target: Instant) -> None:
     """Refuse a write before the earliest one retained completely by the last clean, or a pending one."""
-    last = LastClean.of(active)
+    last = LastClean.load(active)
     kept = max(
         [plan.earliest_instant for plan in pending_cleans(active)] + ([last.earliest] if last else []), default=""
     )

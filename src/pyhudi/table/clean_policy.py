@@ -44,7 +44,7 @@ class Retention:
     hours: int = 24
 
     @classmethod
-    def of(cls, opts: Options) -> Retention:
+    def from_options(cls, opts: Options) -> Retention:
         """Create the retention from the options."""
         return cls(
             opts.get_typed(options.CLEAN_POLICY),

@@ -59,7 +59,7 @@ class PartitionTtl:
     most: int = 1000
 
     @classmethod
-    def of(cls, opts: Options) -> PartitionTtl:
+    def from_options(cls, opts: Options) -> PartitionTtl:
         """Create the policy from the options.
 
         Raises:

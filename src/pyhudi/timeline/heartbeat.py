@@ -38,7 +38,7 @@ class HeartbeatPolicy:
     tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default
 
     @classmethod
-    def of(cls, opts: Options) -> Self:
+    def from_options(cls, opts: Options) -> Self:
         """Return the policy of ``hoodie.client.heartbeat.interval_in_ms`` and
         ``hoodie.client.heartbeat.tolerable.misses``."""
         return cls(opts.get_typed(options.HEARTBEAT_INTERVAL_MS), opts.get_typed(options.HEARTBEAT_TOLERABLE_MISSES))

@@ -40,7 +40,7 @@ class Layout:
         return cls(2, folder, f"{folder}/{history_path}" if history_path else folder)
 
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Layout:
+    def from_properties(cls, properties: Mapping[str, str]) -> Layout:
         """Return the layout of a table from its ``hoodie.properties``."""
         version = int(properties.get(property_keys.VERSION, "6"))
         layout = int(properties.get(property_keys.TIMELINE_LAYOUT_VERSION, "2" if version >= 8 else "1"))

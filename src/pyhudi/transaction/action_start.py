@@ -32,7 +32,7 @@ def current_config(storage: Storage, seen: TableConfig) -> TableConfig:
 
 def new_heartbeat(storage: Storage, instant: str, opts: Options) -> heartbeat.Heartbeat:
     """Return the heartbeat of a writer according to its options, not started yet."""
-    policy = heartbeat.HeartbeatPolicy.of(opts)
+    policy = heartbeat.HeartbeatPolicy.from_options(opts)
     return heartbeat.Heartbeat(
         storage, instant, interval_ms=policy.interval_ms, tolerable_misses=policy.tolerable_misses
     )

@@ -33,7 +33,7 @@ def newest_rollback(active: ActiveTimeline) -> str:
 
 def check_no_heartbeat(storage: Storage, entry: Instant, opts: Options) -> None:
     """Raise BusyError if the heartbeat shows that an inflight instant is being executed."""
-    policy = heartbeat.HeartbeatPolicy.of(opts)
+    policy = heartbeat.HeartbeatPolicy.from_options(opts)
     if not policy.is_dead(storage, entry.requested):
         raise BusyError(
             f"{entry} is being executed by another process with a current heartbeat; wait for it, or, if that "

@@ -115,7 +115,7 @@ class PlannedTransaction(Transaction):
         self.stats_reader = stats_reader
         with self.lock:  # Kept until the clock skew of the rollbacks' instant times has passed.
             self.config = current_config(storage, client.config)
-            active = ActiveTimeline.load(storage, Layout.of(self.config.properties))
+            active = ActiveTimeline.load(storage, Layout.from_properties(self.config.properties))
             refuse_pending_restore(active)
             entry = self._requested_plan(active, attempt, take_over=take_over)
             if entry is None:

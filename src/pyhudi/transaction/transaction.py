@@ -134,7 +134,7 @@ class Transaction:
         storage, opts = self.storage, self.opts
         policy = failed_writes_policy(opts)
         config = self.config = current_config(storage, self.config)
-        active = ActiveTimeline.load(storage, Layout.of(config.properties))
+        active = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
         refuse_pending_restore(active)
         failed = self._coordination.rollbacks.failed_writes(active, policy)
         self._coordination.rollbacks.check(active, failed)

@@ -36,5 +36,5 @@ class WriterCoordination:
         """Return the coordination of a writer of a table."""
         lock = make_lock_provider(storage, opts)
         generator = TimeGenerator(storage, opts, config.timezone, lock=lock)
-        policy = heartbeat.HeartbeatPolicy.of(opts)
+        policy = heartbeat.HeartbeatPolicy.from_options(opts)
         return cls(lock, generator, RollbackExecutor(storage, config.version, generator, policy))

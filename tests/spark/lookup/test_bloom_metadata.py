@@ -39,7 +39,7 @@ def test_keys_are_found_by_the_metadata_table(spark: SparkSession, tmp_path: Pat
     client = TableMetaClient.open(str(path))
     given = Options.parse({key.replace("__", "."): value for key, value in BLOOM.items()})
     lookup = KeyLookup(client, KeySpec.from_config(client.config, given), client.config.merging, given)
-    files = BaseFiles.of(FileSystemView.load(client, client.active_timeline().timeline).latest_slices(), None)
+    files = BaseFiles.from_slices(FileSystemView.load(client, client.active_timeline().timeline).latest_slices(), None)
     table = metadata_of(lookup)
     assert table is not None
     ranges = stored_ranges(table, files)

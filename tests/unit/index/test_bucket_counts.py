@@ -21,7 +21,7 @@ NONE = Timeline()
 
 def _counts(expressions: str, **more: str) -> BucketCounts:
     given = {"hoodie.bucket.index.partition.expressions": expressions, "hoodie.bucket.index.num.buckets": "4"}
-    return BucketCounts.of(Options.parse({**given, **more}))
+    return BucketCounts.from_options(Options.parse({**given, **more}))
 
 
 def test_the_first_rule_that_is_found_in_the_path_holds() -> None:

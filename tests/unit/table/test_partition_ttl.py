@@ -34,7 +34,7 @@ def _expired(mor: MorTable, days_later: float, monkeypatch: pytest.MonkeyPatch, 
     now = partition_ttl._now_ms()
     with monkeypatch.context() as patch:
         patch.setattr(partition_ttl, "_now_ms", lambda: now + int(days_later * DAY))
-        return PartitionTtl.of(Options.parse(options)).expired(PinnedTable.of(mor.client))
+        return PartitionTtl.from_options(Options.parse(options)).expired(PinnedTable.of(mor.client))
 
 
 def _made(mor: MorTable, folder: str, instant: str) -> None:
@@ -91,7 +91,7 @@ def test_by_the_write_that_made_it(mor: MorTable, monkeypatch: pytest.MonkeyPatc
 )
 def test_wrong_options(options: dict[str, str], message: str):
     with pytest.raises(ConfigError, match=message):
-        PartitionTtl.of(Options.parse(options))
+        PartitionTtl.from_options(Options.parse(options))
 
 
 def test_text():

@@ -81,7 +81,7 @@ def test_plans_and_results_round_trip(table: str):
 @pytest.mark.parametrize("table", NAMES)
 def test_timeline_is_what_apache_hudi_sees(table: str, tmp_path: Path):
     golden = unpack(table, tmp_path)
-    layout = Layout.of({"hoodie.table.version": str(golden.document["table_version"])})
+    layout = Layout.from_properties({"hoodie.table.version": str(golden.document["table_version"])})
     seen = ActiveTimeline.load(open_storage(golden.path.as_uri()), layout).timeline
     by_file = {instant.file_name: instant for instant in seen}
     expected = golden.document["instants"]

@@ -129,14 +129,14 @@ def test_table_services_complete_under_another_name():
 
 
 def test_layout_of_properties():
-    assert Layout.of({"hoodie.table.version": "6"}) == LAYOUT_1
-    assert Layout.of({"hoodie.table.version": "9"}) == LAYOUT_2
-    assert Layout.of({"hoodie.table.version": "9", "hoodie.timeline.layout.version": "2"}) == LAYOUT_2
-    moved = Layout.of(
+    assert Layout.from_properties({"hoodie.table.version": "6"}) == LAYOUT_1
+    assert Layout.from_properties({"hoodie.table.version": "9"}) == LAYOUT_2
+    assert Layout.from_properties({"hoodie.table.version": "9", "hoodie.timeline.layout.version": "2"}) == LAYOUT_2
+    moved = Layout.from_properties(
         {"hoodie.table.version": "8", "hoodie.timeline.path": "tl", "hoodie.timeline.history.path": "old"}
     )
     assert (moved.folder, moved.history) == (".hoodie/tl", ".hoodie/tl/old")
-    assert Layout.of({"hoodie.table.version": "6", "hoodie.archivelog.folder": "a"}).history == ".hoodie/a"
+    assert Layout.from_properties({"hoodie.table.version": "6", "hoodie.archivelog.folder": "a"}).history == ".hoodie/a"
 
 
 def timeline(*names: str, layout: Layout = LAYOUT_1) -> Timeline:

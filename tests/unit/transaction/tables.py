@@ -64,7 +64,7 @@ def client(storage: Storage) -> Any:
 
 
 def active(storage: Storage) -> ActiveTimeline:
-    return ActiveTimeline.load(storage, Layout.of(TableConfig.load(storage).properties))
+    return ActiveTimeline.load(storage, Layout.from_properties(TableConfig.load(storage).properties))
 
 
 @dataclass

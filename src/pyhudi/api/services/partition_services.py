@@ -44,7 +44,7 @@ class PartitionServices(ServiceBase):
         """
         client, opts = self._open(options)
         if dry_run:
-            ttl = PartitionTtl.of(opts)
+            ttl = PartitionTtl.from_options(opts)
             table = PinnedTable.of(client)
             expired = ttl.expired(table)
             return TtlResult(tuple(expired), reason="" if expired else f"no partition has expired: {ttl}")

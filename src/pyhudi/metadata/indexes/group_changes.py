@@ -27,7 +27,7 @@ def slice_changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> l
     ids = [metadata.stats["fileId"], *([] if metadata.replaced is None else [metadata.replaced["file_id"]])]
     touched = pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string())
     slices = slices.filter(pc.is_in(slices["file_id"], value_set=touched.drop_null().combine_chunks()))
-    before = {(row["partition"], row["file_id"]): FileSlice.of(row) for row in slices.to_pylist()}
+    before = {(row["partition"], row["file_id"]): FileSlice.from_row(row) for row in slices.to_pylist()}
     after: dict[tuple[str, str], FileSlice | None] = {}
     if metadata.replaced is not None:
         gone = metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"])).to_pylist()

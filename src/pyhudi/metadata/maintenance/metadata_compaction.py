@@ -146,7 +146,7 @@ def _begin(active: ActiveTimeline, job: MetadataCompactionJob) -> None:
 
 def heartbeat_of(job: MetadataCompactionJob, opts: Any) -> Heartbeat:
     """Return the heartbeat of a compaction."""
-    policy = HeartbeatPolicy.of(opts)
+    policy = HeartbeatPolicy.from_options(opts)
     interval, misses = policy.interval_ms, policy.tolerable_misses
     return Heartbeat(job.storage, job.instant, interval_ms=interval, tolerable_misses=misses, folder=HEARTBEATS)
 

@@ -141,7 +141,7 @@ def _record(
 
 def _drop_unfinished(metadata_context: MetadataWriteContext, active: ActiveTimeline, config: TableConfig) -> None:
     pending = [i.requested for i in metadata_context.data.timeline.pending()]
-    heartbeats = HeartbeatPolicy.of(metadata_context.opts)
+    heartbeats = HeartbeatPolicy.from_options(metadata_context.opts)
     drop_unfinished(metadata_context.storage, active, pending, config, heartbeats)
 
 

@@ -176,7 +176,7 @@ class CdcReader:
         context = replace(self.reading, columns=self._columns)
         if not self.by_completion:
             context = replace(context, view=replace(context.view, latest=latest))
-        where = FileSlice.of(file_slice, self.values.get(file_slice["partition"], {}))
+        where = FileSlice.from_row(file_slice, self.values.get(file_slice["partition"], {}))
         for batch in read_slice(context, where):
             if keys is not None:
                 batch = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))

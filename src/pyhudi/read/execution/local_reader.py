@@ -279,7 +279,7 @@ def slice_readers(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list
     works: list[Work] = []
     for task, row in zip(tasks_of(plan), plan.tasks.to_pylist(), strict=True):
         if row["log_paths"]:
-            works.append(partial(merged.read, FileSlice.of(row, values.get(row["partition"], {}))))
+            works.append(partial(merged.read, FileSlice.from_row(row, values.get(row["partition"], {}))))
         else:
             works.append(partial(reader.read, task))
     return works

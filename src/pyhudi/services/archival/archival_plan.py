@@ -57,7 +57,7 @@ def numbers_to_keep(table: PinnedTable, opts: Options) -> tuple[int, int]:
     """Return the number of commits that archival leaves, and the number at which it starts: more than the cleaner
     retains."""
     least, most = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
-    earliest = earliest_instant_to_retain(table.active.timeline, Retention.of(opts), now_of(table))
+    earliest = earliest_instant_to_retain(table.active.timeline, Retention.from_options(opts), now_of(table))
     if earliest is None:
         return least, most
     retained = sum(i.requested > earliest.requested for i in table.active.timeline.completed().writes()) + 2
@@ -147,7 +147,7 @@ def _limits(table: PinnedTable, opts: Options) -> list[str] | None:
         if counted is not None and counted.count < opts.get_typed(options.COMPACT_MAX_DELTA_COMMITS):
             limits.append(counted.since)
     if opts.get_typed(options.ARCHIVE_BLOCK_ON_CLEAN):
-        last = LastClean.of(table.active)
+        last = LastClean.load(table.active)
         limits += [last.earliest] if last is not None and last.earliest else []
     if FILES in table.config.metadata_partitions:
         own = metadata_timeline(table.storage, table.config.version).timeline

@@ -63,7 +63,7 @@ class LastClean:
         return known if table.active.timeline.is_completed(known.earliest) else last
 
     @classmethod
-    def of(cls, active: ActiveTimeline) -> LastClean | None:
+    def load(cls, active: ActiveTimeline) -> LastClean | None:
         """Read it from the timeline; None without one.
 
         Raises:
@@ -127,8 +127,8 @@ def make_clean_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = Fa
         CorruptInstantError: The timeline cannot be read.
         InvalidOptionError: The partition filter is not a regular expression.
     """
-    active, retention = table.active, Retention.of(opts)
-    last = LastClean.of(active)
+    active, retention = table.active, Retention.from_options(opts)
+    last = LastClean.load(active)
     due, reason = is_due(active.timeline, last, opts)
     if only_if_due and not due:
         return CleanPlan(policy=retention.policy.value, reason=f"not due: {reason}")
@@ -156,8 +156,8 @@ def make_clean_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = Fa
 def after_last_clean(plan: CleanPlan, active: ActiveTimeline, opts: Options) -> CleanPlan:
     """Return a plan of files that the policy did not select, such that the next clean continues where the last one
     ended."""
-    last = LastClean.of(active)
-    plan = replace(plan, policy=Retention.of(opts).policy.value)
+    last = LastClean.load(active)
+    plan = replace(plan, policy=Retention.from_options(opts).policy.value)
     if last is None:
         return replace(plan, incomplete=True)
     kept = active.timeline.find(last.earliest) if last.earliest else None
@@ -323,7 +323,7 @@ def empty_clean_due(table: PinnedTable, plan: CleanPlan, opts: Options) -> bool:
     hours = opts.get_typed(options.CLEAN_EMPTY_INTERVAL_HOURS)
     if hours < 0 or plan.earliest is None:
         return False
-    last = LastClean.of(table.active)
+    last = LastClean.load(table.active)
     if last is None:
         return True
     since = format_instant(parse_instant(now_of(table)) - timedelta(hours=hours))

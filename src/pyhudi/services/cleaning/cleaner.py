@@ -163,7 +163,7 @@ class Cleaner:
         if policy is not FailedWritesPolicy.LAZY:
             return
         rollbacks = RollbackExecutor(
-            self._storage, table.config.version, self._generator, HeartbeatPolicy.of(self._opts)
+            self._storage, table.config.version, self._generator, HeartbeatPolicy.from_options(self._opts)
         )
         if not rollbacks.failed_writes(table.active, policy):
             return

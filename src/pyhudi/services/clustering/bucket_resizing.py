@@ -57,7 +57,7 @@ class ResizingRules:
     sorts: bool
 
     @classmethod
-    def of(cls, opts: Options, full_file: int) -> ResizingRules:
+    def from_options(cls, opts: Options, full_file: int) -> ResizingRules:
         """Create the rules from the options; ``full_file`` is the maximum size of a base file.
 
         Raises:
@@ -192,7 +192,7 @@ def bucketing_of(config: TableConfig, opts: Options) -> BucketIndex:
         options.INDEX_TYPE.key: IndexType.BUCKET.value,
         options.BUCKET_ENGINE.key: BucketIndexEngine.CONSISTENT_HASHING.value,
     }
-    bucketing = BucketIndex.of(config, Options.parse({**opts, **given}))
+    bucketing = BucketIndex.from_options(config, Options.parse({**opts, **given}))
     assert bucketing is not None
     return bucketing
 

@@ -251,7 +251,7 @@ def _clustering_groups(
             continue
         sizes = [(row["base_size"] or 0) + sum(row["log_sizes"] or ()) for row in rows]
         for some in _parts(sizes, target if split and outputs > 1 else _UNLIMITED):
-            group_slices = tuple(FileSlice.of(rows[i]) for i in some)
+            group_slices = tuple(FileSlice.from_row(rows[i]) for i in some)
             groups.append(
                 ClusteringGroup(group_slices[0].partition, group_slices, outputs, sum(sizes[i] for i in some))
             )

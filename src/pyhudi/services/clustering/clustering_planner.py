@@ -135,7 +135,7 @@ def _planner(
     client: TableMetaClient, opts: Options, *, only_if_due: bool
 ) -> Callable[[ActiveTimeline], ClusteringPlan]:
     """Return a function that makes a plan from a timeline; options are validated before the lock is acquired."""
-    strategy = PlanStrategy.of(opts, max_file_size(opts, client.config.base_file_format))
+    strategy = PlanStrategy.from_options(opts, max_file_size(opts, client.config.base_file_format))
     columns = opts.get_typed(options.CLUSTERING_SORT_COLUMNS)
 
     def plan(active: ActiveTimeline) -> ClusteringPlan:

@@ -100,7 +100,7 @@ class PlanStrategy:
     """Rules for splitting and merging consistent hashing buckets, if this is planned."""
 
     @classmethod
-    def of(cls, opts: Options, new_file_size: int, now: datetime | None = None) -> PlanStrategy:
+    def from_options(cls, opts: Options, new_file_size: int, now: datetime | None = None) -> PlanStrategy:
         """Create the strategy from the options.
 
         Raises:
@@ -138,7 +138,7 @@ class PlanStrategy:
             opts.get_typed(options.CLUSTERING_MAX_GROUPS),
             opts.get_typed(options.CLUSTERING_SINGLE_GROUP),
             new_file_size,
-            ResizingRules.of(opts, new_file_size) if plan == PLAN_STRATEGY else None,
+            ResizingRules.from_options(opts, new_file_size) if plan == PLAN_STRATEGY else None,
         )
 
     def groups(self, slices: pa.Table) -> tuple[pa.Table, tuple[int, ...]]:

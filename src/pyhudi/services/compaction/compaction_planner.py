@@ -108,7 +108,7 @@ def _planner(
     client: TableMetaClient, opts: Options, *, action: str, only_if_due: bool
 ) -> Callable[[ActiveTimeline, str], CompactionPlan]:
     """Return a function that makes a plan from a timeline; options are validated before the lock is acquired."""
-    strategies, limits = named_strategies(opts), Limits.of(opts)
+    strategies, limits = named_strategies(opts), Limits.from_options(opts)
 
     def plan(active: ActiveTimeline, now: str) -> CompactionPlan:
         is_log = action == Action.LOG_COMPACTION

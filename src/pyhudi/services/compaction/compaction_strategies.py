@@ -39,7 +39,7 @@ class Limits:
     today: date
 
     @classmethod
-    def of(cls, opts: Options, today: date | None = None) -> Limits:
+    def from_options(cls, opts: Options, today: date | None = None) -> Limits:
         """Create the limits from `hoodie.compaction.…`."""
         return cls(
             opts.get_typed(options.COMPACTION_TARGET_IO),

@@ -87,7 +87,7 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
     storage = client.storage
     with make_time_generator(storage, opts, client.config.timezone).reserve() as reserved:
         config = current_config(storage, client.config)
-        data = ActiveTimeline.load(storage, Layout.of(config.properties))
+        data = ActiveTimeline.load(storage, Layout.from_properties(config.properties))
         refuse_pending_restore(data)
         yield LockedTable(storage, config, opts, data, lambda: reserved.take(latest_instant_time(data)), stats_reader)
 

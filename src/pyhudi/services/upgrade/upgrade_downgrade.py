@@ -176,7 +176,9 @@ class UpgradeDowngrade:
         return result
 
     def _rollbacks(self, config: TableConfig) -> RollbackExecutor:
-        return RollbackExecutor(self._storage, config.version, self._generator, HeartbeatPolicy.of(self._opts))
+        return RollbackExecutor(
+            self._storage, config.version, self._generator, HeartbeatPolicy.from_options(self._opts)
+        )
 
     # --- preparation -----------------------------------------------------------------------------------------------
 

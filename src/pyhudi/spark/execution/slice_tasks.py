@@ -55,7 +55,7 @@ class SlicePieces:
         rows: list[dict[str, Any]] = table_from_bytes(self.pieces[number]).to_pylist()
         for row in rows:
             from_path = enumerate(self.from_path)
-            yield FileSlice.of(row, {name: row[f"value_{i}"] for i, name in from_path if row[f"is_exact_{i}"]})
+            yield FileSlice.from_row(row, {name: row[f"value_{i}"] for i, name in from_path if row[f"is_exact_{i}"]})
 
 
 def piece_numbers(plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> list[np.ndarray]:

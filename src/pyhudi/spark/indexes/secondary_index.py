@@ -75,7 +75,7 @@ class InitialEntries:
         if not self.slices.num_rows or schema is None:
             return []
         context = _context(self.table, as_nullable(schema.schema), [self.index], self.opts)
-        changes = [GroupChange(None, FileSlice.of(row)) for row in self.slices.to_pylist()]
+        changes = [GroupChange(None, FileSlice.from_row(row)) for row in self.slices.to_pylist()]
         groups = [[GroupSlice(file_id) for file_id in self.groups]]
         storage, version = self.table.storage, self.table.config.version
         return write_changes(

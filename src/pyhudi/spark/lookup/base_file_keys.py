@@ -105,7 +105,7 @@ class BaseFiles:
     table: pa.Table
 
     @classmethod
-    def of(cls, slices: pa.Table, partitions: Sequence[str] | None, *, log_only: bool = False) -> BaseFiles:
+    def from_slices(cls, slices: pa.Table, partitions: Sequence[str] | None, *, log_only: bool = False) -> BaseFiles:
         """Return the base files of slices, of some partitions (None: all). ``log_only`` includes slices without one."""
         keep = pc.or_(pc.is_valid(slices["base_path"]), pa.scalar(log_only))
         if partitions is not None:

@@ -64,7 +64,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 row = slices.filter(pc.equal(slices["file_no"], number)).to_pylist()[0]
-                file_slice = FileSlice.of(row)
+                file_slice = FileSlice.from_row(row)
                 merged = _with_deleted(context, file_slice) if include_deleted else read_slice(context, file_slice)
                 yield from _rows(merged, number, wanted)
 

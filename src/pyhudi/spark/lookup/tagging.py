@@ -186,7 +186,7 @@ def tag(
         return Tagged(untagged(rows))
     is_global = lookup.index.is_global
     deduplication = Deduplication(lookup.spec, lookup.merging, is_global, hard_deletes)
-    if len(BaseFiles.of(slices, None, log_only=lookup.merge_logs)) == 0:
+    if len(BaseFiles.from_slices(slices, None, log_only=lookup.merge_logs)) == 0:
         return Tagged(deduplication.untagged(rows, persist) if combine else untagged(rows))
     located = batch = None
     inconsistencies: tuple[str, ...] = ()
@@ -200,7 +200,7 @@ def tag(
     merged = combine and batch.has_duplicates
     if merged:
         rows = deduplication.merge(rows)
-    files = BaseFiles.of(slices, None if is_global else batch.partitions, log_only=lookup.merge_logs)
+    files = BaseFiles.from_slices(slices, None if is_global else batch.partitions, log_only=lookup.merge_logs)
     search = KeySearch(rows, lookup, files, batch)
     small = search.broadcast
     if small:

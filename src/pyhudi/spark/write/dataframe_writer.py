@@ -244,7 +244,7 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
         UnsupportedTableError: the table cannot be written, or has consistent hashing.
     """
     opts = client.config.validate_against(Options.parse(given))
-    ttl = PartitionTtl.of(opts)
+    ttl = PartitionTtl.from_options(opts)
     with in_process_writer_lock(client.storage, opts):
         client = client.reload()
         pinned = PinnedTable.of(client)
@@ -380,7 +380,7 @@ def _bucketing(
     storage: Storage, client: TableMetaClient | None, config: TableConfig, opts: Options
 ) -> BucketIndex | None:
     """Distribution of rows over buckets, with the numbers of buckets that the table keeps."""
-    found = BucketIndex.of(config, opts)
+    found = BucketIndex.from_options(config, opts)
     if found is None or client is None:
         return found
     return found.of_table(storage, client.active_timeline().timeline)

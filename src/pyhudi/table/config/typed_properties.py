@@ -56,7 +56,7 @@ class TableProperties:
     @cached_property
     def layout(self) -> Layout:
         """Location of the timeline and naming of its files."""
-        return Layout.of(self.properties)
+        return Layout.from_properties(self.properties)
 
     @cached_property
     def timezone(self) -> TimelineTimezone:

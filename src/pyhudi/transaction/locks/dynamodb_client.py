@@ -64,7 +64,7 @@ class DynamoDbEndpoint:
     timeout_s: float = 5.0
 
     @classmethod
-    def of(cls, opts: Options, timeout_s: float) -> Self:
+    def from_options(cls, opts: Options, timeout_s: float) -> Self:
         """Return the endpoint of the options ``hoodie.write.lock.dynamodb.*`` and ``hoodie.aws.*``.
 
         Args:

@@ -64,7 +64,9 @@ class DynamoDBBasedLockProvider(LockProvider):
         self._heartbeat: _Heartbeat | None = None
 
     @classmethod
-    def of(cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy, *, implicit: bool = False) -> Self:
+    def from_options(
+        cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy, *, implicit: bool = False
+    ) -> Self:
         """Create the lock from the options ``hoodie.write.lock.dynamodb.*``. As in Apache Hudi its lease is
         ``hoodie.write.lock.wait_time_ms``, but at least `LEAST_LEASE_S`.
 
@@ -81,7 +83,7 @@ class DynamoDBBasedLockProvider(LockProvider):
         """
         lease_s = max(retry_policy.wait, LEAST_LEASE_S)
         # A request is sent up to three times, so one that is not answered leaves time for another one.
-        table = DynamoDbLockTable.of(opts, timeout_s=min(max(lease_s / 12, 1.0), 5.0))
+        table = DynamoDbLockTable.from_options(opts, timeout_s=min(max(lease_s / 12, 1.0), 5.0))
         key = implicit_partition_key(storage) if implicit else _partition_key(storage, opts)
         return cls(table, key, lease_s=lease_s, retry_policy=retry_policy)
 

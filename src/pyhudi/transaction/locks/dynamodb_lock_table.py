@@ -86,7 +86,7 @@ class DynamoDbLockTable:
         self._creation_s = creation_s
 
     @classmethod
-    def of(cls, opts: Options, timeout_s: float) -> Self:
+    def from_options(cls, opts: Options, timeout_s: float) -> Self:
         """Create the table from the options ``hoodie.write.lock.dynamodb.*`` and ``hoodie.aws.*``.
 
         Args:

@@ -53,7 +53,7 @@ class FileSystemBasedLockProvider(LockProvider):
         self._held = False
 
     @classmethod
-    def of(cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy) -> Self:
+    def from_options(cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy) -> Self:
         """Create the lock from the options ``hoodie.write.lock.filesystem.path`` (any folder) and ``….expire``
         (minutes)."""
         expire_ms = opts.get_typed(options.LOCK_FILESYSTEM_EXPIRE_MIN) * 60_000

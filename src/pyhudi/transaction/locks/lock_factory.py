@@ -21,18 +21,18 @@ def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvid
     """Return the lock of a table according to its options, with a new owner. By default it is the widest lock that the
     options allow."""
     opts = Options.parse(given)
-    retry_policy = LockRetryPolicy.of(opts)
+    retry_policy = LockRetryPolicy.from_options(opts)
     known: dict[str, Callable[[], LockProvider]] = {
         "": lambda: LocalLockProvider(host_lock(storage, ""), storage.root, retry_policy),
         "InProcessLockProvider": lambda: LocalLockProvider(InProcessLock(storage.root), storage.root, retry_policy),
-        "FileSystemBasedLockProvider": lambda: FileSystemBasedLockProvider.of(storage, opts, retry_policy),
-        "StorageBasedLockProvider": lambda: StorageBasedLockProvider.of(storage, opts, retry_policy),
-        "ZookeeperBasedLockProvider": lambda: ZookeeperBasedLockProvider.of(storage, opts, retry_policy),
-        "ZookeeperBasedImplicitBasePathLockProvider": lambda: ZookeeperBasedLockProvider.of(
+        "FileSystemBasedLockProvider": lambda: FileSystemBasedLockProvider.from_options(storage, opts, retry_policy),
+        "StorageBasedLockProvider": lambda: StorageBasedLockProvider.from_options(storage, opts, retry_policy),
+        "ZookeeperBasedLockProvider": lambda: ZookeeperBasedLockProvider.from_options(storage, opts, retry_policy),
+        "ZookeeperBasedImplicitBasePathLockProvider": lambda: ZookeeperBasedLockProvider.from_options(
             storage, opts, retry_policy, implicit=True
         ),
-        "DynamoDBBasedLockProvider": lambda: DynamoDBBasedLockProvider.of(storage, opts, retry_policy),
-        "DynamoDBBasedImplicitPartitionKeyLockProvider": lambda: DynamoDBBasedLockProvider.of(
+        "DynamoDBBasedLockProvider": lambda: DynamoDBBasedLockProvider.from_options(storage, opts, retry_policy),
+        "DynamoDBBasedImplicitPartitionKeyLockProvider": lambda: DynamoDBBasedLockProvider.from_options(
             storage, opts, retry_policy, implicit=True
         ),
     }

@@ -46,7 +46,7 @@ class LockRetryPolicy:
     poll: float = 1.0
 
     @classmethod
-    def of(cls, opts: Options) -> LockRetryPolicy:
+    def from_options(cls, opts: Options) -> LockRetryPolicy:
         """Create the policy from ``hoodie.write.lock.wait_time_ms`` and related options."""
         return cls(
             opts.get_typed(options.LOCK_WAIT_TIME_MS) / 1000,

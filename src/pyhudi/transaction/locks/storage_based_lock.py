@@ -93,7 +93,7 @@ class StorageBasedLockProvider(LockProvider):
         self._thread: threading.Thread | None = None
 
     @classmethod
-    def of(cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy) -> Self:
+    def from_options(cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy) -> Self:
         """Create the lock from the options ``hoodie.write.lock.storage.*``."""
         return cls(
             storage,

@@ -61,7 +61,9 @@ class ZookeeperBasedLockProvider(LockProvider):
         self._lost = False
 
     @classmethod
-    def of(cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy, *, implicit: bool = False) -> Self:
+    def from_options(
+        cls, storage: Storage, opts: Options, retry_policy: LockRetryPolicy, *, implicit: bool = False
+    ) -> Self:
         """Create the lock from the options ``hoodie.write.lock.zookeeper.*``.
 
         Args:

@@ -39,7 +39,7 @@ class LogContents:
     deletes: bool = False
 
     @classmethod
-    def of(cls, active: ActiveTimeline, slices: pa.Table) -> LogContents:
+    def load(cls, active: ActiveTimeline, slices: pa.Table) -> LogContents:
         """Return the contents of the log files of slices (SLICE_SCHEMA) according to commit metadata, including
         archived commits."""
         lists = slices["log_paths"].combine_chunks()

@@ -62,7 +62,7 @@ ROWS = [{"id": "1", "p": "a", "v": 1}, {"id": "2", "p": "a", "v": 1}]
 
 def _rules(**options: object) -> ResizingRules:
     named = {f"hoodie.bucket.index.{name.replace('_', '.')}": str(value) for name, value in options.items()}
-    return ResizingRules.of(Options.parse({"hoodie.bucket.index.num.buckets": "4", **named}), 100)
+    return ResizingRules.from_options(Options.parse({"hoodie.bucket.index.num.buckets": "4", **named}), 100)
 
 
 def _slices(metadata: HashingMetadata, sizes: list[int | None]) -> pa.Table:

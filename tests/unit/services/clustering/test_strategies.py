@@ -38,7 +38,7 @@ def _slices(sizes: dict[str, list[int | None]]) -> pa.Table:
 def _groups(sizes: dict[str, list[int | None]], hour: int = 0, **given: Any) -> tuple[list[list[int]], tuple[int, ...]]:
     """For each group the numbers of its slices in their partition."""
     opts = Options.parse({PLAN + key.replace("__", "."): value for key, value in given.items() if value is not None})
-    strategy = PlanStrategy.of(opts, new_file_size=50, now=datetime(2026, 11, 4, hour))
+    strategy = PlanStrategy.from_options(opts, new_file_size=50, now=datetime(2026, 11, 4, hour))
     inputs, outputs = strategy.groups(_slices(sizes))
     found: list[list[int]] = [[] for _ in outputs]
     for row in inputs.to_pylist():
@@ -92,14 +92,14 @@ def test_partitions(mode: str, given: dict[str, Any], expected: list[str]):
             **{PLAN + key.replace("__", "."): value for key, value in given.items()},
         }
     )
-    strategy = PlanStrategy.of(opts, 50, datetime(2026, 11, 4, 1))
+    strategy = PlanStrategy.from_options(opts, 50, datetime(2026, 11, 4, 1))
     inputs, _ = strategy.groups(_slices({day: [1] for day in DAYS}))
     assert inputs["partition"].to_pylist() == expected
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_a_plan_is_the_same_when_read_again(version: int):
-    strategy = PlanStrategy.of(Options.parse({}), 50)
+    strategy = PlanStrategy.from_options(Options.parse({}), 50)
     inputs, outputs = strategy.groups(_slices({"a": [10, None], "": [5]}))
     plan = ClusteringPlan(inputs, outputs, strategy.execution, ("x", "y.z"))
     data = plan.encode(version, lambda path: f"s3://bucket/t/{path}")

@@ -42,7 +42,7 @@ def operation(file_id: str, partition: str = "", *, log_bytes: int = 10, logs: i
 def chosen(strategy: str, operations: list[dict[str, Any]], **options: object) -> StrategyResult:
     opts = Options.parse({KEY: strategy} | {k.replace("__", "."): v for k, v in options.items()})
     table = pa.Table.from_pylist(operations, schema=OPERATION_SCHEMA)
-    return apply_strategies(named_strategies(opts), table, Limits.of(opts, TODAY))
+    return apply_strategies(named_strategies(opts), table, Limits.from_options(opts, TODAY))
 
 
 def ids(found: StrategyResult) -> list[str]:

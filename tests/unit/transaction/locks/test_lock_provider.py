@@ -523,9 +523,9 @@ def test_several_writers_of_an_object_store_have_a_lock_in_common(
 
 
 def test_patience_from_options() -> None:
-    assert LockRetryPolicy.of(Options.parse({})) == LockRetryPolicy(60.0, 51, 5.0, 1.0)
+    assert LockRetryPolicy.from_options(Options.parse({})) == LockRetryPolicy(60.0, 51, 5.0, 1.0)
     given = {"hoodie.write.lock.wait_time_ms": "100", "hoodie.write.lock.client.num_retries": "0"}
-    assert LockRetryPolicy.of(Options.parse(given)) == LockRetryPolicy(0.1, 1, 5.0, 1.0)
+    assert LockRetryPolicy.from_options(Options.parse(given)) == LockRetryPolicy(0.1, 1, 5.0, 1.0)
 
 
 # -- many processes ----------------------------------------------------------------------------------------------------

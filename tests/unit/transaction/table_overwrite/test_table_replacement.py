@@ -245,7 +245,11 @@ def test_an_archive_among_everything_else(tmp_path: Path) -> None:
 
 
 def test_what_the_new_table_knows_of_its_index_takes_the_place_of_the_old(tmp_path: Path) -> None:
-    storage, before, after = old_table(tmp_path, 9), BucketCounts.of(buckets("a,2")), BucketCounts.of(buckets("b,4"))
+    storage, before, after = (
+        old_table(tmp_path, 9),
+        BucketCounts.from_options(buckets("a,2")),
+        BucketCounts.from_options(buckets("b,4")),
+    )
     store_counts(storage, before)
     mine = Write(("c",), "replacecommit", "INSERT")
     with mine.begin(storage) as tx:

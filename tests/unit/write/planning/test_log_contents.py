@@ -25,7 +25,7 @@ def _after_a_compaction(root: Path, version: int, log: int, done: int) -> bool:
     table.write(20, {("x", RANDOM): ROWS}, operation="COMPACT", done=40)
     table.log(log, {("x", RANDOM): ROWS[:1]}, base=20, done=done)
     client = table.client()
-    return LogContents.of(client.active_timeline(), FileSystemView.load(client).latest_slices()).new_keys
+    return LogContents.load(client.active_timeline(), FileSystemView.load(client).latest_slices()).new_keys
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -51,7 +51,7 @@ def test_log_files_of_version_6_name_the_base_file_that_they_belong_to(tmp_path:
             CommitMetadata(operation, write_stats([stat])).encode(6, Action.DELTA_COMMIT)
         )
         slices = FileSystemView.load(table.client()).latest_slices()
-        return LogContents.of(active.reload(), slices).new_keys
+        return LogContents.load(active.reload(), slices).new_keys
 
     assert not holds(name)
     assert holds(name.replace(at(20), at(10)))
@@ -61,7 +61,7 @@ def test_log_files_of_version_6_name_the_base_file_that_they_belong_to(tmp_path:
 
 def _contents(table: HandMadeTable) -> LogContents:
     client = table.client()
-    return LogContents.of(client.active_timeline(), FileSystemView.load(client).latest_slices())
+    return LogContents.load(client.active_timeline(), FileSystemView.load(client).latest_slices())
 
 
 @pytest.mark.parametrize("version", [8, 9])

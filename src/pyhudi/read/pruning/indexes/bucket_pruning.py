@@ -45,7 +45,7 @@ def prune_buckets(
         return slices
     if opts.get_typed(options.BUCKET_ENGINE) is not BucketIndexEngine.SIMPLE:
         return slices
-    bucketing = BucketIndex.of(table.config, opts)
+    bucketing = BucketIndex.from_options(table.config, opts)
     if bucketing is None:
         return slices
     bucketing = bucketing.of_table(table.storage, table.active.timeline)

@@ -115,7 +115,7 @@ class InitialKeys:
             names = column_names(table, columns.schema)
             context = slice_context(table, columns.schema, names=names, opts=opts)
             rows = self.slices.append_column("number", files["number"]).filter(has_logs).to_pylist()
-            slices = [(FileSlice.of(row), row["number"]) for row in rows]
+            slices = [(FileSlice.from_row(row), row["number"]) for row in rows]
             parts.append(slice_keys(spark, context, slices, routing))
         return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 

@@ -52,7 +52,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
         return 0
     left = pa.concat_arrays([_location_texts(changed), _location_texts(gone)])
     context = slice_context(table, found.schema, names=column_names(table, found.schema), opts=first.opts)
-    there = [(FileSlice.of(row), number) for number, row in enumerate(changed.to_pylist())]
+    there = [(FileSlice.from_row(row), number) for number, row in enumerate(changed.to_pylist())]
     tasks = task_count(len(first.groups), first.spark)
     keys = slice_keys(first.spark, context, there, KeyRouting(first.groups, tasks))
     written = {first.groups.ids.index(str(stat["fileId"])): stat for stat in stats}

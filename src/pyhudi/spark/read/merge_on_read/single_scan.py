@@ -83,7 +83,7 @@ def single_scan(
     cache = merged_log_cache(spark, table.storage, settings)
     if cache is None:
         return None
-    slices = [FileSlice.of(row) for row in with_logs.tasks.to_pylist()]
+    slices = [FileSlice.from_row(row) for row in with_logs.tasks.to_pylist()]
     keys = cache_keys(table.storage, context, slices)
     logs = cache.find(keys.values())
     absent = [group for group, key in keys.items() if key not in logs]

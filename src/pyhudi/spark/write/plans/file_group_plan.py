@@ -151,7 +151,7 @@ def plan_file_groups(
         UnsupportedTableError: a file group of a copy-on-write table has log files.
         KeyConstraintError: the job wants exact keys, and has others.
     """
-    table = TableState.of(job, active)
+    table = TableState.load(job, active)
     cached = CachedFrames()
     try:
         rows = _keyed(job, instant)

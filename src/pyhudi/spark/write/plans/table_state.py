@@ -58,7 +58,7 @@ class TableState:
     placement: InsertPlacement
 
     @classmethod
-    def of(cls, job: WriteJob, active: ActiveTimeline | None) -> TableState:
+    def load(cls, job: WriteJob, active: ActiveTimeline | None) -> TableState:
         """Return the state at a timeline; None: there is no table yet."""
         slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [GROUP_INSTANT_SCHEMA.empty_table()]
         logged = LogContents()
@@ -134,6 +134,6 @@ def _log_contents(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> Lo
         return LogContents()
     if job.global_keys or policy is not DuplicatePolicy.NONE:
         return LogContents(new_keys=True)
-    found = LogContents.of(active, logged)
+    found = LogContents.load(active, logged)
     # a merger of the user's may delete what no write has deleted
     return replace(found, deletes=found.deletes or job.merging.mode is MergeMode.CUSTOM)
