@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyhudi.format.hfile.hfile_writer import write_hfile
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import RecordType, encode, payload_type, record_schema
-from pyhudi.metadata.records.stats_values import value_type, wrap
+from pyhudi.metadata.records.stats_values import value_type, wrap_values
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
@@ -99,8 +99,8 @@ def statistics(
         {
             "fileName": names,
             "columnName": column,
-            "minValue": wrap(least, 9),
-            "maxValue": wrap(greatest, 9),
+            "minValue": wrap_values(least, 9),
+            "maxValue": wrap_values(greatest, 9),
             "valueCount": rows,
             "nullCount": nulls,
             "isTightBound": pa.repeat(pa.scalar(kind is RecordType.PARTITION_STATS), len(column)),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 
-def runs(batches: Iterable[pa.RecordBatch], number: str) -> Iterator[tuple[int, pa.RecordBatch]]:
+def group_runs(batches: Iterable[pa.RecordBatch], number: str) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield slices of batches whose rows belong to one group, with its number (the column *number*)."""
     for batch in batches:
         groups = batch.column(number).to_numpy()
@@ -22,5 +22,5 @@ def runs(batches: Iterable[pa.RecordBatch], number: str) -> Iterator[tuple[int, 
 
 def by_group(batches: Iterable[pa.RecordBatch], number: str) -> Iterator[tuple[int, pa.Table]]:
     """Yield the number of each group (the column *number*, ascending) and its rows, in one chunk. Memory: one group."""
-    for group, parts in groupby(runs(batches, number), itemgetter(0)):
+    for group, parts in groupby(group_runs(batches, number), itemgetter(0)):
         yield group, pa.Table.from_batches([part for _, part in parts]).combine_chunks()

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.metadata.records.metadata_keys import partition_paths
+from pyhudi.metadata.records.metadata_keys import paths_of_keys
 from pyhudi.metadata.records.metadata_record import RecordType, encode
 
 LOCATION_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("millis", pa.int64())])
@@ -48,7 +48,7 @@ def locations_of(payload: pa.StructArray | pa.ChunkedArray) -> pa.Table:
     if flat.null_count:
         raise FormatError("a record of the record index has no location")
     ids = _file_ids([pc.struct_field(flat, name) for name in _ID_FIELDS])
-    columns = [partition_paths(pc.struct_field(flat, "partitionName")), ids, pc.struct_field(flat, "instantTime")]
+    columns = [paths_of_keys(pc.struct_field(flat, "partitionName")), ids, pc.struct_field(flat, "instantTime")]
     return pa.Table.from_arrays(columns, schema=LOCATION_SCHEMA)
 
 
@@ -71,7 +71,7 @@ def _file_ids(columns: list[pa.Array]) -> pa.Array:
     return pa.array(ids, pa.string()).take(pa.array(code))
 
 
-def group_count(keys: int, least: int, most: int) -> int:
+def estimate_file_group_count(keys: int, least: int, most: int) -> int:
     """Return the initial number of file groups of a record index of ``keys`` keys, as in Apache Hudi."""
     if least == most:
         return least

@@ -14,7 +14,7 @@ _LETTERS = frozenset("GCYxweEyDMdaKhHkmsSzZ")
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class PatternToken:
     """A run of one pattern letter (``letter`` set) or literal text (``letter`` empty)."""
 
     letter: str
@@ -26,9 +26,9 @@ class Token:
         return len(self.text)
 
 
-def tokens(pattern: str) -> tuple[Token, ...]:
+def tokens(pattern: str) -> tuple[PatternToken, ...]:
     """Split a pattern into tokens. Raises ConfigError for unknown letters and for an unclosed quote."""
-    parsed: list[Token] = []
+    parsed: list[PatternToken] = []
     literal = ""
     position = 0
     while position < len(pattern):
@@ -48,15 +48,15 @@ def tokens(pattern: str) -> tuple[Token, ...]:
             run = re.match(f"{char}+", pattern[position:])
             assert run is not None
             if literal:
-                parsed.append(Token("", literal))
+                parsed.append(PatternToken("", literal))
                 literal = ""
-            parsed.append(Token(char, run.group()))
+            parsed.append(PatternToken(char, run.group()))
             position += run.end()
         else:
             literal += char
             position += 1
     if literal:
-        parsed.append(Token("", literal))
+        parsed.append(PatternToken("", literal))
     return tuple(parsed)
 
 
@@ -88,7 +88,7 @@ _FIELDS = {
 _WIDTHS = {"M": 2, "d": 2, "H": 2, "m": 2, "s": 2}
 
 
-def input_pattern(pattern: tuple[Token, ...]) -> InputPattern:
+def input_pattern(pattern: tuple[PatternToken, ...]) -> InputPattern:
     """Return the regular expression (Java's syntax) for an input pattern.
 
     Raises ConfigError for letters that cannot be parsed from a text: two-digit years, half days, weeks, eras.
@@ -144,12 +144,12 @@ def quote_regex(text: str) -> str:
 _JAVA_SAME = frozenset({"yyyy", "MM", "dd", "MMM", "MMMM", "M", "d", "E", "EE", "EEE", "EEEE"})
 
 
-def is_plain_date(token: Token) -> bool:
+def is_plain_date(token: PatternToken) -> bool:
     """Return True if Spark's date_format returns the same text for this token, except for a plus sign before years of
     more than four digits. Literal texts with a plus sign are excluded, so that the sign can be identified."""
     return token.text in _JAVA_SAME if token.letter else "+" not in token.text
 
 
-def spark_pattern(run: tuple[Token, ...]) -> str:
+def spark_pattern(run: tuple[PatternToken, ...]) -> str:
     """Return plain date tokens as one pattern of Spark's date_format."""
     return "".join(token.text if token.letter else "'" + token.text.replace("'", "''") + "'" for token in run)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from pyhudi.config.enums import TimestampType
 from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX as PREFIX
 from pyhudi.errors import ConfigError, InvalidOptionError
-from pyhudi.keygen.date_patterns import Token, tokens
+from pyhudi.keygen.date_patterns import PatternToken, tokens
 
 # Milliseconds per unit.
 _UNITS = {
@@ -44,8 +44,8 @@ class TimestampSpec:
 
     type: TimestampType
     unit_ms: Fraction | None
-    input_formats: tuple[tuple[Token, ...], ...]
-    output_format: tuple[Token, ...]
+    input_formats: tuple[tuple[PatternToken, ...], ...]
+    output_format: tuple[PatternToken, ...]
     input_zone: str | None
     output_zone: str | None
 
@@ -79,7 +79,7 @@ class TimestampSpec:
             raise ConfigError(
                 f"{PREFIX}timestamp.type={kind} requires {PREFIX}input.dateformat, a date pattern such as yyyy-MM-dd"
             )
-        formats: tuple[tuple[Token, ...], ...] = ()
+        formats: tuple[tuple[PatternToken, ...], ...] = ()
         if texts and raw_input is not None:
             delimiter = get("input.dateformat.list.delimiter.regex") or ","
             formats = tuple(tokens(part.strip()) for part in re.split(delimiter, raw_input) if part.strip())

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyhudi.merge.mergers.merger_invocation import merge_pairs
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, of_records
-from pyhudi.merge.modes.value_equality import same_rows
+from pyhudi.merge.modes.value_equality import equal_rows
 from pyhudi.merge.ordering_values import Index, Mask, newer_wins
 from pyhudi.schema.meta_columns import is_meta_column
 
@@ -62,7 +62,7 @@ def _merged_by(
     merged = of_records(merge_pairs(older.as_records(), newer.as_records(), rules.merger), rules)
     dead = merged.is_delete
     own = [name for name in base.schema.names if not is_meta_column(name)]
-    changed = ~dead & ~same_rows(touched, merged.rows, own)
+    changed = ~dead & ~equal_rows(touched, merged.rows, own)
     columns = []
     for i, name in enumerate(base.schema.names):
         source = updates.rows.column(name) if name in stamp else merged.rows.column(i)

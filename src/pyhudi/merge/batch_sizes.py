@@ -70,7 +70,7 @@ def pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
     yield from pieces(batch.slice(middle), limit)
 
 
-def runs(sizes: npt.NDArray[np.float64], limit: int, most: int) -> Iterator[slice]:
+def bounded_runs(sizes: npt.NDArray[np.float64], limit: int, most: int) -> Iterator[slice]:
     """Split rows of these sizes into runs bounded in bytes and rows, of at least one row."""
     ends = np.cumsum(sizes)
     start = 0

@@ -65,7 +65,7 @@ def without_ordering(ordering: Sequence[pa.Array], rows: int) -> Mask:
     return result
 
 
-def ranks(ordering: Sequence[pa.Array], rows: int) -> Index:
+def ordering_ranks(ordering: Sequence[pa.Array], rows: int) -> Index:
     """Return integers, from 0, with the order of the rows' ordering values; equal values have equal ranks."""
     if not ordering:
         return np.zeros(rows, dtype=np.int64)

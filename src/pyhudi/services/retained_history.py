@@ -12,7 +12,7 @@ from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import BASE, LOG, file_name_of, parse_names, split_paths
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import join_path
-from pyhudi.table.clean_policy import files_of, slices_with_files
+from pyhudi.table.clean_policy import base_and_log_files, slices_with_files
 from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
@@ -70,7 +70,7 @@ def _refuse_cleaned(table: PinnedTable, instant: Instant, what: str, gone: pa.Ta
     view = FileSystemView.load(table, partitions=pc.unique(gone["partition"]).to_pylist(), lister=lister)
     paths = gone["path"].combine_chunks()
     slices = slices_at(view, instant)
-    needed = paths_of(files_of(slices.filter(pa.array(slices_with_files(slices, paths)))))
+    needed = paths_of(base_and_log_files(slices.filter(pa.array(slices_with_files(slices, paths)))))
     lost = needed.filter(pc.is_in(needed, value_set=paths)).to_pylist()
     if lost:
         raise _lost_files(what, instant, len(lost), lost[0])

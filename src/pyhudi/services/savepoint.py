@@ -14,7 +14,7 @@ from pyhudi.services.archival.archival_plan import without_uncleaned
 from pyhudi.services.cleaning.clean_planner import LastClean, pending_cleans
 from pyhudi.services.retained_history import check_not_cleaned, slices_at
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
-from pyhudi.table.clean_policy import files_of
+from pyhudi.table.clean_policy import base_and_log_files
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_metadata import encode_record
@@ -181,7 +181,7 @@ def _files(table: PinnedTable, target: Instant) -> pa.Table:
     """Return the files of the snapshot (`EXPIRED_SCHEMA`), for time travel and for a restore."""
     view = FileSystemView.load(table)
     slices = [slices_at(view, target), view.latest_slices(target.requested)]
-    files = pa.concat_tables([EXPIRED_SCHEMA.empty_table(), *map(files_of, slices)])
+    files = pa.concat_tables([EXPIRED_SCHEMA.empty_table(), *map(base_and_log_files, slices)])
     return files.group_by(EXPIRED_SCHEMA.names, use_threads=False).aggregate([]).sort_by("partition")
 
 

@@ -176,7 +176,7 @@ def slices_opened_by(slices: pa.Table, instants: Sequence[str]) -> NDArray[np.bo
     return numpy_mask(pc.and_(mine, pc.is_null(slices["base_path"])))
 
 
-def files_of(slices: pa.Table) -> pa.Table:
+def base_and_log_files(slices: pa.Table) -> pa.Table:
     """Return the base and log files of slices (`SLICE_SCHEMA`) as `EXPIRED_SCHEMA`, in the order of the slices."""
     has_base = slices.filter(pc.is_valid(slices["base_path"]))
     logs = slices["log_paths"].combine_chunks()
@@ -232,4 +232,4 @@ def expired_files(
     in_plans, _ = needed_by_plans(replaced, protected.planned)
     hidden = replaced.filter(pa.array(~in_plans & ~slices_with_files(replaced, protected.saved)))
     both = pa.concat_tables([SLICE_SCHEMA.empty_table(), gone, hidden]).combine_chunks()
-    return files_of(both).sort_by("partition")
+    return base_and_log_files(both).sort_by("partition")

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from pyhudi.merge.mergers.merger_invocation import merge_pairs
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records
-from pyhudi.merge.modes.value_equality import same_rows, same_values
+from pyhudi.merge.modes.value_equality import equal_rows, same_values
 from pyhudi.merge.ordering_values import Mask, as_mask
 from pyhudi.testing.values import random_column, random_rows
 
@@ -112,7 +112,7 @@ def _same(left: Records, right: Records) -> Mask:
     ordering = np.ones(len(left), dtype=np.bool_)
     for mine, other in zip(left.ordering, right.ordering, strict=True):
         ordering &= same_values(mine, other)
-    values = same_rows(left.rows, right.rows, left.rows.schema.names)
+    values = equal_rows(left.rows, right.rows, left.rows.schema.names)
     there = np.ones(len(left), dtype=np.bool_)
     for name in {*left.given, *right.given}:
         there &= _given(left, name) == _given(right, name)

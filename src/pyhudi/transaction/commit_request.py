@@ -12,7 +12,7 @@ from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts import schema_conflicts
 from pyhudi.transaction.conflicts.conflict_resolution import find_concurrent_write
 from pyhudi.transaction.conflicts.key_conflicts import find_key_conflict
-from pyhudi.transaction.schema_versions import RecordedSchema, record_schema
+from pyhudi.transaction.schema_versions import RecordedSchema, add_schema_version
 
 if TYPE_CHECKING:
     from pyhudi.metadata.indexes.index_delta import IndexDelta
@@ -78,7 +78,9 @@ class CommitRequest:
             return RecordedSchema(self.metadata)
         latest = newest_columns(active)
         if kept:
-            recorded = record_schema(self.metadata, instant, self.conditions.planned_on, active, latest, self.altered)
+            recorded = add_schema_version(
+                self.metadata, instant, self.conditions.planned_on, active, latest, self.altered
+            )
             if isinstance(recorded, Conflicted) or LATEST_SCHEMA in recorded.metadata.extra:
                 return recorded
         if not self.conditions.agree_on_columns:

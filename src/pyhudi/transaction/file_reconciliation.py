@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
-def reconcile(storage: Storage, instant: str, metadata: CommitMetadata) -> list[str]:
+def reconcile_against_markers(storage: Storage, instant: str, metadata: CommitMetadata) -> list[str]:
     """Delete every file that has a marker of ``instant`` but is not in ``metadata``. Return their paths.
 
     The write is one of pyhudi, which does not append to existing log files in any table version.

@@ -35,7 +35,7 @@ from pyhudi.transaction.conflicts.conflict_resolution import (
     touched_groups,
 )
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.file_reconciliation import reconcile
+from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.plan_ownership import check_no_heartbeat, check_not_running_elsewhere, newest_rollback
 from pyhudi.transaction.rollback import straggler_files
 from pyhudi.transaction.rollback.rollback_status import find_rollback
@@ -171,7 +171,7 @@ class PlannedTransaction(Transaction):
         """Find a conflict. Writes concurrent with a compaction belong to the slice after it, so they do not conflict. A
         log compaction conflicts if its logs are being compacted, a clustering if its file groups were changed."""
         _check_files(self.storage, self._entry, metadata.stats)
-        reconcile(self.storage, self.instant, metadata)
+        reconcile_against_markers(self.storage, self.instant, metadata)
         straggler_files.delete_of_attempts(active, self.instant, metadata.named_files())
         if metadata.replaced is not None:
             return find_change(metadata.replaced, self.instant, self.timeline, active)

@@ -30,7 +30,7 @@ class RecordedSchema:
     history: SchemaHistory | None = None
 
 
-def record_schema(
+def add_schema_version(
     metadata: CommitMetadata,
     instant: str,
     planned_on: str | None,

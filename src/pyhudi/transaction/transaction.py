@@ -46,7 +46,7 @@ from pyhudi.transaction.commit_request import CommitConditions, CommitRequest
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.conflict_resolution import find_conflict
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.file_reconciliation import reconcile
+from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report_commit
 from pyhudi.transaction.post_commit.metadata_updates import (
     build_metadata_table,
@@ -326,7 +326,7 @@ class Transaction:
 
     def _reconcile_files(self, metadata: CommitMetadata) -> None:
         """Delete files left behind by retried tasks, before the lock is acquired, because there may be many."""
-        reconcile(self.storage, self.instant, metadata)
+        reconcile_against_markers(self.storage, self.instant, metadata)
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         allows = allows_updates(self.opts)
@@ -355,7 +355,7 @@ class Transaction:
             self._coordination.rollbacks.roll_back(active, current)
         elif current is None:  # Files created after the rollback by another process, which has deleted the markers.
             self.gate.close()
-            reconcile(self.storage, self.instant, CommitMetadata(self.operation))
+            reconcile_against_markers(self.storage, self.instant, CommitMetadata(self.operation))
 
     def _check_alive(self, active: ActiveTimeline, expected: State) -> None:
         """Refuse to continue a write that another writer has rolled back or started to, or that a restore rolls

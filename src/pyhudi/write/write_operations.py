@@ -86,7 +86,7 @@ def _matched(entry: str, partitions: Sequence[str]) -> list[str]:
     return [path for path in partitions if pattern.fullmatch(path)]
 
 
-def replaced_groups(slices: pa.Table, partitions: Iterable[str] | None) -> pa.Table:
+def groups_to_replace(slices: pa.Table, partitions: Iterable[str] | None) -> pa.Table:
     """Return the file groups (REPLACED_SCHEMA) that are replaced when these partitions (None: all) are overwritten.
 
     ``slices`` has the columns partition and file_id of all visible groups. A partition without any has a row without

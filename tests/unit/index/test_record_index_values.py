@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.index.record_index_values import LOCATION_SCHEMA, encode_locations, group_count, locations_of
+from pyhudi.index.record_index_values import LOCATION_SCHEMA, encode_locations, estimate_file_group_count, locations_of
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
 
 FILE_ID = "e9850fd0-142c-4d86-8445-86fbbd496c52-0"
@@ -44,7 +44,7 @@ def test_places_come_back(rows: list[tuple[str, str, int]]) -> None:
 
 
 def test_file_groups_are_as_many_as_apache_hudi_makes() -> None:
-    assert group_count(6_000_000, 10, 10_000) == 10
-    assert group_count(10**9, 10, 10_000) == -(-2 * 10**9 // (2**30 // 48))
-    assert group_count(10**13, 10, 10_000) == 10_000
-    assert group_count(5, 3, 3) == 3
+    assert estimate_file_group_count(6_000_000, 10, 10_000) == 10
+    assert estimate_file_group_count(10**9, 10, 10_000) == -(-2 * 10**9 // (2**30 // 48))
+    assert estimate_file_group_count(10**13, 10, 10_000) == 10_000
+    assert estimate_file_group_count(5, 3, 3) == 3

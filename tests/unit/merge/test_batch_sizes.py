@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config.enums import PartialUpdateMode
-from pyhudi.merge.batch_sizes import MergeMemory, joined_within, pieces, rows_within, runs
+from pyhudi.merge.batch_sizes import MergeMemory, bounded_runs, joined_within, pieces, rows_within
 from pyhudi.merge.logs import spillable_row_store
 from pyhudi.merge.logs.spillable_row_store import NO_ROW, SpillableRowStore
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -34,8 +34,8 @@ def test_pieces_stay_within_the_limit() -> None:
 
 def test_runs_and_rows_within() -> None:
     sizes = np.array([1, 1, 9, 30, 1, 1, 1], dtype=np.float64)
-    assert [(run.start, run.stop) for run in runs(sizes, 10, 2)] == [(0, 2), (2, 3), (3, 4), (4, 6), (6, 7)]
-    assert not list(runs(sizes[:0], 10, 2))
+    assert [(run.start, run.stop) for run in bounded_runs(sizes, 10, 2)] == [(0, 2), (2, 3), (3, 4), (4, 6), (6, 7)]
+    assert not list(bounded_runs(sizes[:0], 10, 2))
     assert (rows_within(100, 30, 1000), rows_within(100, 0, 1000), rows_within(100, 500, 1000)) == (3, 100, 1)
 
 

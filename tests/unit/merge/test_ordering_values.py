@@ -18,8 +18,8 @@ from pyhudi.merge.ordering_values import (
     distinct,
     field_of,
     newer_wins,
+    ordering_ranks,
     padded,
-    ranks,
     type_of,
     without_ordering,
 )
@@ -90,7 +90,7 @@ def test_ranks_of_every_kind(kind: pa.DataType, values: list[int | None]) -> Non
 
 def assert_same_order(columns: list[pa.Array], n: int) -> None:
     """Every pair of rows compares by rank as by value."""
-    found = ranks(columns, n)
+    found = ordering_ranks(columns, n)
     left, right = np.repeat(np.arange(n), n), np.tile(np.arange(n), n)
     by_value = newer_wins([c.take(pa.array(left)) for c in columns], [c.take(pa.array(right)) for c in columns])
     assert (by_value == (found[right] >= found[left])).all()

@@ -12,7 +12,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.format.file_names import LOG
 from pyhudi.merge.base_file_batches import open_base
-from pyhudi.metadata.writer.file_statistics import file_bounds, log_bounds, rows_of_file
+from pyhudi.metadata.writer.file_statistics import log_bounds, read_file_bounds, rows_of_file
 from pyhudi.read.execution.local_reader import scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
@@ -138,7 +138,7 @@ def test_statistics(tmp_path, has_footer_bounds) -> None:
     time = pa.timestamp("ms", "UTC")
     wanted = pa.schema([("t", time), ("s.t", time)])
     for found in (
-        file_bounds(table.storage, f"a/{base.name}", wanted),
+        read_file_bounds(table.storage, f"a/{base.name}", wanted),
         log_bounds(table.storage, f"a/{log.name}", wanted),
     ):
         for column in found.field("t"), found.field("s.t"):

@@ -102,7 +102,7 @@ def encode_record(schema: AvroSchema | str, record: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def decode_record(
+def decode_datum(
     schema: AvroSchema | str,
     data: bytes,
     reader_schema: AvroSchema | str | None = None,

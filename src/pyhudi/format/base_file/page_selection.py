@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.parquet_metadata import MAGIC, end_of_file, read_file_metadata
-from pyhudi.format.base_file.thrift_compact import Kind, Struct, ThriftList, Value, from_int, read_struct, to_int
+from pyhudi.format.base_file.thrift_compact import Struct, ThriftList, ThriftType, Value, from_int, read_struct, to_int
 
 Index = npt.NDArray[np.int64]
 
@@ -68,8 +68,8 @@ def select_pages(source: Any, wanted: Sequence[tuple[int, Index]]) -> pa.Buffer 
     out = bytearray(MAGIC)
     described = [group.written(source, out) for group in groups]
     kept = {number: value for number, value in footer.items() if number != _ENTRIES}
-    kept[_NUM_ROWS] = from_int(Kind.I64, sum(to_int(one[_GROUP_ROWS]) for one in described))
-    kept[_ROW_GROUPS] = Value(Kind.LIST, ThriftList(Kind.STRUCT, described))
+    kept[_NUM_ROWS] = from_int(ThriftType.I64, sum(to_int(one[_GROUP_ROWS]) for one in described))
+    kept[_ROW_GROUPS] = Value(ThriftType.LIST, ThriftList(ThriftType.STRUCT, described))
     out += end_of_file(kept)
     return pa.py_buffer(bytes(out))
 
@@ -158,20 +158,20 @@ class _Group:
             out += pages
             columns.append(self._column(chunk, start, len(dictionary), len(pages)))
         described = {k: v for k, v in self.described.items() if k not in _GROUP_DROPPED}
-        described[_COLUMNS] = Value(Kind.LIST, ThriftList(Kind.STRUCT, columns))
-        described[_GROUP_ROWS] = from_int(Kind.I64, self.last - self.first)
+        described[_COLUMNS] = Value(ThriftType.LIST, ThriftList(ThriftType.STRUCT, columns))
+        described[_GROUP_ROWS] = from_int(ThriftType.I64, self.last - self.first)
         return described
 
     def _column(self, chunk: _Chunk, start: int, dictionary: int, pages: int) -> Struct:
         meta = {k: v for k, v in chunk.described[_META_DATA].data.items() if k not in _META_DROPPED}
-        meta[_VALUES] = from_int(Kind.I64, self.last - self.first)
-        meta[_SIZE] = from_int(Kind.I64, dictionary + pages)
-        meta[_DATA_OFFSET] = from_int(Kind.I64, start + dictionary)
+        meta[_VALUES] = from_int(ThriftType.I64, self.last - self.first)
+        meta[_SIZE] = from_int(ThriftType.I64, dictionary + pages)
+        meta[_DATA_OFFSET] = from_int(ThriftType.I64, start + dictionary)
         meta.pop(_DICTIONARY_OFFSET, None)
         if dictionary:
-            meta[_DICTIONARY_OFFSET] = from_int(Kind.I64, start)
+            meta[_DICTIONARY_OFFSET] = from_int(ThriftType.I64, start)
         described = {k: v for k, v in chunk.described.items() if k not in _CHUNK_DROPPED}
-        described[_META_DATA] = Value(Kind.STRUCT, dict(sorted(meta.items())))
+        described[_META_DATA] = Value(ThriftType.STRUCT, dict(sorted(meta.items())))
         return described
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyhudi.format.base_file.thrift_compact import (
-    Kind,
     Struct,
     ThriftList,
+    ThriftType,
     Value,
     from_int,
     read_struct,
@@ -78,8 +78,8 @@ def moved_pages(data: bytes, delta: int) -> bytes:
     """Return an offset index with shifted pages."""
     index = read_struct(data)
     pages = index[PAGES].data
-    moved = [{**p, PAGE_OFFSET: from_int(Kind.I64, to_int(p[PAGE_OFFSET]) + delta)} for p in pages.values]
-    return encoded({**index, PAGES: Value(Kind.LIST, ThriftList(pages.kind, moved))})
+    moved = [{**p, PAGE_OFFSET: from_int(ThriftType.I64, to_int(p[PAGE_OFFSET]) + delta)} for p in pages.values]
+    return encoded({**index, PAGES: Value(ThriftType.LIST, ThriftList(pages.kind, moved))})
 
 
 def top_level_elements(schema: list[Struct]) -> Iterator[tuple[bytes, list[Struct]]]:

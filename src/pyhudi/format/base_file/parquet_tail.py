@@ -17,7 +17,7 @@ from typing import Any
 
 from pyhudi.format.base_file.non_closing_sink import NonClosingSink
 from pyhudi.format.base_file.parquet_metadata import end_of_file
-from pyhudi.format.base_file.thrift_compact import Kind, Struct, Value, from_int, read_struct, to_int
+from pyhudi.format.base_file.thrift_compact import Struct, ThriftType, Value, from_int, read_struct, to_int
 
 # field numbers of parquet.thrift
 _SCHEMA, _NAME, _CHILDREN, _CONVERTED, _LOGICAL = 2, 4, 5, 6, 10
@@ -63,8 +63,8 @@ def corrected_tail(end: bytes, nan: Collection[str], zeros: Collection[str], enu
     footer = read_struct(end[-8 - size : -8])
     for path, element in _leaves(iter(footer[_SCHEMA].data.values)) if enums else ():
         if path in enums:
-            element[_CONVERTED] = from_int(Kind.I32, _ENUM)
-            element[_LOGICAL] = Value(Kind.STRUCT, {_ENUM: Value(Kind.STRUCT, {})})
+            element[_CONVERTED] = from_int(ThriftType.I32, _ENUM)
+            element[_LOGICAL] = Value(ThriftType.STRUCT, {_ENUM: Value(ThriftType.STRUCT, {})})
     for group in footer[_ROW_GROUPS].data.values:
         for chunk in group[_COLUMNS].data.values:
             described: Struct = chunk[_META_DATA].data

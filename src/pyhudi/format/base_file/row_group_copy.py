@@ -37,7 +37,7 @@ from pyhudi.format.base_file.parquet_footer import (
     top_level_elements,
 )
 from pyhudi.format.base_file.parquet_metadata import MAGIC, end_of_file, read_file_metadata
-from pyhudi.format.base_file.thrift_compact import Kind, Struct, ThriftList, Value, from_int, to_int
+from pyhudi.format.base_file.thrift_compact import Struct, ThriftList, ThriftType, Value, from_int, to_int
 from pyhudi.format.corruption import as_corruption
 
 _NEAR = 1 << 16
@@ -138,13 +138,16 @@ class RowGroupCopier:
         if first is None:
             raise FormatError("no file was added to copy row groups from")
         entries, created_by = self._entries.finish()
-        pairs = [{1: Value(Kind.BINARY, key), 2: Value(Kind.BINARY, text)} for key, text in sorted(entries.items())]
+        pairs = [
+            {1: Value(ThriftType.BINARY, key), 2: Value(ThriftType.BINARY, text)}
+            for key, text in sorted(entries.items())
+        ]
         footer = {
             **first,
-            fields.NUM_ROWS: from_int(Kind.I64, self._num_rows),
-            fields.ROW_GROUPS: Value(Kind.LIST, ThriftList(Kind.STRUCT, self._groups)),
-            fields.ENTRIES: Value(Kind.LIST, ThriftList(Kind.STRUCT, pairs)),
-            fields.CREATED_BY: Value(Kind.BINARY, created_by),
+            fields.NUM_ROWS: from_int(ThriftType.I64, self._num_rows),
+            fields.ROW_GROUPS: Value(ThriftType.LIST, ThriftList(ThriftType.STRUCT, self._groups)),
+            fields.ENTRIES: Value(ThriftType.LIST, ThriftList(ThriftType.STRUCT, pairs)),
+            fields.CREATED_BY: Value(ThriftType.BINARY, created_by),
         }
         self._write(end_of_file(footer))
         return CopiedFile(self._num_rows, self._position)
@@ -219,11 +222,11 @@ class RowGroupCopier:
         )
         copied = {
             **group,
-            fields.COLUMNS: Value(Kind.LIST, ThriftList(Kind.STRUCT, chunks)),
-            fields.GROUP_PLAIN: from_int(Kind.I64, plain),
-            fields.GROUP_OFFSET: from_int(Kind.I64, begin),
-            fields.GROUP_SIZE: from_int(Kind.I64, size),
-            fields.ORDINAL: from_int(Kind.I16, len(self._groups)),
+            fields.COLUMNS: Value(ThriftType.LIST, ThriftList(ThriftType.STRUCT, chunks)),
+            fields.GROUP_PLAIN: from_int(ThriftType.I64, plain),
+            fields.GROUP_OFFSET: from_int(ThriftType.I64, begin),
+            fields.GROUP_SIZE: from_int(ThriftType.I64, size),
+            fields.ORDINAL: from_int(ThriftType.I16, len(self._groups)),
         }
         if len(self._groups) > _MOST_ORDINALS:
             del copied[fields.ORDINAL]
@@ -264,9 +267,9 @@ class RowGroupCopier:
         meta: Struct = dict(chunk[fields.META_DATA].data)
         for field in fields.PAGE_OFFSETS:
             if field in meta:
-                meta[field] = from_int(Kind.I64, to_int(meta[field]) + delta)
+                meta[field] = from_int(ThriftType.I64, to_int(meta[field]) + delta)
         if number_of(moved, fields.CHUNK_OFFSET):
-            moved[fields.CHUNK_OFFSET] = from_int(Kind.I64, to_int(moved[fields.CHUNK_OFFSET]) + delta)
+            moved[fields.CHUNK_OFFSET] = from_int(ThriftType.I64, to_int(moved[fields.CHUNK_OFFSET]) + delta)
         for holder, pair in ((meta, fields.BLOOM), (moved, fields.COLUMN_INDEX), (moved, fields.OFFSET_INDEX)):
             offset, length = pair
             if offset not in holder or length not in holder:  # Old writers omit the length of filters.
@@ -276,9 +279,9 @@ class RowGroupCopier:
             if pair == fields.OFFSET_INDEX:
                 data = moved_pages(data, delta)
                 holder[length] = from_int(holder[length].kind, len(data))
-            holder[offset] = from_int(Kind.I64, self._position)
+            holder[offset] = from_int(ThriftType.I64, self._position)
             self._write(data)
-        moved[fields.META_DATA] = Value(Kind.STRUCT, meta)
+        moved[fields.META_DATA] = Value(ThriftType.STRUCT, meta)
         return moved
 
     def _write(self, data: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pyhudi.errors import FormatError
 
 
-class Kind(IntEnum):
+class ThriftType(IntEnum):
     """Wire types of values."""
 
     TRUE = 1
@@ -33,7 +33,7 @@ class Value(NamedTuple):
     """A value with its type: integers as on the wire (zigzag), doubles and texts as bytes, lists as `ThriftList`, maps
     as `ThriftMap`, structs as `Struct` (or, for writing, as the bytes of `write_struct`)."""
 
-    kind: Kind
+    kind: ThriftType
     data: Any
 
 
@@ -53,8 +53,8 @@ class ThriftMap:
     entries: list[tuple[Any, Any]]
 
 
-_KINDS = (0, *Kind)
-_INTEGERS = frozenset((Kind.I16, Kind.I32, Kind.I64))
+_KINDS = (0, *ThriftType)
+_INTEGERS = frozenset((ThriftType.I16, ThriftType.I32, ThriftType.I64))
 
 Struct: TypeAlias = dict[int, Value]
 """Fields by number, in the order of the wire."""
@@ -84,7 +84,7 @@ def to_int(value: Value) -> int:
     return _signed(value.data)
 
 
-def from_int(kind: Kind, integer: int) -> Value:
+def from_int(kind: ThriftType, integer: int) -> Value:
     """Return an integer as a value."""
     return Value(kind, integer << 1 if integer >= 0 else ~(integer << 1))
 
@@ -103,7 +103,7 @@ def _read_struct(data: bytes, at: int) -> tuple[Struct, int]:
             number = _signed(zigzag)
         if not kind:
             raise ValueError("type 0")
-        if kind <= Kind.FALSE:
+        if kind <= ThriftType.FALSE:
             fields[number] = Value(kind, None)
         else:
             value, at = _read(data, at, kind)
@@ -115,12 +115,12 @@ def _read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
     """Return the value at a position, and the position after it."""
     if kind in _INTEGERS:
         return _varint(data, at)
-    if kind == Kind.BINARY:
+    if kind == ThriftType.BINARY:
         size, at = _varint(data, at)
         return _exactly(data, at, size), at + size
-    if kind == Kind.STRUCT:
+    if kind == ThriftType.STRUCT:
         return _read_struct(data, at)
-    if kind in (Kind.LIST, Kind.SET):
+    if kind in (ThriftType.LIST, ThriftType.SET):
         header = data[at]
         size, at = (header >> 4, at + 1) if header >> 4 < 15 else _varint(data, at + 1)
         values = []
@@ -128,11 +128,11 @@ def _read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
             value, at = _read(data, at, header & 15)
             values.append(value)
         return ThriftList(header & 15, values), at
-    if kind == Kind.MAP:
+    if kind == ThriftType.MAP:
         return _read_map(data, at)
-    if kind == Kind.DOUBLE:
+    if kind == ThriftType.DOUBLE:
         return _exactly(data, at, 8), at + 8
-    if kind in (Kind.TRUE, Kind.FALSE, Kind.BYTE):  # booleans are bytes in lists and maps
+    if kind in (ThriftType.TRUE, ThriftType.FALSE, ThriftType.BYTE):  # booleans are bytes in lists and maps
         return data[at], at + 1
     raise ValueError(f"type {kind}")
 
@@ -159,7 +159,7 @@ def _write_struct(out: bytearray, fields: Struct) -> None:
             out.append(value.kind)
             _write_varint(out, number << 1 if number >= 0 else ~(number << 1))
         last = number
-        if value.kind not in (Kind.TRUE, Kind.FALSE):
+        if value.kind not in (ThriftType.TRUE, ThriftType.FALSE):
             _write(out, value.kind, value.data)
     out.append(0)
 
@@ -167,29 +167,29 @@ def _write_struct(out: bytearray, fields: Struct) -> None:
 def _write(out: bytearray, kind: int, data: Any) -> None:
     if kind in _INTEGERS:
         _write_varint(out, data)
-    elif kind == Kind.BINARY:
+    elif kind == ThriftType.BINARY:
         _write_varint(out, len(data))
         out += data
-    elif kind == Kind.STRUCT:
+    elif kind == ThriftType.STRUCT:
         if isinstance(data, bytes):
             out += data
         else:
             _write_struct(out, data)
-    elif kind in (Kind.LIST, Kind.SET):
+    elif kind in (ThriftType.LIST, ThriftType.SET):
         size = len(data.values)
         out.append(min(size, 15) << 4 | data.kind)
         if size >= 15:
             _write_varint(out, size)
         for item in data.values:
             _write(out, data.kind, item)
-    elif kind == Kind.MAP:
+    elif kind == ThriftType.MAP:
         _write_varint(out, len(data.entries))
         if data.entries:
             out.append(data.kinds)
         for key, value in data.entries:
             _write(out, data.kinds >> 4, key)
             _write(out, data.kinds & 15, value)
-    elif kind == Kind.DOUBLE:
+    elif kind == ThriftType.DOUBLE:
         out += data
     else:
         out.append(data)

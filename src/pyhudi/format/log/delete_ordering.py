@@ -24,7 +24,7 @@ NATURAL_COLUMN = "_pyhudi_natural"
 """Column that is true if a delete has the default ordering value and is thus ordered by commit time."""
 
 
-class Kind(IntEnum):
+class OrderingKind(IntEnum):
     """Branch indexes of the union. The last one occurs only inside arrays, with this number minus one."""
 
     NONE = 0
@@ -44,36 +44,36 @@ class Kind(IntEnum):
 
 
 RAW_TYPES = {
-    Kind.NONE: pa.null(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.INT: pa.int32(),
-    Kind.LONG: pa.int64(),
-    Kind.FLOAT: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.BYTES: pa.binary(),
-    Kind.STRING: pa.string(),
-    Kind.DATE: pa.int32(),
-    Kind.DECIMAL: pa.binary(),
-    Kind.TIME_MICROS: pa.int64(),
-    Kind.TIMESTAMP_MICROS: pa.int64(),
-    Kind.LOCAL_DATE: pa.int32(),
+    OrderingKind.NONE: pa.null(),
+    OrderingKind.BOOLEAN: pa.bool_(),
+    OrderingKind.INT: pa.int32(),
+    OrderingKind.LONG: pa.int64(),
+    OrderingKind.FLOAT: pa.float32(),
+    OrderingKind.DOUBLE: pa.float64(),
+    OrderingKind.BYTES: pa.binary(),
+    OrderingKind.STRING: pa.string(),
+    OrderingKind.DATE: pa.int32(),
+    OrderingKind.DECIMAL: pa.binary(),
+    OrderingKind.TIME_MICROS: pa.int64(),
+    OrderingKind.TIMESTAMP_MICROS: pa.int64(),
+    OrderingKind.LOCAL_DATE: pa.int32(),
 }
 """Arrow types of stored values: decimals and bytes as bytes, dates and times as numbers."""
 
 
 AVRO_NAMES = {
-    Kind.BOOLEAN: "boolean",
-    Kind.INT: "int",
-    Kind.LONG: "long",
-    Kind.FLOAT: "float",
-    Kind.DOUBLE: "double",
-    Kind.BYTES: "bytes",
-    Kind.STRING: "string",
-    Kind.DATE: "int",
-    Kind.DECIMAL: "bytes",
-    Kind.TIME_MICROS: "long",
-    Kind.TIMESTAMP_MICROS: "long",
-    Kind.LOCAL_DATE: "int",
+    OrderingKind.BOOLEAN: "boolean",
+    OrderingKind.INT: "int",
+    OrderingKind.LONG: "long",
+    OrderingKind.FLOAT: "float",
+    OrderingKind.DOUBLE: "double",
+    OrderingKind.BYTES: "bytes",
+    OrderingKind.STRING: "string",
+    OrderingKind.DATE: "int",
+    OrderingKind.DECIMAL: "bytes",
+    OrderingKind.TIME_MICROS: "long",
+    OrderingKind.TIMESTAMP_MICROS: "long",
+    OrderingKind.LOCAL_DATE: "int",
 }
 """Avro's primitive types of the stored values."""
 
@@ -81,20 +81,20 @@ AVRO_NAMES = {
 class Ordering(NamedTuple):
     """One ordering value: of the raw type of its kind, or a tuple of such for ``ARRAY``."""
 
-    kind: Kind
+    kind: OrderingKind
     value: Any
 
     @property
     def is_natural(self) -> bool:
         """True for the default, which means ordering by commit time."""
-        return self.kind is Kind.NONE or (self.kind is Kind.INT and self.value == 0)
+        return self.kind is OrderingKind.NONE or (self.kind is OrderingKind.INT and self.value == 0)
 
 
-NATURAL = Ordering(Kind.INT, 0)
+NATURAL = Ordering(OrderingKind.INT, 0)
 """Ordering value of a delete that has none."""
 
 
-def to_column(values: pa.Array, kind: Kind, field: pa.Field) -> pa.Array:
+def to_column(values: pa.Array, kind: OrderingKind, field: pa.Field) -> pa.Array:
     """Return stored ordering values of one kind as values of an ordering field.
 
     Raises:
@@ -102,7 +102,7 @@ def to_column(values: pa.Array, kind: Kind, field: pa.Field) -> pa.Array:
     """
     target = field.type
     try:
-        if kind is Kind.NONE:
+        if kind is OrderingKind.NONE:
             return pa.nulls(len(values), target)
         return (
             _temporal(values, kind, target) if _is_temporal(target) else convert(_plain(values, kind, target), target)
@@ -113,7 +113,7 @@ def to_column(values: pa.Array, kind: Kind, field: pa.Field) -> pa.Array:
         ) from e
 
 
-def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[Kind, pa.Array]:
+def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[OrderingKind, pa.Array]:
     """Return values of an ordering field as stored in deletes by Apache Hudi, and their kind; nulls stay null.
 
     Raises:
@@ -121,20 +121,28 @@ def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[Ki
     """
     target = field.type
     values = values if values.type == target else values.cast(target)
-    for kind in (Kind.BOOLEAN, Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.BYTES, Kind.STRING):
+    for kind in (
+        OrderingKind.BOOLEAN,
+        OrderingKind.INT,
+        OrderingKind.LONG,
+        OrderingKind.FLOAT,
+        OrderingKind.DOUBLE,
+        OrderingKind.BYTES,
+        OrderingKind.STRING,
+    ):
         if RAW_TYPES[kind] == target:
             return kind, values
     if pa.types.is_date32(target):
         # Releases of version 6 compare dates, later ones the numbers of days.
-        return Kind.DATE if table_version < 8 else Kind.INT, values.view(pa.int32())
+        return OrderingKind.DATE if table_version < 8 else OrderingKind.INT, values.view(pa.int32())
     if pa.types.is_timestamp(target) or pa.types.is_time64(target):
-        return Kind.LONG, values.view(pa.int64())
+        return OrderingKind.LONG, values.view(pa.int64())
     if pa.types.is_time32(target):
-        return Kind.INT, values.view(pa.int32())
+        return OrderingKind.INT, values.view(pa.int32())
     if pa.types.is_decimal(target) and target.scale <= DECIMAL_TYPE.scale:
         wide = pa.decimal128(38, DECIMAL_TYPE.scale)
         try:
-            return Kind.DECIMAL, bytes_of_decimals(values.cast(pa.decimal256(76, wide.scale)).cast(wide))
+            return OrderingKind.DECIMAL, bytes_of_decimals(values.cast(pa.decimal256(76, wide.scale)).cast(wide))
         except pa.ArrowInvalid as e:
             raise FormatError(f"a delete cannot store a value of ordering field {field.name!r} ({target}): {e}") from e
     raise FormatError(
@@ -146,29 +154,29 @@ def _is_temporal(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_temporal(data_type))
 
 
-def _plain(values: pa.Array, kind: Kind, target: pa.DataType) -> pa.Array:
-    if kind is Kind.DECIMAL:
+def _plain(values: pa.Array, kind: OrderingKind, target: pa.DataType) -> pa.Array:
+    if kind is OrderingKind.DECIMAL:
         return decimals_from_bytes(values, DECIMAL_TYPE)
-    if kind is Kind.BYTES and pa.types.is_decimal(target):
+    if kind is OrderingKind.BYTES and pa.types.is_decimal(target):
         return decimals_from_bytes(values, target)
-    if kind in (Kind.DATE, Kind.LOCAL_DATE):
+    if kind in (OrderingKind.DATE, OrderingKind.LOCAL_DATE):
         return values.view(pa.date32())
     return values
 
 
-def _temporal(values: pa.Array, kind: Kind, target: pa.DataType) -> pa.Array:
+def _temporal(values: pa.Array, kind: OrderingKind, target: pa.DataType) -> pa.Array:
     if pa.types.is_string(values.type):
         return values.cast(target)
     if not pa.types.is_integer(values.type):
         raise pa.ArrowInvalid(f"{values.type} is neither a date nor a time type")
     if pa.types.is_date32(target):
         return values.cast(pa.int32()).view(target)
-    if kind in (Kind.DATE, Kind.LOCAL_DATE):
+    if kind in (OrderingKind.DATE, OrderingKind.LOCAL_DATE):
         return values.view(pa.date32()).cast(target)
     if target.bit_width == 32:
-        return (pc.divide(values, 1000) if kind is Kind.TIME_MICROS else values).cast(pa.int32()).view(target)
+        return (pc.divide(values, 1000) if kind is OrderingKind.TIME_MICROS else values).cast(pa.int32()).view(target)
     wide = values.cast(pa.int64())
-    if kind is Kind.TIMESTAMP_MICROS and target.unit == "ms":
+    if kind is OrderingKind.TIMESTAMP_MICROS and target.unit == "ms":
         return (
             pc.floor_temporal(wide.view(pa.timestamp("us")), unit="millisecond").cast(pa.timestamp("ms")).view(target)
         )

@@ -10,12 +10,12 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.merge.batch_sizes import BATCH_BYTES, BATCH_ROWS, MergeMemory, rows_within, runs
+from pyhudi.merge.batch_sizes import BATCH_BYTES, BATCH_ROWS, MergeMemory, bounded_runs, rows_within
 from pyhudi.merge.logs.spillable_row_store import NO_ROW, SpillableRowStore
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
 from pyhudi.merge.modes.version_fold import Given, Versions, dense, fold
-from pyhudi.merge.ordering_values import Index, Mask, newer_wins, ranks
+from pyhudi.merge.ordering_values import Index, Mask, newer_wins, ordering_ranks
 
 _CUSTOM_ROWS = 262_144
 """Approximate number of versions passed to a custom merger at a time."""
@@ -285,7 +285,7 @@ class MergedLogRecords:
         sizes = np.zeros(len(records), dtype=np.float64)
         for i, name in enumerate(self._store.schema.names):
             sizes += self._store.bytes_of(i, self._rows_of(name)[records])
-        yield from runs(sizes, self._batch_bytes, most)
+        yield from bounded_runs(sizes, self._batch_bytes, most)
 
     def winners(self, which: Index, older: Sequence[pa.Array]) -> Mask:
         """Return a mask of the records whose versions win against older ones with the given ordering values."""
@@ -318,7 +318,7 @@ class MergedLogRecords:
 
 def _ranks(ordering: Sequence[pa.Array], rows: Index) -> Index:
     picked = pa.array(rows)
-    return ranks([column.take(picked) for column in ordering], len(rows))
+    return ordering_ranks([column.take(picked) for column in ordering], len(rows))
 
 
 def _joined(parts: Sequence[np.ndarray], kind: type = np.int64) -> np.ndarray:

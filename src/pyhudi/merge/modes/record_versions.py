@@ -13,7 +13,7 @@ from pyhudi.merge.mergers.merger_invocation import fold_records
 from pyhudi.merge.mergers.record_merger import Records
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.version_fold import Given, Versions, fold
-from pyhudi.merge.ordering_values import Index, Mask, field_of, ranks, without_ordering
+from pyhudi.merge.ordering_values import Index, Mask, field_of, ordering_ranks, without_ordering
 from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.name_resolution import top_column
 
@@ -139,7 +139,7 @@ def joined(first: RecordVersions, second: RecordVersions) -> RecordVersions:
 
 def _ranks(ordering: Sequence[pa.Array], rows: Index) -> Index:
     picked = pa.array(rows)
-    return ranks([column.take(picked) for column in ordering], len(rows))
+    return ordering_ranks([column.take(picked) for column in ordering], len(rows))
 
 
 def _given(changes: RecordVersions, rules: MergeRules, schema: pa.Schema, i: int) -> Given | None:

@@ -12,7 +12,7 @@ from pyhudi.merge.ordering_values import Mask, as_mask
 from pyhudi.schema.table_types import is_list
 
 
-def same_rows(left: pa.RecordBatch, right: pa.RecordBatch, columns: Iterable[str]) -> Mask:
+def equal_rows(left: pa.RecordBatch, right: pa.RecordBatch, columns: Iterable[str]) -> Mask:
     """Return a mask of the aligned rows that are equal in the columns."""
     same = np.ones(left.num_rows, dtype=np.bool_)
     for name in columns:

@@ -1,7 +1,7 @@
 """Files and instants of the metadata table: the output of a delta commit, or of the initialization of a partition.
 
 Tasks write the files of large partitions (`GroupFiles`); the driver then publishes one delta commit with all of them
-(`publish`).
+(`complete_delta_commit`).
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def acknowledged_partitions(metadata: CommitMetadata) -> set[str]:
     return set(names.split(",")) - {""}
 
 
-def publish(
+def complete_delta_commit(
     active: ActiveTimeline, entry: Instant, commit: MetadataCommit, version: int, completion: str | None
 ) -> Instant:
     """Complete an instant of the metadata table; ``completion`` is its completion time (from version 8 on)."""

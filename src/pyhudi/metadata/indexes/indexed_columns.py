@@ -39,7 +39,9 @@ def indexed_columns(schema: pa.Schema, config: TableConfig, opts: Options) -> pa
     return pa.schema([*meta, *(supported[:most] if limited else supported)])
 
 
-def with_columns(columns: pa.Schema, names: Sequence[str], stored: pa.Schema, config: TableConfig) -> pa.Schema:
+def with_requested_columns(
+    columns: pa.Schema, names: Sequence[str], stored: pa.Schema, config: TableConfig
+) -> pa.Schema:
     """Return the columns and those with the given names (dotted: leaves of structs) that files have and that support
     statistics."""
     more = flat_schema(stored, [name for name in names if name not in columns.names])

@@ -29,7 +29,9 @@ RETAINED = 20
 """Number of delta commits whose slices are retained, as in Apache Hudi."""
 
 
-def clean(storage: Storage, config: TableConfig, active: ActiveTimeline, completion: Callable[[], str]) -> bool:
+def clean_metadata_table(
+    storage: Storage, config: TableConfig, active: ActiveTimeline, completion: Callable[[], str]
+) -> bool:
     """Delete the files of slices that ended before the last `RETAINED` delta commits. Return False if there are none.
 
     Args:

@@ -24,14 +24,14 @@ from pyhudi.config import options
 from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFoundError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.disable_metadata import detach_metadata_table
-from pyhudi.metadata.file_groups.delta_files import MetadataCommit, Stat, begin, publish
+from pyhudi.metadata.file_groups.delta_files import MetadataCommit, Stat, begin, complete_delta_commit
 from pyhudi.metadata.maintenance.compaction_attempts import delete_attempts, load_attempts
 from pyhudi.metadata.maintenance.metadata_archival import archive_old
-from pyhudi.metadata.maintenance.metadata_cleaning import clean
+from pyhudi.metadata.maintenance.metadata_cleaning import clean_metadata_table
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
-from pyhudi.metadata.writer.metadata_rollback import written_by
+from pyhudi.metadata.writer.metadata_rollback import file_names_by_partition
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.timeline.action_metadata import encode_record
@@ -185,10 +185,10 @@ def complete(
         return MetadataServiceResult(reason="the partitions were dropped or rebuilt in the meantime")
     _delete_others(storage, config, job, kept)
     done = metadata_context.completed_at(job.version)
-    publish(active, entry, MetadataCommit(kept, COMPACT, compacted=True), job.version, done)
+    complete_delta_commit(active, entry, MetadataCommit(kept, COMPACT, compacted=True), job.version, done)
     delete_attempts(storage)
     try:
-        clean(storage, config, active, metadata_context.completion)
+        clean_metadata_table(storage, config, active, metadata_context.completion)
         opts, data = metadata_context.opts, metadata_context.data
         archive_old(storage, opts, data, metadata_context.own_timeline(config), timezone=config.timezone)
     except Exception as failure:  # After the next compaction.
@@ -293,7 +293,7 @@ def _delete_others(storage: Storage, config: TableConfig, job: MetadataCompactio
     named = {stat["path"] for stat in kept}
     paths = [
         join_path(partition, name)
-        for partition, names in written_by(storage, job.instant, config).items()
+        for partition, names in file_names_by_partition(storage, job.instant, config).items()
         for name in names
         if name[0] != "."
     ]

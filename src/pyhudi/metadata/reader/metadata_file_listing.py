@@ -41,7 +41,7 @@ def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
         )
     flat = listed_files(records)
     sizes, texts = (flat[name].combine_chunks() for name in ("size", "name"))
-    return FileLists(metadata_keys.partition_paths(records[KEY]), flat["row"].to_numpy(), texts, sizes)
+    return FileLists(metadata_keys.paths_of_keys(records[KEY]), flat["row"].to_numpy(), texts, sizes)
 
 
 def list_from_metadata(

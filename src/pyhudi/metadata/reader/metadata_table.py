@@ -24,7 +24,7 @@ from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
 from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_timeline
 from pyhudi.metadata.records import metadata_keys as key_texts
-from pyhudi.metadata.records.combine_records import Version, fold, is_delete_mask
+from pyhudi.metadata.records.combine_records import Version, combine_versions, is_delete_mask
 from pyhudi.metadata.records.metadata_record import FILES as LISTS
 from pyhudi.metadata.records.metadata_record import PAYLOADS, decode, decoded_schema, frozen, with_schema
 from pyhudi.storage.table_paths import METADATA_FOLDER
@@ -130,7 +130,7 @@ class MetadataTable:
             MetadataTableError: The metadata table cannot be read, or has no list of partitions.
         """
         record = self.lookup(FILES, pa.array([key_texts.ALL_PARTITIONS]), [LISTS])
-        names = key_texts.partition_paths(listed_files(record)["name"]).to_pylist() if record.num_rows else []
+        names = key_texts.paths_of_keys(listed_files(record)["name"]).to_pylist() if record.num_rows else []
         return sorted(names)
 
     def keep_listed(self, files: FileLists) -> None:
@@ -299,7 +299,7 @@ class MetadataTable:
                 versions.append(Version(_texts(entries["key"]), entries["value"], source.schema))
         schema = decoded_schema(self.config.version, payloads)
         tables = [self._nothing(payloads)]
-        for part in fold(versions, self.config.version):
+        for part in combine_versions(versions, self.config.version):
             table = with_schema(decode(part.values, part.schema, payloads), schema).add_column(0, KEY, part.keys)
             deleted = is_delete_mask(table)
             tables.append(table.filter(pc.invert(deleted)) if pc.any(deleted).as_py() else table)

@@ -67,7 +67,7 @@ class Version:
         return Version(self.keys.filter(mask), self.values.filter(mask), self.schema)
 
 
-def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
+def combine_versions(versions: Sequence[Version], table_version: int) -> list[Version]:
     """Combine all versions, given the oldest first, into parts with unique keys and without deletes.
 
     Records may still have a deletion flag (`is_delete_mask`), and file lists may contain deleted files. Combined
@@ -89,8 +89,8 @@ def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
 
 
 def fold_versions(partition: str, versions: Sequence[Version], table_version: int) -> RecordChanges:
-    """Return the records that a compaction keeps: those of `fold` in the current schema, without deleted ones."""
-    parts = [_normal(version, table_version) for version in fold(versions, table_version)]
+    """Return the records that a compaction keeps: `combine_versions` in the current schema, without deletes."""
+    parts = [_normal(version, table_version) for version in combine_versions(versions, table_version)]
     keys = pa.concat_arrays([_NO_TEXT, *(contiguous(part.keys) for part in parts)])
     values = pa.concat_arrays([_NO_BYTES, *(contiguous(part.values) for part in parts)])
     if partition in _UNMARKED or not len(keys):

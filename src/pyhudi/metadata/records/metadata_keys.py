@@ -46,7 +46,7 @@ def partition_ids(paths: Texts) -> pa.StringArray:
     return column_ids(partition_names(paths))
 
 
-def file_ids(names: Texts) -> pa.StringArray:
+def hashed_file_names(names: Texts) -> pa.StringArray:
     """Return the ids of files from their names without folders."""
     digests = b"".join(hashlib.md5(name, usedforsecurity=False).digest() + b"\0\0" for name in _utf8(names))
     return _encoded(digests, FILE_ID, 2)
@@ -58,7 +58,7 @@ def partition_names(paths: Texts) -> pa.StringArray:
     return pc.if_else(pc.equal(array, ""), NON_PARTITIONED, array)
 
 
-def partition_paths(names: Texts) -> pa.StringArray:
+def paths_of_keys(names: Texts) -> pa.StringArray:
     """Return relative paths of the partitions in keys: `NON_PARTITIONED` as the empty one."""
     array = _array(names)
     return pc.if_else(pc.equal(array, NON_PARTITIONED), "", array)
@@ -67,7 +67,7 @@ def partition_paths(names: Texts) -> pa.StringArray:
 def column_stats_keys(columns: pa.Array, partitions: pa.Array, files: pa.Array) -> pa.StringArray:
     """Return keys of column statistics from names of columns, paths of partitions and names of files, row by row."""
     return pc.binary_join_element_wise(
-        _by_value(columns, column_ids), _by_value(partitions, partition_ids), file_ids(files), ""
+        _by_value(columns, column_ids), _by_value(partitions, partition_ids), hashed_file_names(files), ""
     )
 
 
@@ -84,7 +84,7 @@ def expression_partition_keys(columns: pa.Array, partitions: pa.Array) -> pa.Str
 
 def bloom_filter_keys(partitions: pa.Array, files: pa.Array) -> pa.StringArray:
     """Return keys of bloom filters from paths of partitions and names of files, row by row."""
-    return pc.binary_join_element_wise(_by_value(partitions, partition_ids), file_ids(files), "")
+    return pc.binary_join_element_wise(_by_value(partitions, partition_ids), hashed_file_names(files), "")
 
 
 def escape(texts: pa.Array) -> pa.Array:

@@ -14,14 +14,14 @@ from pyhudi.metadata.records.metadata_keys import (
     ALL_PARTITIONS,
     bloom_filter_keys,
     column_ids,
-    file_ids,
+    hashed_file_names,
     partition_ids,
     partition_names,
     partition_stats_keys,
 )
 from pyhudi.metadata.records.metadata_record import RecordType, encode, payload_type
 from pyhudi.metadata.records.record_changes import RecordChanges
-from pyhudi.metadata.records.stats_values import value_type, wrap
+from pyhudi.metadata.records.stats_values import value_type, wrap_values
 
 FILE_COLUMNS = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
 """Files as input of the functions in this module: names without folders, sizes in bytes. Other columns are ignored."""
@@ -96,7 +96,7 @@ def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) 
     files, bounds = files.filter(known), bounds.filter(known)
     keys, payloads = [_NO_TEXT], []
     names, partitions = contiguous(files["name"]), contiguous(files["partition"])
-    ids = file_ids(names)
+    ids = hashed_file_names(names)
     of_partitions = _by_value(partitions, partition_ids)
     loose = pa.repeat(pa.scalar(False), len(names))
     for i, field in enumerate(bounds.type):
@@ -178,8 +178,8 @@ def _stats_payload(
     payload = {
         "fileName": names,
         "columnName": pa.repeat(pa.scalar(column), len(names)),
-        "minValue": wrap(least, version),
-        "maxValue": wrap(most, version),
+        "minValue": wrap_values(least, version),
+        "maxValue": wrap_values(most, version),
         **counts,
         "isDeleted": pa.repeat(pa.scalar(False), len(names)),
     }

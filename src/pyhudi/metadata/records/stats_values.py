@@ -43,7 +43,7 @@ def is_supported(kind: pa.DataType, table_version: int) -> bool:
     return True
 
 
-def wrap(values: pa.Array, table_version: int) -> pa.StructArray:
+def wrap_values(values: pa.Array, table_version: int) -> pa.StructArray:
     """Return minimum or maximum values (null: none) in their wrappers.
 
     Raises:

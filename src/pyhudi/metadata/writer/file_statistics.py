@@ -40,7 +40,7 @@ _WITHOUT_NAN = "parquet-cpp"
 """Writers that omit NaN from the bounds in a footer. pyhudi records NaN there, and omits bounds."""
 
 
-def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArray:
+def read_file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArray:
     """Return the bounds of a base file (one row of `pyhudi.format.base_file.column_bounds.bounds_type`) from its
     footer, or else from its rows.
 
@@ -195,7 +195,7 @@ def bounds_of_files(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa
 
     def read_file(row: tuple[str, str]) -> pa.StructArray:
         try:
-            return (log_bounds if row[1] == LOG else file_bounds)(storage, row[0], columns)
+            return (log_bounds if row[1] == LOG else read_file_bounds)(storage, row[0], columns)
         except (FormatError, NotFoundError) as failure:
             _log.warning("no statistics of %s: %s", storage.uri(row[0]), failure)
             return pa.nulls(1, bounds_type(columns))

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, HudiError
 from pyhudi.format.file_names import BASE, CDC, LOG, file_names_of
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, MetadataCommit, Stat, begin, publish
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, MetadataCommit, Stat, begin, complete_delta_commit
 from pyhudi.metadata.indexes.expression_index_definition import is_expression
 from pyhudi.metadata.metadata_layout import (
     BLOOM_FILTERS,
@@ -97,7 +97,9 @@ def build_partitions(
     contents = table_contents(metadata_context.storage, config, metadata_context.data)
     first = InitialBuild(metadata_context.stats_reader, metadata_context.storage, config, columns, contents)
     for partition in partitions:
-        build_partition(metadata_context, config, partition, group_count(partition, metadata_context.opts), first.write)
+        build_partition(
+            metadata_context, config, partition, initial_file_group_count(partition, metadata_context.opts), first.write
+        )
 
 
 def build_partition(
@@ -123,7 +125,7 @@ def build_partition(
             storage.delete_tree(join_path(METADATA_FOLDER, partition))
         raise
     commit = MetadataCommit(stats, "BULK_INSERT_PREPPED")
-    publish(active, entry, commit, version, metadata_context.completed_at(version))
+    complete_delta_commit(active, entry, commit, version, metadata_context.completed_at(version))
 
 
 def prepare_folder(files: GroupFiles, groups: int | Sequence[str]) -> list[str]:
@@ -155,7 +157,7 @@ def initial_instant(metadata: Timeline, data: Timeline, version: int) -> str:
     return f"{prefix}{suffix:03d}"
 
 
-def group_count(partition: str, opts: Options) -> int:
+def initial_file_group_count(partition: str, opts: Options) -> int:
     """Return the number of file groups of a new partition."""
     counted = {
         COLUMN_STATS: options.METADATA_COLUMN_STATS_FILE_GROUPS,

@@ -26,8 +26,8 @@ from pyhudi.metadata.file_groups.delta_files import (
     Stat,
     begin,
     compaction_tokens,
+    complete_delta_commit,
     new_token,
-    publish,
 )
 from pyhudi.metadata.file_groups.log_file_groups import group_slices, write_logs
 from pyhudi.metadata.metadata_layout import (
@@ -113,7 +113,7 @@ def _delete_files(
         _delete(storage, active, target, config, delta_commit)
         return
     started = time.monotonic()
-    paths = written_by(storage, target, config)
+    paths = file_names_by_partition(storage, target, config)
     plan = RollbackPlan(
         target,
         Action.DELTA_COMMIT,
@@ -172,7 +172,7 @@ def _delete(
     kept: Container[str] = frozenset(),
 ) -> None:
     if config.version >= 8:
-        paths = written_by(storage, instant, config)
+        paths = file_names_by_partition(storage, instant, config)
         mine = (join_path(p, name) for p, names in paths.items() for name in names)
         storage.delete_many(join_path(METADATA_FOLDER, path) for path in mine if path not in kept)
     if delta_commit is None:
@@ -202,7 +202,7 @@ def delete_unrecorded(
         return
     extra = [
         join_path(METADATA_FOLDER, partition, name)
-        for partition, names in written_by(storage, instant, config, indexes, listed).items()
+        for partition, names in file_names_by_partition(storage, instant, config, indexes, listed).items()
         for name in names
         # those without records that create file groups are not recorded
         if join_path(partition, name) not in recorded and not name.endswith(f"_{INIT_TOKEN}")
@@ -212,7 +212,7 @@ def delete_unrecorded(
         storage.delete_many(extra)
 
 
-def written_by(
+def file_names_by_partition(
     storage: Storage,
     instant: str,
     config: TableConfig,
@@ -254,7 +254,7 @@ def _append_rollback_blocks(
         return
     entry = begin(active, rollback.instant)
     stats = _record_log_files(storage, config, active, rollback)
-    publish(active, entry, MetadataCommit(stats), config.version, None)
+    complete_delta_commit(active, entry, MetadataCommit(stats), config.version, None)
 
 
 def _record_log_files(
@@ -322,7 +322,7 @@ def drop_unfinished(
         if instant.action == Action.COMPACTION and not heartbeats.is_dead(storage, instant.requested, HEARTBEATS):
             continue
         if instant.action != Action.CLEAN:  # Their files have been deleted, or will be found again.
-            paths = written_by(storage, instant.requested, config)
+            paths = file_names_by_partition(storage, instant.requested, config)
             mine = ((p, name) for p, names in paths.items() for name in names)
             made = [join_path(METADATA_FOLDER, p, name) for p, name in mine if config.version >= 8 or name[0] != "."]
             storage.delete_many(made)

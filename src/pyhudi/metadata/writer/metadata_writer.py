@@ -18,13 +18,13 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.errors import CorruptTableError, MetadataTableError
 from pyhudi.metadata.disable_metadata import detach_metadata_table
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, MetadataCommit, Stat, begin, publish
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, MetadataCommit, Stat, begin, complete_delta_commit
 from pyhudi.metadata.file_groups.log_file_groups import write_logs
 from pyhudi.metadata.indexes.column_type_changes import retyped_indexes
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions, retire_partitions
 from pyhudi.metadata.indexes.index_definitions import column_stats_definition, load_definitions
 from pyhudi.metadata.indexes.index_delta import IndexDelta, of_indexes_in_use
-from pyhudi.metadata.indexes.indexed_columns import indexed_columns, with_columns
+from pyhudi.metadata.indexes.indexed_columns import indexed_columns, with_requested_columns
 from pyhudi.metadata.indexes.secondary_index_definition import is_secondary, secondary_indexes
 from pyhudi.metadata.metadata_layout import (
     BLOOM_FILTERS,
@@ -135,7 +135,7 @@ def _record(
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
     acknowledged = [p for p in config.metadata_partitions_inflight if p in {*FILE_PARTITIONS, *index.partitions}]
     commit = MetadataCommit(stats, acknowledged=acknowledged)
-    publish(active, entry, commit, config.version, metadata_context.completed_at(config.version))
+    complete_delta_commit(active, entry, commit, config.version, metadata_context.completed_at(config.version))
     return config
 
 
@@ -173,7 +173,7 @@ def record_clean(
         records = clean_records(storage, config, deleted, dropped, columns)
         stats = write_records(storage, config, active, instant, records)
         commit = MetadataCommit(stats, acknowledged=config.metadata_partitions_inflight)
-        publish(active, entry, commit, config.version, metadata_context.completed_at(config.version))
+        complete_delta_commit(active, entry, commit, config.version, metadata_context.completed_at(config.version))
     except CorruptTableError as failure:
         _log.warning("deleting the metadata table of %s: %s", storage.root, failure)
         return detach_metadata_table(storage, config)
@@ -262,7 +262,7 @@ def _indexed_columns(
         text = data.commit_metadata(last).schema_json
         before = set() if text is None else set(from_avro(text).names)
         columns = pa.schema([field for field in columns if field.name in known or field.name not in before])
-    return with_columns(columns, known, stored, config)
+    return with_requested_columns(columns, known, stored, config)
 
 
 def _with_one_name(columns: pa.Schema, version: str, config: TableConfig, data: ActiveTimeline) -> pa.Schema:

@@ -30,7 +30,7 @@ from pyhudi.services.cleaning.clean_planner import (
 )
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.storage.table_paths import PARTITION_METADATA
-from pyhudi.table.clean_policy import files_of, slices_with_files
+from pyhudi.table.clean_policy import base_and_log_files, slices_with_files
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering
@@ -198,7 +198,7 @@ class Cleaner:
         paths = plan.paths()
         view = FileSystemView.load(table, partitions=sorted(plan.names_by_partition()))
         latest = view.latest_slices()
-        wanted = paths_of(files_of(latest.filter(pa.array(slices_with_files(latest, paths)))))
+        wanted = paths_of(base_and_log_files(latest.filter(pa.array(slices_with_files(latest, paths)))))
         if plan.orphans:  # Readers may consider them part of the table, which is the reason to delete them.
             wanted = wanted.slice(0, 0)
         saved = [paths.filter(pc.is_in(paths, value_set=kept)) for kept in read_savepoints(table.active).values()]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, NotFoundError
-from pyhudi.metadata.file_groups.delta_files import MetadataCommit, begin, publish
+from pyhudi.metadata.file_groups.delta_files import MetadataCommit, begin, complete_delta_commit
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
@@ -241,7 +241,7 @@ class _Attempt:
         active = metadata_timeline(storage, config.version)
         entry = begin(active, self._instant)
         completed_at = table.completion() if config.version >= 8 else None
-        publish(active, entry, MetadataCommit(stats, "BULK_INSERT_PREPPED"), config.version, completed_at)
+        complete_delta_commit(active, entry, MetadataCommit(stats, "BULK_INSERT_PREPPED"), config.version, completed_at)
         upto = last_contiguous_write(data) or self._plan.upto
         content = encode_built(partitions, max(upto, self._plan.upto), config.version)
         data.complete(begun.entry, content, table.completion() if config.version >= 8 else None)

@@ -12,7 +12,7 @@ from pyhudi.metadata.file_groups.delta_files import GroupFiles
 from pyhudi.metadata.indexes.index_definitions import column_stats_definition
 from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS, file_group_ids
 from pyhudi.metadata.writer.file_stats_reader import InitialFileGroups
-from pyhudi.metadata.writer.initialize_partitions import InitialBuild, group_count, table_contents
+from pyhudi.metadata.writer.initialize_partitions import InitialBuild, initial_file_group_count, table_contents
 from pyhudi.metadata.writer.metadata_writer import columns_to_index
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def prepare(
             assert preparer is not None
             prepared.append(preparer(table, request, instant))
             continue
-        ids = file_group_ids(partition, group_count(partition, table.opts))
+        ids = file_group_ids(partition, initial_file_group_count(partition, table.opts))
         definition = None
         if partition == COLUMN_STATS and config.version >= 8:
             definition = column_stats_definition(columns.names, config.version)

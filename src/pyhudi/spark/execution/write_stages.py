@@ -25,7 +25,7 @@ def run_bulk_insert(rows: DataFrame, context: WriteContext, *, sorted_input: boo
     def work(batches: Batches, task: TaskId) -> bytes:
         return bulk_insert_task(batches, context, task, sorted_input=sorted_input)
 
-    return run_tasks(rows, work)
+    return run_write_tasks(rows, work)
 
 
 def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
@@ -35,7 +35,7 @@ def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
     def work(batches: Batches, task: TaskId) -> bytes:
         return upsert_task(batches, context, task)
 
-    return run_tasks(rows, work)
+    return run_write_tasks(rows, work)
 
 
 def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTagging) -> pa.Table:
@@ -45,10 +45,10 @@ def run_in_task_tagging(rows: DataFrame, context: WriteContext, lookup: InTaskTa
     def work(batches: Batches, task: TaskId) -> bytes:
         return in_task_tagging_task(batches, context, task, lookup)
 
-    return run_tasks(rows, work)
+    return run_write_tasks(rows, work)
 
 
-def run_tasks(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> pa.Table:
+def run_write_tasks(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> pa.Table:
     """Run ``work`` in each task on its rows; return the write stats of all tasks. Runs a Spark job."""
     packed, unpacking = pack(rows)
 

@@ -30,7 +30,7 @@ from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.writer.commit_records import files_of_commit
 from pyhudi.metadata.writer.initialize_partitions import (
     build_partition,
-    group_count,
+    initial_file_group_count,
     log_values_are_final,
     table_contents,
 )
@@ -73,7 +73,7 @@ def build_expression_index(spark: SparkSession, table: LockedTable, index: Expre
     storage, config = table.storage, table.config
     check_expression(spark, index.expression, table.schema)
     records = first_records(spark, table, index, table_contents(storage, config, table.data).live, table.schema)
-    count = group_count(index.partition, table.opts)
+    count = initial_file_group_count(index.partition, table.opts)
     build_partition(table.metadata_context(), config, index.partition, count, lambda groups: groups.write(records))
 
 

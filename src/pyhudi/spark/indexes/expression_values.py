@@ -45,7 +45,7 @@ _BLOOM_DEFAULTS = {
 }
 
 
-def column_of(expression: Expression) -> Column:
+def expression_column(expression: Expression) -> Column:
     """Return the expression as a Spark column."""
     column = sf.col(quoted(expression.column.split(".")))
     return _COLUMNS[expression.function](column, *expression.arguments)
@@ -65,7 +65,7 @@ def check_expression(spark: SparkSession, expression: Expression, columns: pa.Sc
             "another session (spark.newSession())"
         )
     try:
-        _ = spark.createDataFrame([], spark_schema(pa.schema([field]))).select(column_of(expression)).schema
+        _ = spark.createDataFrame([], spark_schema(pa.schema([field]))).select(expression_column(expression)).schema
     except AnalysisException as e:
         raise ConfigError(f"cannot compute {expression} for a column of type {field.type}: {e}") from e
 
@@ -155,7 +155,9 @@ def summaries(
     numbered = files.select(["path", "kind"]).add_column(0, _NUMBER, pa.array(range(count), pa.int32()))
     tasks = max(1, min(count, 4 * shuffle_partitions(spark)))
     rows = spread_frame(spark, numbered, tasks).mapInArrow(read, read_schema)
-    values = rows.select(_NUMBER, *(column_of(index.expression).alias(f"e{i}") for i, index in enumerate(indexes)))
+    values = rows.select(
+        _NUMBER, *(expression_column(index.expression).alias(f"e{i}") for i, index in enumerate(indexes))
+    )
     with task_errors():
         done = values.mapInArrow(fold, f"{_DATA} binary").collect()
     empty = pa.schema(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pyhudi.arrow.group_runs import runs
+from pyhudi.arrow.group_runs import group_runs
 from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
 from pyhudi.metadata.file_groups.delta_files import Stat
 from pyhudi.metadata.maintenance.metadata_compaction_job import MetadataCompactionJob
@@ -101,7 +101,7 @@ class SparkFileStatsReader:
 
         def write_groups(batches: Iterable[pa.RecordBatch]) -> Batches:
             prepare_worker()
-            for number, parts in groupby(runs(batches, _GROUP), itemgetter(0)):
+            for number, parts in groupby(group_runs(batches, _GROUP), itemgetter(0)):
                 entries = ((part.column(_KEY), part.column(_VALUE)) for _, part in parts)
                 if number == locations.bounds:
                     yield _result_batch(None, _joined(entries))

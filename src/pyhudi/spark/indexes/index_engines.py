@@ -15,7 +15,7 @@ from pyhudi.metadata.indexes.record_index_definition import record_index_definit
 from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY
 from pyhudi.metadata.metadata_layout import file_group_ids
 from pyhudi.metadata.writer.file_stats_reader import InitialFileGroups
-from pyhudi.metadata.writer.initialize_partitions import group_count, table_contents
+from pyhudi.metadata.writer.initialize_partitions import initial_file_group_count, table_contents
 from pyhudi.services.indexing.index_builder import Builder, LockedTable
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer
 from pyhudi.services.indexing.index_requests import IndexRequest
@@ -75,7 +75,7 @@ def _prepared_expression(
     spark: SparkSession, table: LockedTable, index: ExpressionIndex, instant: str
 ) -> PreparedIndex:
     check_expression(spark, index.expression, table.schema)
-    groups = file_group_ids(index.partition, group_count(index.partition, table.opts))
+    groups = file_group_ids(index.partition, initial_file_group_count(index.partition, table.opts))
     live, columns = table_contents(table.storage, table.config, table.data).live, table.schema
 
     def write() -> Sequence[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
-from pyhudi.index.record_index_values import group_count
+from pyhudi.index.record_index_values import estimate_file_group_count
 from pyhudi.merge.base_file_batches import row_counts
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.metadata.file_groups.delta_files import GroupSlice
@@ -26,7 +26,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema, schema_after
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
-from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, write_changes
+from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, write_entries
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 
@@ -65,7 +65,7 @@ class InitialEntries:
         table = PinnedTable(locked.storage, locked.config, locked.data)
         slices = FileSystemView.load(table, locked.data.timeline).latest_slices()
         count = sum(row_counts(locked.storage, slices["base_path"].drop_null()))
-        groups = file_group_ids(index.partition, group_count(count, *_limits(locked.opts)))
+        groups = file_group_ids(index.partition, estimate_file_group_count(count, *_limits(locked.opts)))
         return cls(spark, table, locked.opts, slices, index, groups)
 
     def write(self, instant: str) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ class InitialEntries:
         changes = [GroupChange(None, FileSlice.from_row(row)) for row in self.slices.to_pylist()]
         groups = [[GroupSlice(file_id) for file_id in self.groups]]
         storage, version = self.table.storage, self.table.config.version
-        return write_changes(
+        return write_entries(
             self.spark, context, changes, IndexTarget(storage, instant, version, [self.index], groups, first=True)
         )
 
@@ -113,7 +113,7 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) 
     if changes:
         context = _context(table, columns, indexes, commit.opts)
         target = IndexTarget(storage, commit.instant, version, indexes, groups, gate=commit.gate)
-        stats = write_changes(commit.spark, context, changes, target)
+        stats = write_entries(commit.spark, context, changes, target)
     return IndexDelta(frozenset(index.partition for index in indexes), stats)
 
 

@@ -64,7 +64,7 @@ class IndexTarget:
         return files.write(where, records, first=self.first, token=token)
 
 
-def write_changes(
+def write_entries(
     spark: SparkSession, context: SliceContext, changes: Sequence[GroupChange], target: IndexTarget
 ) -> list[dict[str, Any]]:
     """Update indexes with changes of file groups; return the write stats of the files. Runs a Spark job.

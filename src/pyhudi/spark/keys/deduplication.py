@@ -76,7 +76,7 @@ def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) 
     merger is not registered.
     """
     by = [RECORD_KEY] if global_keys else [PARTITION_PATH, RECORD_KEY]
-    placed = numbered(df)
+    placed = with_batch_positions(df)
     if merging.dedupe_mode is MergeMode.CUSTOM:
         return _folded(placed, merging, by)
     order = batch_order(df.schema, merging)
@@ -94,12 +94,12 @@ def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) 
 
 def dedupe_in_tasks(merging: MergeSettings, *, hard_deletes: bool) -> SortedDeduplicator:
     """Return a function that deduplicates inside tasks that each have all rows of a key, in their order
-    (`numbered`)."""
+    (`with_batch_positions`)."""
     rules = MergeRules() if hard_deletes else MergeRules.of_batch(merging)
     return SortedDeduplicator((RECORD_KEY,), DELETE, rules, (), hard_deletes)
 
 
-def numbered(df: DataFrame) -> DataFrame:
+def with_batch_positions(df: DataFrame) -> DataFrame:
     """Return the rows with their position in the batch (`POSITION`)."""
     return df.withColumn(POSITION, F.monotonically_increasing_id())
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from pyhudi.errors import ConfigError
-from pyhudi.keygen.date_patterns import InputPattern, Token, input_pattern, is_plain_date, spark_pattern
+from pyhudi.keygen.date_patterns import InputPattern, PatternToken, input_pattern, is_plain_date, spark_pattern
 from pyhudi.keygen.timestamp_settings import TimestampSpec
 from pyhudi.spark.keys.key_text import local_micros, truncated_division, zoned
 
@@ -121,9 +121,9 @@ def _fixed_offset(zone: str) -> int | None:
     return -minutes if match[1] == "-" else minutes
 
 
-def _formatted(pattern: tuple[Token, ...], local: _Local) -> Column:
+def _formatted(pattern: tuple[PatternToken, ...], local: _Local) -> Column:
     parts: list[Column] = []
-    run: tuple[Token, ...] = ()
+    run: tuple[PatternToken, ...] = ()
     for token in (*pattern, None):
         if token is not None and is_plain_date(token):
             run += (token,)
@@ -139,7 +139,7 @@ def _formatted(pattern: tuple[Token, ...], local: _Local) -> Column:
     return F.concat(*parts)
 
 
-def _token_text(token: Token, local: _Local) -> Column:
+def _token_text(token: PatternToken, local: _Local) -> Column:
     letter, width = token.letter, token.width
     date, millis = local.date, local.millis
     hour = truncated_division(millis, 3_600_000)
@@ -179,7 +179,7 @@ def _token_text(token: Token, local: _Local) -> Column:
     return _zone_text(token, local)
 
 
-def _zone_text(token: Token, local: _Local) -> Column:
+def _zone_text(token: PatternToken, local: _Local) -> Column:
     if token.letter == "Z" and token.width >= 3 and local.zone is not None:
         return F.lit(local.zone)
     if token.letter == "z" and local.zone in ("UTC", "GMT"):

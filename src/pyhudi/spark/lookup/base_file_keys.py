@@ -195,14 +195,14 @@ def _arrow_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
             for number, path in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                yield from positioned_rows(storage, path, number, target, invalid_text)
+                yield from read_positioned_rows(storage, path, number, target, invalid_text)
 
     tasks = max(1, min(len(files), 4 * shuffle_partitions(spark)))
     paths = files.frame(spark, "file_no", "base_path").repartition(tasks)
     return paths.mapInArrow(read, out)
 
 
-def positioned_rows(
+def read_positioned_rows(
     storage: Storage, path: str, number: int, schema: pa.Schema, invalid_text: InvalidText = InvalidText.FAIL
 ) -> Batches:
     """Read a base file batch by batch.

@@ -24,7 +24,7 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.keys.key_text import resolve
-from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, positioned_rows
+from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, read_positioned_rows
 from pyhudi.spark.lookup.bloom_filter_sources import FilterSource, metadata_of, stored_ranges
 from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, KeySearch, extra_name
 from pyhudi.spark.session_settings import shuffle_partitions
@@ -164,7 +164,7 @@ def _exact(
         return
     schema = pa.schema([(RECORD_KEY, pa.string()), *extra])
     names = [_KEY, *(extra_name(name) for name in extra.names), FILE_NO, ROW]
-    for batch in positioned_rows(storage, path, number, schema, invalid_text):
+    for batch in read_positioned_rows(storage, path, number, schema, invalid_text):
         found = batch.filter(pc.is_in(batch.column(0), value_set=wanted))
         if found.num_rows:
             yield found.rename_columns(names)

@@ -101,7 +101,7 @@ class BatchLocations:
         return rows.join(F.broadcast(found) if broadcast else found, condition, "left").drop(_FOUND_KEY)
 
 
-def locate(rows: DataFrame, index: RecordIndex, persist: PersistFrame) -> BatchLocations:
+def look_up_locations(rows: DataFrame, index: RecordIndex, persist: PersistFrame) -> BatchLocations:
     """Look up the keys of rows. Runs a Spark job.
 
     Args:

@@ -42,7 +42,7 @@ from pyhudi.spark.lookup.global_tagging import (
 )
 from pyhudi.spark.lookup.key_columns import KeyColumns, KeySearch, extra_name, native_candidates, scan_locations
 from pyhudi.spark.lookup.partition_change_merge import PartitionChangeMerge
-from pyhudi.spark.lookup.record_index_lookup import BatchLocations, locate
+from pyhudi.spark.lookup.record_index_lookup import BatchLocations, look_up_locations
 from pyhudi.spark.lookup.record_index_tagging import counted, tag_located, unknown_groups
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.config.merge_settings import MergeSettings
@@ -91,7 +91,7 @@ def untagged(rows: DataFrame) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Deduplication:
+class BatchDeduplication:
     """Merging of rows of a batch that have the same key.
 
     Attributes:
@@ -161,7 +161,7 @@ def tag(
     stored record if the table has partial updates or a custom merger, or may get the partition path of the stored
     record.
 
-    Runs a Spark job over the rows (`locate` with a record index, otherwise `summarize`), and for BLOOM another one over
+    Runs a Spark job over the rows (`look_up_locations` with a record index, otherwise `summarize`), and for BLOOM another one over
     the footers of files. Evaluating the result evaluates the rows twice; persist them first if they are expensive.
 
     Args:
@@ -185,13 +185,13 @@ def tag(
     if lookup.spec.auto_keys and not lookup.stored_keys:
         return Tagged(untagged(rows))
     is_global = lookup.index.is_global
-    deduplication = Deduplication(lookup.spec, lookup.merging, is_global, hard_deletes)
+    deduplication = BatchDeduplication(lookup.spec, lookup.merging, is_global, hard_deletes)
     if len(BaseFiles.from_slices(slices, None, log_only=lookup.merge_logs)) == 0:
         return Tagged(deduplication.untagged(rows, persist) if combine else untagged(rows))
     located = batch = None
     inconsistencies: tuple[str, ...] = ()
     if lookup.records is not None:
-        located = locate(rows, lookup.records, persist)
+        located = look_up_locations(rows, lookup.records, persist)
         batch = located.batch
         unknown = unknown_groups(located, slices, lookup.client)
         if unknown is not None:

@@ -29,7 +29,7 @@ from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringT
 from pyhudi.services.clustering.clustering_runner import PROGRESS
 from pyhudi.spark.execution.local_relations import union
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
-from pyhudi.spark.execution.write_stages import run_tasks
+from pyhudi.spark.execution.write_stages import run_write_tasks
 from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
@@ -81,7 +81,7 @@ class SparkClusteringRunner:
         ]
         small = [n for n in range(len(job.groups)) if n not in set(large)]
         with task_errors():
-            parts = [run_tasks(_in_order(self.spark, job, large), _writing(job.task_context))] if large else []
+            parts = [run_write_tasks(_in_order(self.spark, job, large), _writing(job.task_context))] if large else []
             if small:
                 parts.append(_in_tasks(self.spark, job, small))
         report_progress(self.progress, PROGRESS, total, total)

@@ -32,7 +32,7 @@ from pyhudi.services.repair.duplicate_keys import (
     check_deduplicable,
     refuse_planned,
 )
-from pyhudi.spark.execution.write_stages import run_tasks
+from pyhudi.spark.execution.write_stages import run_write_tasks
 from pyhudi.spark.indexes.dependent_indexes import update_dependent_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
@@ -206,7 +206,7 @@ def _replace(
     tasks = min(found.groups.num_rows, _MAX_TASKS)
     rows = rows.repartition(tasks, FILE_ID).sortWithinPartitions(FILE_ID, _PLACE)
     with task_errors():
-        stats = run_tasks(rows, _writing(context, found.partition, _bucket_ids(table, found)))
+        stats = run_write_tasks(rows, _writing(context, found.partition, _bucket_ids(table, found)))
     slices = FileSystemView.load(table, partitions=[found.partition]).latest_slices()
     replaced = pa.Table.from_arrays([found.groups["partition"], found.groups["file_id"]], schema=REPLACED_SCHEMA)
     version = {} if column_version is None else column_version.recorded()

@@ -15,7 +15,7 @@ from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
-from pyhudi.write.write_operations import match_partitions, replaced_groups, type_name, unmatched_partitions
+from pyhudi.write.write_operations import groups_to_replace, match_partitions, type_name, unmatched_partitions
 from pyhudi.write.write_result import WriteResult
 
 _SHOWN = 5
@@ -70,7 +70,7 @@ def delete_selected_partitions(
         view = FileSystemView.load(table)
         partitions = choose(table, view)
         slices = view.latest_slices()
-        replaced = replaced_groups(slices, partitions)
+        replaced = groups_to_replace(slices, partitions)
         stats = WRITE_STAT_SCHEMA.empty_table()
         index = job.index_delta(tx, KeyChanges(stats, slices, replaced))
         return job.commit(tx, job.metadata(stats, replaced), index)

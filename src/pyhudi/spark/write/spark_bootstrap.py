@@ -17,7 +17,7 @@ from pyhudi.services.bootstrap.source_listing import source_files
 from pyhudi.spark.execution.local_relations import spread_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
-from pyhudi.spark.execution.write_stages import run_tasks
+from pyhudi.spark.execution.write_stages import run_write_tasks
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
 from pyhudi.spark.write.write_execution import execute_write
@@ -73,7 +73,7 @@ class SparkSkeletonWriter:
         def work(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
             return encode_stats([handle.write(source, task) for source in _sources(batches)])
 
-        return run_tasks(_frame(self.spark, sources, self.parallelism), work)
+        return run_write_tasks(_frame(self.spark, sources, self.parallelism), work)
 
 
 def _full_job(spark: SparkSession, plan: BootstrapPlan, client: TableMetaClient) -> WriteJob:

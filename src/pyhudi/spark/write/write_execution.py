@@ -20,7 +20,7 @@ from pyhudi.spark.write.plans.new_files_plan import NewFilesPlan
 from pyhudi.spark.write.plans.write_plan import WritePlan
 from pyhudi.spark.write.write_job import WriteJob, touched_partitions
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.write.write_operations import replaced_groups
+from pyhudi.write.write_operations import groups_to_replace
 from pyhudi.write.write_result import WriteResult
 
 
@@ -78,8 +78,8 @@ def _writes_new_files(job: WriteJob) -> bool:
 def _replaced(job: WriteJob, slices: pa.Table, stats: pa.Table) -> pa.Table | None:
     """Return the file groups that an overwriting operation replaces."""
     if job.operation is Operation.INSERT_OVERWRITE_TABLE:
-        return replaced_groups(slices, None)
+        return groups_to_replace(slices, None)
     if job.operation is Operation.INSERT_OVERWRITE:
         named = job.partitions or job.opts.get_typed(options.STATIC_OVERWRITE_PARTITIONS)
-        return replaced_groups(slices, named or touched_partitions(stats))
+        return groups_to_replace(slices, named or touched_partitions(stats))
     return None

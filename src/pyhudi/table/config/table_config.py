@@ -63,7 +63,7 @@ class TableConfig(TableProperties):
             UnsupportedTableError: The table has an unsupported version or feature.
             CorruptTableError: A property has a value that no release writes.
         """
-        version_support.check_writable(self)
+        version_support.check_version_writable(self)
 
     def __reduce__(self) -> tuple[Callable[[dict[str, str]], TableConfig], tuple[dict[str, str]]]:
         return (_of, (dict(self.properties),))

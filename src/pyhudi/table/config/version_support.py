@@ -31,7 +31,7 @@ def check_readable(config: TableProperties) -> None:
     _ = (config.table_type, config.timezone, config.keygen, config.partition_fields, config.merging, config.cdc_mode)
 
 
-def check_writable(config: TableProperties) -> None:
+def check_version_writable(config: TableProperties) -> None:
     """Check that this release can write a table that it can read.
 
     Raises:

@@ -45,7 +45,7 @@ def fold_slices(files: pa.Table) -> pa.Table:
         return _base_slices(files)
     group = group_codes(files)
     # The last key is the primary one; a base file precedes logs with the same key.
-    order = np.lexsort((ranks(files["token"]), is_log, ranks(files["key"]), group))
+    order = np.lexsort((text_ranks(files["token"]), is_log, text_ranks(files["key"]), group))
     is_log, group = is_log[order], group[order]
     files = files.take(pa.array(order))
     new_group = np.append(True, np.diff(group) != 0)
@@ -53,7 +53,7 @@ def fold_slices(files: pa.Table) -> pa.Table:
     start = new_group | ~is_log
     twin = np.append((~is_log[:-1]) & (~is_log[1:]) & ~new_group[1:], False)
     if twin.any():
-        instant = ranks(files["instant"])
+        instant = text_ranks(files["instant"])
         twin[:-1] &= instant[:-1] == instant[1:]
         if twin.any():
             return fold_slices(files.filter(pa.array(~twin)))
@@ -65,7 +65,7 @@ def fold_slices(files: pa.Table) -> pa.Table:
     logs = files.filter(pa.array(is_log))
     # Completion times determine the slice of a log; the instants in the names determine the merge order.
     version = _to_numpy(pc.fill_null(logs["log_version"], 0))
-    logs = logs.take(pa.array(np.lexsort((ranks(logs["token"]), version, ranks(logs["instant"]), slice_of))))
+    logs = logs.take(pa.array(np.lexsort((text_ranks(logs["token"]), version, text_ranks(logs["instant"]), slice_of))))
     counts = np.bincount(slice_of, minlength=head.num_rows)
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
     lists = [pa.ListArray.from_arrays(offsets, contiguous(logs[name])) for name in ("path", "size")]
@@ -132,7 +132,7 @@ def group_codes(table: pa.Table) -> NDArray[Any]:
     return codes
 
 
-def ranks(column: pa.ChunkedArray) -> NDArray[Any]:
+def text_ranks(column: pa.ChunkedArray) -> NDArray[Any]:
     """Return numbers with the same order as the texts; nulls are first."""
     encoded = contiguous(pc.fill_null(column, "")).dictionary_encode()
     order = np.empty(len(encoded.dictionary), dtype=np.int64)

@@ -39,7 +39,7 @@ from pyhudi.table.view.file_slicing import (
     is_strict,
     mapped,
     pending_events,
-    ranks,
+    text_ranks,
     where,
 )
 from pyhudi.table.view.planned_groups import pending_compaction_groups
@@ -187,7 +187,7 @@ class FileSystemView:
         """Return the newest committed base file of every visible file group, as read by a read-optimized query."""
         base = self.base_files(as_of, completed_by=completed_by)
         group = group_codes(base)
-        order = np.lexsort((ranks(base["token"]), ranks(base["instant"]), group))
+        order = np.lexsort((text_ranks(base["token"]), text_ranks(base["instant"]), group))
         last = np.append(np.diff(group[order]) != 0, True) if len(order) else np.zeros(0, dtype=bool)
         return in_order(base.take(pa.array(order[last])), "instant")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import CorruptInstantError, FormatError
-from pyhudi.format.avro.container import decode_record as decode_avro
+from pyhudi.format.avro.container import decode_datum as decode_avro
 from pyhudi.format.avro.container import load_schema, write_container
 from pyhudi.format.file_names import file_name_of
 from pyhudi.format.log import BlockType, avro_datums, scan_blocks

@@ -16,7 +16,7 @@ from pyhudi.format.base_file.column_bounds import unknown_columns
 from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.file_names import base_file_name
-from pyhudi.metadata.writer.file_statistics import file_bounds
+from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import join_path
@@ -152,7 +152,7 @@ class BaseFileOutput:
         columns = self._context.columns.indexed
         if columns is None or summary.bounds is None or not unknown_columns(summary.bounds):
             return summary
-        return replace(summary, bounds=file_bounds(self._context.storage, self.path, columns))
+        return replace(summary, bounds=read_file_bounds(self._context.storage, self.path, columns))
 
     def abort(self) -> None:
         """Discard the file."""

@@ -18,7 +18,7 @@ from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
 from pyhudi.format.base_file.row_group_copy import CopiedFile, ReplacedColumns
 from pyhudi.format.file_names import base_file_name
 from pyhudi.merge.base_file_batches import BaseReader
-from pyhudi.metadata.writer.file_statistics import file_bounds
+from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME
 from pyhudi.storage import join_path
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
@@ -89,7 +89,9 @@ class ColumnUpdateHandle:
                 return None
         path = join_path(key.partition, name)
         bounds = (
-            None if context.columns.indexed is None else file_bounds(context.storage, path, context.columns.indexed)
+            None
+            if context.columns.indexed is None
+            else read_file_bounds(context.storage, path, context.columns.indexed)
         )
         return file_stat(
             key.group,

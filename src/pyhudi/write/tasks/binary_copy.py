@@ -13,7 +13,7 @@ from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_writer import FileSummary
 from pyhudi.format.base_file.row_group_copy import CopiedFile, RowGroupCopier
 from pyhudi.format.file_names import base_file_name
-from pyhudi.metadata.writer.file_statistics import file_bounds
+from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.view.file_group_keys import FileGroupId
@@ -63,7 +63,9 @@ def copy_base_files(
     marked.check()
     if copied is None:
         return None
-    bounds = None if context.columns.indexed is None else file_bounds(context.storage, path, context.columns.indexed)
+    bounds = (
+        None if context.columns.indexed is None else read_file_bounds(context.storage, path, context.columns.indexed)
+    )
     summary = FileSummary(copied.num_rows, copied.size, None, None, bounds)
     return file_stat(
         FileGroupId(partition, file_id), path, summary, RowCounts(inserts=copied.num_rows), started=started

@@ -17,7 +17,7 @@ from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.column_bounds import BoundsRecorder, flat_schema, unknown_columns
 from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
-from pyhudi.metadata.writer.file_statistics import file_bounds
+from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.storage import open_storage
 
 NAN = float("nan")
@@ -100,11 +100,11 @@ def test_footer(tmp_path: Path, block_size: int, monkeypatch: pytest.MonkeyPatch
             parquet, "read_batches", lambda file, columns, **more: asked.append(columns) or read(file, columns, **more)
         )
         asked: list[Any] = []
-        check(file_bounds(open_storage(tmp_path), "f.parquet", WANTED))
+        check(read_file_bounds(open_storage(tmp_path), "f.parquet", WANTED))
     assert asked == [["real", "nans"]]
     # a file of another writer: what the footer does not tell is found from the rows
     pq.write_table(TABLE, path)
-    check(file_bounds(open_storage(tmp_path), "f.parquet", WANTED))
+    check(read_file_bounds(open_storage(tmp_path), "f.parquet", WANTED))
 
 
 def test_orc(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_orc(tmp_path: Path) -> None:
     assert summary.bounds is not None
     expected = {name: found for name, found in EXPECTED.items() if name in names}
     check(summary.bounds, expected)
-    check(file_bounds(open_storage(tmp_path), "f.orc", wanted), expected)
+    check(read_file_bounds(open_storage(tmp_path), "f.orc", wanted), expected)
 
 
 def test_long_texts_are_not_in_the_footer(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_long_texts_are_not_in_the_footer(tmp_path: Path) -> None:
         summary = writer.close()
     assert summary.bounds is not None
     assert unknown_columns(summary.bounds) == ["t"]
-    found = file_bounds(open_storage(tmp_path), "f.parquet", table.schema)[0].as_py()["t"]
+    found = read_file_bounds(open_storage(tmp_path), "f.parquet", table.schema)[0].as_py()["t"]
     assert (found["min"], found["max"]) == ("a", "b" * 5000)
 
 
@@ -135,7 +135,7 @@ def test_columns_that_a_file_does_not_have_are_null(tmp_path: Path) -> None:
     with ParquetFileWriter(tmp_path / "f.parquet", BaseFileSchema(table.schema)) as writer:
         writer.write(table)
     wanted = pa.schema([("t", pa.string()), ("new", pa.int32())])
-    found = file_bounds(open_storage(tmp_path), "f.parquet", wanted)[0].as_py()["new"]
+    found = read_file_bounds(open_storage(tmp_path), "f.parquet", wanted)[0].as_py()["new"]
     assert (found["min"], found["nulls"], found["values"]) == (None, 2, 2)
 
 
@@ -166,7 +166,7 @@ def test_numbers_that_have_become_texts_are_in_the_order_of_texts(name: str, tmp
     with ParquetFileWriter(tmp_path / "f.parquet", BaseFileSchema(table.schema)) as writer:
         writer.write(table)
     wanted = pa.schema([("v", pa.string()), ("x.y", pa.string())])
-    bounds = file_bounds(open_storage(tmp_path), "f.parquet", wanted)
+    bounds = read_file_bounds(open_storage(tmp_path), "f.parquet", wanted)
     found = bounds[0].as_py()["v"]
     assert (found["min"], found["max"], found["nulls"], found["values"]) == (low, high, 1, len(values))
     assert unknown_columns(bounds) == ["x.y"]
@@ -182,7 +182,7 @@ def test_short_floats_that_have_become_wider(tmp_path: Path) -> None:
         recorder.add(rows)
         with ParquetFileWriter(tmp_path / "f.parquet", BaseFileSchema(rows.schema)) as writer:
             writer.write(rows)
-        for found in (recorder.finish(), file_bounds(open_storage(tmp_path), "f.parquet", wanted)):
+        for found in (recorder.finish(), read_file_bounds(open_storage(tmp_path), "f.parquet", wanted)):
             for name in wanted.names:
                 ends = found[0].as_py()[name]
                 assert (ends["min"], ends["max"], ends["nulls"]) == (low, 16777216, 1), (kind, name)
@@ -199,6 +199,6 @@ def test_a_note_on_nan_counts_only_in_files_of_its_writer(tmp_path: Path) -> Non
     data = (tmp_path / "f.parquet").read_bytes()
     assert data.count(b"parquet-cpp") == 1
     (tmp_path / "f.parquet").write_bytes(data.replace(b"parquet-cpp", b"parquet-xyz"))
-    found = file_bounds(open_storage(tmp_path), "f.parquet", table.schema)[0].as_py()["v"]
+    found = read_file_bounds(open_storage(tmp_path), "f.parquet", table.schema)[0].as_py()["v"]
     assert found["min"] == 1.0
     assert math.isnan(found["max"])

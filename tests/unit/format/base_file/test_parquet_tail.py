@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
-from pyhudi.format.base_file.thrift_compact import Kind, Struct, ThriftList, ThriftMap, Value, read_struct, write_struct
+from pyhudi.format.base_file.thrift_compact import (
+    Struct,
+    ThriftList,
+    ThriftMap,
+    ThriftType,
+    Value,
+    read_struct,
+    write_struct,
+)
 
 NAN = float("nan")
 
@@ -99,29 +107,38 @@ def test_columns_with_negative_zeros_do_not_say_that_all_pages_have_dictionaries
 
 _NUMBERS = st.integers(0, 2**64 - 1)
 _PLAIN = {
-    Kind.BYTE: st.integers(0, 255),
-    Kind.I16: _NUMBERS,
-    Kind.I32: _NUMBERS,
-    Kind.I64: _NUMBERS,
-    Kind.DOUBLE: st.binary(min_size=8, max_size=8),
-    Kind.BINARY: st.binary(max_size=300),
+    ThriftType.BYTE: st.integers(0, 255),
+    ThriftType.I16: _NUMBERS,
+    ThriftType.I32: _NUMBERS,
+    ThriftType.I64: _NUMBERS,
+    ThriftType.DOUBLE: st.binary(min_size=8, max_size=8),
+    ThriftType.BINARY: st.binary(max_size=300),
 }
 
 
-def _items(kind: Kind, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Value]:
+def _items(kind: ThriftType, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Value]:
     return st.builds(
-        Value, st.sampled_from([Kind.LIST, Kind.SET]), st.builds(ThriftList, st.just(kind), st.lists(values))
+        Value,
+        st.sampled_from([ThriftType.LIST, ThriftType.SET]),
+        st.builds(ThriftList, st.just(kind), st.lists(values)),
     )
 
 
 def _values(structs: st.SearchStrategy[Struct]) -> st.SearchStrategy[Value]:
     plain = [st.builds(Value, st.just(kind), data) for kind, data in _PLAIN.items()]
     lists = [_items(kind, data) for kind, data in _PLAIN.items()]
-    flags = st.builds(Value, st.sampled_from([Kind.TRUE, Kind.FALSE]), st.none())
-    entries = st.lists(st.tuples(_PLAIN[Kind.BINARY], structs))
-    maps = entries.map(lambda e: Value(Kind.MAP, ThriftMap(Kind.BINARY << 4 | Kind.STRUCT if e else 0, e)))
+    flags = st.builds(Value, st.sampled_from([ThriftType.TRUE, ThriftType.FALSE]), st.none())
+    entries = st.lists(st.tuples(_PLAIN[ThriftType.BINARY], structs))
+    maps = entries.map(
+        lambda e: Value(ThriftType.MAP, ThriftMap(ThriftType.BINARY << 4 | ThriftType.STRUCT if e else 0, e))
+    )
     return st.one_of(
-        *plain, *lists, flags, maps, _items(Kind.STRUCT, structs), st.builds(Value, st.just(Kind.STRUCT), structs)
+        *plain,
+        *lists,
+        flags,
+        maps,
+        _items(ThriftType.STRUCT, structs),
+        st.builds(Value, st.just(ThriftType.STRUCT), structs),
     )
 
 

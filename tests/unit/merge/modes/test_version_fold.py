@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.merge.modes.version_fold import Versions, dense, fold
-from pyhudi.merge.ordering_values import ranks
+from pyhudi.merge.ordering_values import ordering_ranks
 from tests.properties import examples
 from tests.unit.merge.model import ModelRules, Version
 from tests.unit.merge.model import fold as model_fold
@@ -51,7 +51,7 @@ def _run(history: list[tuple[int, Version]], rules: ModelRules, partial: bool) -
             record,
             np.array([v.delete for v in seen], dtype=bool),
             np.array([v.natural for v in seen], dtype=bool),
-            (lambda rows: ranks([ordering.take(pa.array(rows))], len(rows))) if rules.by_ordering else None,
+            (lambda rows: ordering_ranks([ordering.take(pa.array(rows))], len(rows))) if rules.by_ordering else None,
             {c: (lambda rows, c=c: masks[c][rows]) for c in COLUMNS} if partial or rules.unchanged is not ... else None,
         )
     )

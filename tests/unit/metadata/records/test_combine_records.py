@@ -16,7 +16,7 @@ from pyhudi.metadata.records.combine_records import Version, fold_versions
 from pyhudi.metadata.records.metadata_record import COLUMN_STATS, FILES, RecordType, decode, encode, record_schema
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import file_records, partition_stats_records
-from pyhudi.metadata.records.stats_values import NULL_TYPE, unwrap, wrap
+from pyhudi.metadata.records.stats_values import NULL_TYPE, unwrap, wrap_values
 from tests.properties import examples
 
 VERSIONS = (6, 8, 9)
@@ -233,8 +233,8 @@ def test_statistics_and_deletes(history: list[Any]) -> None:
 
 def statistics(rows: list[dict[str, Any]]) -> pa.Array:
     columns = {
-        "minValue": wrap(pa.array([row["low"] for row in rows], pa.int64()), 9),
-        "maxValue": wrap(pa.array([row["high"] for row in rows], pa.int64()), 9),
+        "minValue": wrap_values(pa.array([row["low"] for row in rows], pa.int64()), 9),
+        "maxValue": wrap_values(pa.array([row["high"] for row in rows], pa.int64()), 9),
         "valueCount": pa.array([10] * len(rows), pa.int64()),
         "nullCount": pa.array([0] * len(rows), pa.int64()),
         "isDeleted": pa.array([row["gone"] for row in rows], pa.bool_()),

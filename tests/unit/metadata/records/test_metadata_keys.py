@@ -47,12 +47,12 @@ def test_partition_ids():
     expected = {"p0": "Z+KNMU8CLlo=", "p1": "qT4Pioac33A=", "": "FXThHwelITM=", "2024/01/01": "NEj/wCdb1IM="}
     assert dict(zip(expected, metadata_keys.partition_ids(expected).to_pylist(), strict=True)) == expected
     assert metadata_keys.partition_ids(pa.array([], pa.string())).to_pylist() == []
-    assert metadata_keys.partition_paths(metadata_keys.partition_names(["", "a"])).to_pylist() == ["", "a"]
+    assert metadata_keys.paths_of_keys(metadata_keys.partition_names(["", "a"])).to_pylist() == ["", "a"]
 
 
 def test_file_ids():
     name = "e9850fd0-142c-4d86-8445-86fbbd496c52-0_0-31-38_20261121092947775.parquet"
-    assert metadata_keys.file_ids([name]).to_pylist() == ["iwY7g6S+Sx9ww7UD7I3d4A=="]
+    assert metadata_keys.hashed_file_names([name]).to_pylist() == ["iwY7g6S+Sx9ww7UD7I3d4A=="]
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,14 @@ def test_keys_of_golden_tables():
         if file.partition == "partition_stats":
             stats = table["ColumnStatsMetadata"].combine_chunks()
             made = metadata_keys.partition_stats_keys(
-                stats.field("columnName"), metadata_keys.partition_paths(stats.field("fileName"))
+                stats.field("columnName"), metadata_keys.paths_of_keys(stats.field("fileName"))
             )
             assert made.equals(key.combine_chunks())
         elif file.partition == "column_stats":
             stats = table["ColumnStatsMetadata"].combine_chunks()
             columns, files = (
                 metadata_keys.column_ids(stats.field("columnName")),
-                metadata_keys.file_ids(stats.field("fileName")),
+                metadata_keys.hashed_file_names(stats.field("fileName")),
             )
             assert pc.utf8_slice_codeunits(key, 0, 12).to_pylist() == columns.to_pylist()
             assert pc.utf8_slice_codeunits(key, 24).to_pylist() == files.to_pylist()

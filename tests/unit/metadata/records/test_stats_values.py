@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi.errors import FormatError
 from pyhudi.metadata.records.metadata_record import RecordType, decode, encode, record_schema
-from pyhudi.metadata.records.stats_values import is_supported, unwrap, value_type, wrap
+from pyhudi.metadata.records.stats_values import is_supported, unwrap, value_type, wrap_values
 from tests.unit.metadata.samples import golden_files
 
 UTC = dt.UTC
@@ -35,7 +35,7 @@ VALUES = [
 
 def through_a_file(kind: pa.DataType, values: pa.Array, version: int) -> tuple[pa.Array, pa.Array | None]:
     types = value_type(kind, values.is_null()) if version >= 9 else None
-    columns = {"minValue": wrap(values, version), "isDeleted": pa.array([False] * len(values))}
+    columns = {"minValue": wrap_values(values, version), "isDeleted": pa.array([False] * len(values))}
     if types is not None:
         columns["valueType"] = types
     stored = encode(RecordType.COLUMN_STATS, pa.table(columns), version)
@@ -49,7 +49,7 @@ def test_they_come_back(kind: pa.DataType, values: list, version: int):
     array = pa.array(values, kind)
     if not is_supported(kind, version):
         with pytest.raises(FormatError, match="no statistics"):
-            wrap(array, version)
+            wrap_values(array, version)
         return
     found, known = unwrap(through_a_file(kind, array, version)[0], kind, through_a_file(kind, array, version)[1])
     assert found.equals(array)
@@ -60,13 +60,13 @@ def test_types_without_statistics():
     for kind in (pa.list_(pa.int32()), pa.struct([("a", pa.int32())]), pa.map_(pa.string(), pa.string())):
         assert not is_supported(kind, 9)
         with pytest.raises(FormatError, match="no statistics"):
-            wrap(pa.nulls(1, kind), 9)
+            wrap_values(pa.nulls(1, kind), 9)
     assert not is_supported(pa.decimal128(20, 4), 8)
     assert is_supported(pa.decimal128(19, 4), 8)
 
 
 def test_the_vector_of_a_decimal():
-    wrapped = wrap(pa.array([Decimal("0.1234")], pa.decimal128(20, 4)), 9)
+    wrapped = wrap_values(pa.array([Decimal("0.1234")], pa.decimal128(20, 4)), 9)
     assert wrapped.to_pylist()[0]["member5"] == {"value": b"\x04\xd2"}
     types = value_type(pa.decimal128(20, 4), pa.array([False, True])).to_pylist()
     assert types == [{"typeOrdinal": 10, "additionalInfo": "20,4"}, {"typeOrdinal": 1, "additionalInfo": None}]
@@ -123,7 +123,7 @@ def test_golden_statistics_are_wrapped_as_they_were():
                 found, known = unwrap(mine.field(side), kind, types)
                 if not known.all():
                     continue
-                assert wrap(found, file.version).equals(mine.field(side))
+                assert wrap_values(found, file.version).equals(mine.field(side))
                 count += found.null_count < len(found)
                 if types is not None:
                     assert value_type(kind, found.is_null()).equals(types)

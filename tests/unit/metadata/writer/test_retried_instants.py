@@ -15,7 +15,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import TransactionError
 from pyhudi.index.record_index_values import encode_locations
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, MetadataCommit, publish
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, MetadataCommit, complete_delta_commit
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes import index_delta
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
@@ -149,7 +149,9 @@ def test_index_entries_of_a_failed_attempt_in_version_6(tmp_path: Path) -> None:
     (group,) = group_slices(storage, metadata_timeline(storage, 6).timeline, INDEX, 6)
     stat = first.write_log(group, entry("kept"))
     own = metadata_timeline(storage, 6)
-    publish(own, own.to_inflight(own.create_requested("deltacommit", target)), MetadataCommit([stat]), 6, None)
+    complete_delta_commit(
+        own, own.to_inflight(own.create_requested("deltacommit", target)), MetadataCommit([stat]), 6, None
+    )
     keys = pa.array(["kept", "late", "lost"])
     assert metadata(mor.client).lookup(INDEX, keys, [])[KEY].to_pylist() == ["kept"]
 

@@ -16,7 +16,7 @@ from pyarrow import orc
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.spark.lookup.base_file_keys import positioned_rows
+from pyhudi.spark.lookup.base_file_keys import read_positioned_rows
 from pyhudi.storage import open_storage
 from pyhudi.write.rows.keyed_rows import KeyIndex, base_keys
 from pyhudi.write.rows.spillable_rows import SpillableRows
@@ -66,6 +66,6 @@ def test_keys_that_are_not_text_block_no_file_for_ever(tmp_path: Path, extension
         base_keys(storage, name)
     assert base_keys(storage, name, InvalidText.REPLACE).to_pylist() == ["good", "b\ufffdd"]
     with pytest.raises(FormatError, match=r"pyhudi\.read\.invalid\.text=replace"):
-        list(positioned_rows(storage, name, 7, table.schema))
-    (batch,) = positioned_rows(storage, name, 7, table.schema, InvalidText.REPLACE)
+        list(read_positioned_rows(storage, name, 7, table.schema))
+    (batch,) = read_positioned_rows(storage, name, 7, table.schema, InvalidText.REPLACE)
     assert [column.to_pylist() for column in batch.columns] == [["good", "b\ufffdd"], [7, 7], [0, 1]]

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avro.container import decode_record, encode_record, load_schema, schema_json
+from pyhudi.format.avro.container import decode_datum, encode_record, load_schema, schema_json
 from pyhudi.format.log.decoding.kryo_delete_list import DeletedKey, parse_deletes
 from pyhudi.format.log.decoding.uniform_delete_list import UniformDeletes, decode_uniform
-from pyhudi.format.log.delete_ordering import NATURAL_COLUMN, RAW_TYPES, Kind, Ordering, to_column
+from pyhudi.format.log.delete_ordering import NATURAL_COLUMN, RAW_TYPES, Ordering, OrderingKind, to_column
 from pyhudi.format.log.log_block import BlockType, LogBlock
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 
@@ -67,7 +67,7 @@ def decode_deletes(block: LogBlock, ordering: pa.Schema) -> pa.Table:
 def _general(body: memoryview) -> Iterable[DeletedKey]:
     """Decode deletes one by one, with any ordering values."""
     schema = _plain_delete_list()
-    record = decode_record(schema, bytes(body), named_unions=True)
+    record = decode_datum(schema, bytes(body), named_unions=True)
     if encode_record(schema, record) != body:
         raise FormatError(f"a delete block of {len(body)} bytes is not in canonical Avro encoding")
     rows = record["deleteRecordList"]
@@ -86,34 +86,34 @@ def _plain_delete_list() -> str:
 
 def _unwrap(wrapped: Any) -> Ordering:
     if wrapped is None:
-        return Ordering(Kind.NONE, None)
+        return Ordering(OrderingKind.NONE, None)
     name, record = wrapped
     kind = _KINDS[name.rpartition(".")[2]]
-    if kind is Kind.ARRAY:
+    if kind is OrderingKind.ARRAY:
         return Ordering(kind, tuple(_unwrap(part) for part in record["wrappedValues"] or ()))
     return Ordering(kind, record["value"])
 
 
 _KINDS = {
-    "BooleanWrapper": Kind.BOOLEAN,
-    "IntWrapper": Kind.INT,
-    "LongWrapper": Kind.LONG,
-    "FloatWrapper": Kind.FLOAT,
-    "DoubleWrapper": Kind.DOUBLE,
-    "BytesWrapper": Kind.BYTES,
-    "StringWrapper": Kind.STRING,
-    "DateWrapper": Kind.DATE,
-    "DecimalWrapper": Kind.DECIMAL,
-    "TimeMicrosWrapper": Kind.TIME_MICROS,
-    "TimestampMicrosWrapper": Kind.TIMESTAMP_MICROS,
-    "ArrayWrapper": Kind.ARRAY,
-    "LocalDateWrapper": Kind.LOCAL_DATE,
+    "BooleanWrapper": OrderingKind.BOOLEAN,
+    "IntWrapper": OrderingKind.INT,
+    "LongWrapper": OrderingKind.LONG,
+    "FloatWrapper": OrderingKind.FLOAT,
+    "DoubleWrapper": OrderingKind.DOUBLE,
+    "BytesWrapper": OrderingKind.BYTES,
+    "StringWrapper": OrderingKind.STRING,
+    "DateWrapper": OrderingKind.DATE,
+    "DecimalWrapper": OrderingKind.DECIMAL,
+    "TimeMicrosWrapper": OrderingKind.TIME_MICROS,
+    "TimestampMicrosWrapper": OrderingKind.TIMESTAMP_MICROS,
+    "ArrayWrapper": OrderingKind.ARRAY,
+    "LocalDateWrapper": OrderingKind.LOCAL_DATE,
 }
 
 
 def _assemble(deletes: Iterable[DeletedKey], ordering: pa.Schema) -> pa.Table:
     """Combine deletes with ordering values of different kinds, kind by kind, in their original order."""
-    groups: dict[tuple[Kind, ...], list[tuple[int, DeletedKey, tuple[Any, ...]]]] = {}
+    groups: dict[tuple[OrderingKind, ...], list[tuple[int, DeletedKey, tuple[Any, ...]]]] = {}
     for place, delete in enumerate(deletes):
         kinds, values = _parts(delete.ordering)
         groups.setdefault(kinds, []).append((place, delete, values))
@@ -128,12 +128,12 @@ def _assemble(deletes: Iterable[DeletedKey], ordering: pa.Schema) -> pa.Table:
     return pa.concat_tables(tables).take(pc.sort_indices(pa.array(places, pa.int64())))
 
 
-def _parts(ordering: Ordering) -> tuple[tuple[Kind, ...], tuple[Any, ...]]:
+def _parts(ordering: Ordering) -> tuple[tuple[OrderingKind, ...], tuple[Any, ...]]:
     """Return kinds and values per field; nothing for the default."""
     if ordering.is_natural:
         return (), ()
-    parts: tuple[Ordering, ...] = ordering.value if ordering.kind is Kind.ARRAY else (ordering,)
-    if any(part.kind is Kind.ARRAY for part in parts):
+    parts: tuple[Ordering, ...] = ordering.value if ordering.kind is OrderingKind.ARRAY else (ordering,)
+    if any(part.kind is OrderingKind.ARRAY for part in parts):
         raise FormatError("a delete has an ordering value with nested arrays")
     return tuple(part.kind for part in parts), tuple(part.value for part in parts)
 
@@ -141,10 +141,10 @@ def _parts(ordering: Ordering) -> tuple[tuple[Kind, ...], tuple[Any, ...]]:
 def _columns(deletes: UniformDeletes, ordering: pa.Schema) -> pa.Table:
     """Decode deletes whose ordering values have the same kinds; the default may occur among those of kind INT."""
     count = len(deletes.keys)
-    if deletes.kinds == (Kind.INT,):
+    if deletes.kinds == (OrderingKind.INT,):
         natural = pc.equal(deletes.values[0], 0)
     else:
-        natural = pa.repeat(pa.scalar(deletes.kinds in ((), (Kind.NONE,))), count)
+        natural = pa.repeat(pa.scalar(deletes.kinds in ((), (OrderingKind.NONE,))), count)
     if natural.true_count == count:
         columns = [pa.nulls(count, field.type) for field in ordering]
     elif len(ordering) not in (0, len(deletes.kinds)):

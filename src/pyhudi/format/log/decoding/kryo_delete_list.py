@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pyhudi.errors import FormatError
 from pyhudi.format.log.decoding.kryo_input import KryoInput
-from pyhudi.format.log.delete_ordering import DECIMAL_TYPE, NATURAL, Kind, Ordering
+from pyhudi.format.log.delete_ordering import DECIMAL_TYPE, NATURAL, Ordering, OrderingKind
 
 _MODEL = "org.apache.hudi.common.model."
 _DELETE_RECORD = f"{_MODEL}DeleteRecord"
@@ -63,22 +63,24 @@ class _Parser:
         self._objects: list[object] = []
         # Kryo's class numbers, and the names written by the 0.15 release.
         self._values: dict[int | str, Callable[[], Ordering]] = {
-            2: lambda: Ordering(Kind.INT, self._in.zigzag()),
+            2: lambda: Ordering(OrderingKind.INT, self._in.zigzag()),
             3: self._string,
-            4: lambda: Ordering(Kind.FLOAT, struct.unpack(">f", self._in.take(4))[0]),
-            5: lambda: Ordering(Kind.BOOLEAN, bool(self._in.take(1)[0])),
-            9: lambda: Ordering(Kind.LONG, self._in.zigzag()),
-            10: lambda: Ordering(Kind.DOUBLE, struct.unpack(">d", self._in.take(8))[0]),
-            30: lambda: self._object(lambda: Ordering(Kind.STRING, self._in.counted().decode())),
+            4: lambda: Ordering(OrderingKind.FLOAT, struct.unpack(">f", self._in.take(4))[0]),
+            5: lambda: Ordering(OrderingKind.BOOLEAN, bool(self._in.take(1)[0])),
+            9: lambda: Ordering(OrderingKind.LONG, self._in.zigzag()),
+            10: lambda: Ordering(OrderingKind.DOUBLE, struct.unpack(">d", self._in.take(8))[0]),
+            30: lambda: self._object(lambda: Ordering(OrderingKind.STRING, self._in.counted().decode())),
             "java.math.BigDecimal": lambda: self._object(self._decimal),
             # Midnight of that day in the writer's time zone.
             "java.sql.Date": lambda: self._object(
-                lambda: Ordering(Kind.DATE, (self._in.long() + _DAY_MS // 2) // _DAY_MS)
+                lambda: Ordering(OrderingKind.DATE, (self._in.long() + _DAY_MS // 2) // _DAY_MS)
             ),
-            "java.sql.Timestamp": lambda: self._object(lambda: Ordering(Kind.TIMESTAMP_MICROS, self._in.long() * 1000)),
+            "java.sql.Timestamp": lambda: self._object(
+                lambda: Ordering(OrderingKind.TIMESTAMP_MICROS, self._in.long() * 1000)
+            ),
             "java.time.Instant": lambda: self._object(self._instant),
             "java.time.LocalDate": lambda: self._object(
-                lambda: Ordering(Kind.LOCAL_DATE, self._in.local_date().toordinal() - _EPOCH_DAY)
+                lambda: Ordering(OrderingKind.LOCAL_DATE, self._in.local_date().toordinal() - _EPOCH_DAY)
             ),
         }
         self._known = {_DELETE_RECORD, _KEY, _ARRAY_OF_RECORDS, _ARRAY_OF_KEYS}
@@ -102,7 +104,7 @@ class _Parser:
         key = self._key()
         kind = self._class()
         if kind == _NULL:
-            return DeletedKey(key.record_key, key.partition_path, Ordering(Kind.NONE, None))
+            return DeletedKey(key.record_key, key.partition_path, Ordering(OrderingKind.NONE, None))
         read = self._values.get(kind)
         if read is None:
             raise FormatError(f"an ordering value has the unsupported Kryo class {kind!r}")
@@ -124,11 +126,11 @@ class _Parser:
 
     def _string(self) -> Ordering:
         text = self._text()
-        return Ordering(Kind.NONE, None) if text is None else Ordering(Kind.STRING, text)
+        return Ordering(OrderingKind.NONE, None) if text is None else Ordering(OrderingKind.STRING, text)
 
     def _object(self, read: Callable[[], Ordering]) -> Ordering:
         value = self._reference(read, Ordering)
-        return Ordering(Kind.NONE, None) if value is None else value
+        return Ordering(OrderingKind.NONE, None) if value is None else value
 
     def _decimal(self) -> Ordering:
         unscaled = int.from_bytes(self._in.counted(), "big", signed=True)
@@ -137,11 +139,11 @@ class _Parser:
         if not 0 <= shift <= 38 or abs(unscaled) >= 10**38:
             raise FormatError(f"a decimal number of scale {scale} with {len(str(unscaled))} digits")
         wide = unscaled * 10**shift
-        return Ordering(Kind.DECIMAL, wide.to_bytes(wide.bit_length() // 8 + 1, "big", signed=True))
+        return Ordering(OrderingKind.DECIMAL, wide.to_bytes(wide.bit_length() // 8 + 1, "big", signed=True))
 
     def _instant(self) -> Ordering:
         seconds = self._in.long()
-        return Ordering(Kind.TIMESTAMP_MICROS, seconds * 1_000_000 + self._in.varint() // 1000)
+        return Ordering(OrderingKind.TIMESTAMP_MICROS, seconds * 1_000_000 + self._in.varint() // 1000)
 
     def _reference(self, read: Callable[[], _T], expected: type[_T]) -> _T | None:
         """Read a value that is null, new, or a reference to an earlier one."""

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
 from pyhudi.format.avro.decoder import RecordProjection, decode_columns
-from pyhudi.format.log.delete_ordering import AVRO_NAMES, RAW_TYPES, Kind
+from pyhudi.format.log.delete_ordering import AVRO_NAMES, RAW_TYPES, OrderingKind
 from pyhudi.format.varint import encoded_sizes
 
 _LEAST_DELETE = 3
@@ -30,7 +30,7 @@ class UniformDeletes:
 
     keys: pa.Array
     partitions: pa.Array
-    kinds: tuple[Kind, ...]
+    kinds: tuple[OrderingKind, ...]
     values: Sequence[pa.Array]
 
 
@@ -39,7 +39,7 @@ class _Shape:
     """Layout of the bytes after key and partition path of every delete: numbers that must match, and values."""
 
     constants: dict[str, int]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[OrderingKind, ...]
     fields: list[dict[str, Any]]
 
 
@@ -92,10 +92,10 @@ def _shape(reader: _Reader) -> _Shape | None:
             return None
         reader.skip(reader.long())
     branch = reader.long()
-    if branch == Kind.NONE:
+    if branch == OrderingKind.NONE:
         return None
-    if branch != Kind.ARRAY:
-        kind = Kind(branch)
+    if branch != OrderingKind.ARRAY:
+        kind = OrderingKind(branch)
         fields = [{"name": "branch", "type": "long"}, {"name": "v0", "type": AVRO_NAMES[kind]}]
         return _Shape({"branch": branch}, (kind,), fields)
     return _array_shape(reader)
@@ -103,7 +103,7 @@ def _shape(reader: _Reader) -> _Shape | None:
 
 def _array_shape(reader: _Reader) -> _Shape | None:
     """Return the layout of several ordering values: an optional array whose items have individual types."""
-    constants = {"branch": int(Kind.ARRAY), "present": 1, "items": 0}
+    constants = {"branch": int(OrderingKind.ARRAY), "present": 1, "items": 0}
     if reader.long() != 1:
         return None
     constants["items"] = items = reader.long()
@@ -113,8 +113,8 @@ def _array_shape(reader: _Reader) -> _Shape | None:
     kinds = []
     for i in range(items):
         branch = reader.long()
-        kind = Kind(branch if branch < Kind.ARRAY else branch + 1)
-        if kind is Kind.NONE:
+        kind = OrderingKind(branch if branch < OrderingKind.ARRAY else branch + 1)
+        if kind is OrderingKind.NONE:
             return None
         kinds.append(kind)
         constants[f"b{i}"] = branch

@@ -14,12 +14,12 @@ from pyhudi.format.avro.container import encode_long
 from pyhudi.format.avro.encoder import RecordEncoder
 from pyhudi.format.avro.type_tree import Primitive, Union
 from pyhudi.format.log.block_framing import Buffer
-from pyhudi.format.log.delete_ordering import AVRO_NAMES, NATURAL_COLUMN, Kind, to_stored
+from pyhudi.format.log.delete_ordering import AVRO_NAMES, NATURAL_COLUMN, OrderingKind, to_stored
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 
 _TEXT = Union((Primitive("null", pa.null()), Primitive("string", pa.string())), pa.string())
 CONTENT_VERSION = 3
-_NATURAL = bytes((Kind.INT << 1, 0))
+_NATURAL = bytes((OrderingKind.INT << 1, 0))
 """Default ordering value: the int 0."""
 
 
@@ -72,11 +72,11 @@ def _add_ordering(encoder: RecordEncoder, deletes: pa.Table, ordering: pa.Schema
         )
         encoder.present(Primitive(AVRO_NAMES[kind], values.type), _where(real, values), real, ordering.names[0])
         return
-    head = np.frombuffer(bytes((Kind.ARRAY << 1, 1 << 1, len(stored) << 1)), np.uint8)
+    head = np.frombuffer(bytes((OrderingKind.ARRAY << 1, 1 << 1, len(stored) << 1)), np.uint8)
     encoder.rows.short(np.where(natural[:, None], np.frombuffer(_NATURAL + b"\0", np.uint8), head), _but_last(natural))
     for name, (kind, values) in zip(ordering.names, stored, strict=True):
         valid = real & values.is_valid().to_numpy(zero_copy_only=False)
-        branch = kind if kind < Kind.ARRAY else kind - 1
+        branch = kind if kind < OrderingKind.ARRAY else kind - 1
         encoder.rows.short(np.where(valid, np.uint8(branch << 1), np.uint8(0))[:, None], real[:, None])
         encoder.present(Primitive(AVRO_NAMES[kind], values.type), _where(valid, values), valid, name)
     encoder.rows.short(np.zeros((len(natural), 1), np.uint8), real[:, None])

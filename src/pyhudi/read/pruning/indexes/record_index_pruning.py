@@ -106,6 +106,6 @@ def record_index_locations(
         records = table.lookup(RECORD_INDEX, keys, [LOCATION], prefix=f"{prefix}-").combine_chunks()
         if records.num_rows:
             place = records[LOCATION].chunk(0)
-            columns = [records[KEY], ids.partition_paths(place.field("partitionName")), file_ids_of(place)]
+            columns = [records[KEY], ids.paths_of_keys(place.field("partitionName")), file_ids_of(place)]
             tables.append(pa.Table.from_arrays(columns, schema=LOCATION_SCHEMA))
     return pa.concat_tables(tables)

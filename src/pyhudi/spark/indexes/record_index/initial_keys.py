@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.record_index_groups import RecordIndexFileGroups, new_group_ids
-from pyhudi.index.record_index_values import group_count
+from pyhudi.index.record_index_values import estimate_file_group_count
 from pyhudi.merge.base_file_batches import row_counts
 from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.metadata.file_groups.delta_files import GroupSlice
@@ -20,7 +20,7 @@ from pyhudi.metadata.metadata_layout import file_group_ids
 from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
-from pyhudi.spark.indexes.record_index.record_index_update import numbered
+from pyhudi.spark.indexes.record_index.record_index_update import numbered_locations
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_slicing import has_log_files
@@ -87,7 +87,7 @@ class InitialKeys:
         slices, groups, config = self.slices, self.groups, self.table.config
         millis = {i: millis_of_instant(i, config.timezone) for i in pc.unique(slices["base_instant"]).to_pylist()}
         since = pa.array([millis[i] for i in slices["base_instant"].to_pylist()], pa.int64())
-        files = numbered(slices["partition"], slices["file_id"], slices["base_path"], since)
+        files = numbered_locations(slices["partition"], slices["file_id"], slices["base_path"], since)
         if not files.num_rows:
             return []
         tasks = task_count(len(groups), self.spark)
@@ -139,7 +139,7 @@ def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned
             opts.get_typed(o)
             for o in (options.METADATA_RECORD_INDEX_MIN_GROUPS, options.METADATA_RECORD_INDEX_MAX_GROUPS)
         )
-        return file_group_ids(PARTITION, group_count(sum(rows), least, most))
+        return file_group_ids(PARTITION, estimate_file_group_count(sum(rows), least, most))
     least, most = (
         opts.get_typed(o)
         for o in (
@@ -150,7 +150,7 @@ def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned
     counts = dict.fromkeys(pc.unique(slices["partition"]).to_pylist(), 0)
     for partition, count in zip(found["partition"].to_pylist(), rows, strict=True):
         counts[partition] += count
-    return new_group_ids({path: group_count(count, least, most) for path, count in counts.items()})
+    return new_group_ids({path: estimate_file_group_count(count, least, most) for path, count in counts.items()})
 
 
 def _estimated_rows(storage: Storage, files: pa.Table) -> list[int]:

@@ -23,7 +23,7 @@ from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, slice_keys, task_count
-from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered, with_new_groups
+from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered_locations, with_new_groups
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -57,7 +57,7 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
         pa.chunked_array([[getattr(one, name) for one in after]], pa.string())
         for name in ("partition", "file_id", "base_path")
     )
-    files = numbered(locations, ids, paths, millis)
+    files = numbered_locations(locations, ids, paths, millis)
     own = metadata_timeline(storage, version).timeline
     partitioned = has_partitioned_record_index(storage, config)
     known = [group.file_id for group in group_slices(storage, own, PARTITION, version)]

@@ -229,13 +229,13 @@ def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
     from_logs = pc.and_(pc.and_(is_log, rows), pa.scalar(changes.bucketed or not changes.looked_up))
     wanted = pc.or_(pc.and_(pc.invert(is_log), new), from_logs)
     found = stats.filter(rows if changes.bucketed and every else wanted)
-    files = numbered(found["partitionPath"], found["fileId"], found["path"], millis)
+    files = numbered_locations(found["partitionPath"], found["fileId"], found["path"], millis)
     # new records are the last ones of a base file
     appended = pc.and_(pc.is_null(found["logVersion"]), pa.scalar(not (changes.bucketed and every)))
     return files.append_column("tail", pc.if_else(appended, found["numInserts"], None))
 
 
-def numbered(
+def numbered_locations(
     partitions: pa.ChunkedArray, file_ids: pa.ChunkedArray, paths: pa.ChunkedArray, millis: int | pa.Array
 ) -> pa.Table:
     """Files as locations of keys, numbered from 0 on: partition, file_id, path, millis, number."""

@@ -34,7 +34,7 @@ from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.execution.write_stages import run_upsert
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
-from pyhudi.spark.keys.deduplication import POSITION, dedupe_in_tasks, mark_deletes, numbered
+from pyhudi.spark.keys.deduplication import POSITION, dedupe_in_tasks, mark_deletes, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged
@@ -112,7 +112,7 @@ class BucketPlan:
         job = self.job
         rows = _prepared(job, instant, self.written, self.cached)
         if job.combines:
-            rows = numbered(rows)
+            rows = with_batch_positions(rows)
         context = _context(job, instant, self.logs)
         if self.locations is not None:
             routed = located(rows, self.locations).withColumn(ROW, _no_row())

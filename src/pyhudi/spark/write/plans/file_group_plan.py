@@ -19,11 +19,11 @@ from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.write_stages import run_upsert
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
-from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_deletes, numbered
+from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_deletes, with_batch_positions
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
-from pyhudi.spark.lookup.tagging import Deduplication, Tagged
+from pyhudi.spark.lookup.tagging import BatchDeduplication, Tagged
 from pyhudi.spark.write.plans.in_task_tagging_plan import (
     InTaskTaggingPlan,
     base_files,
@@ -159,7 +159,7 @@ def plan_file_groups(
             if without_key_indexes(metadata_partitions) and supports_in_task_tagging(
                 job, table.slices, table.logged, table.clustering
             ):
-                rows = cached.add(numbered(rows) if job.combines else rows)
+                rows = cached.add(with_batch_positions(rows) if job.combines else rows)
                 partitions = count_partitions(rows, table.slices, job.key_constraint)
                 most = job.opts.get_typed(options.INDEX_TASK_ROWS)
                 if is_cheaper(partitions, job.config.table_type, parallelism(rows.sparkSession), most):
@@ -276,7 +276,7 @@ def _tag_located(
     added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in own))
     if new:
         added = cached.add(added)
-        untagged = Deduplication(job.spec, job.merging, job.global_keys).untagged(added, cached.add)
+        untagged = BatchDeduplication(job.spec, job.merging, job.global_keys).untagged(added, cached.add)
         return Tagged(known.unionByName(untagged))
     tagged = tag_rows(table, added, cached, records)
     return Tagged(known.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)

@@ -13,7 +13,7 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.lookup.tagging import Deduplication, KeyLookup, Tagged, merges_moved_records, tag, untagged
+from pyhudi.spark.lookup.tagging import BatchDeduplication, KeyLookup, Tagged, merges_moved_records, tag, untagged
 from pyhudi.spark.write.plans.table_state import TableState
 from pyhudi.spark.write.write_input import as_in_table, whole_rows
 from pyhudi.spark.write.write_job import WriteJob
@@ -51,7 +51,7 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
         slices = slices.slice(0, 0)
     if job.client is None or not slices.num_rows:
         rows = cached.add(rows)
-        deduplication = Deduplication(job.spec, job.merging, job.global_keys, deletes)
+        deduplication = BatchDeduplication(job.spec, job.merging, job.global_keys, deletes)
         return Tagged(deduplication.untagged(rows, cached.add) if combine else untagged(rows))
     # A record that is not to be inserted again does not move to another partition either.
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
