@@ -76,7 +76,7 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
 
 
 def creation_turn(spark: SparkSession, location: str, properties: Mapping[str, str]) -> AbstractContextManager[None]:
-    """Return a context manager that holds the turn of this thread to create a table, or to write to it
+    """Return a context manager that holds the lock of this process to create a table, or to write to it
     (`in_process_writer_lock`): of threads that create a table of one name, one does, and the others find it.
 
     Args:
