@@ -109,7 +109,7 @@ class Scan(ArrowConversions):
         """Plan the query without reading data.
 
         Returns:
-            The plan: one task per file slice as an Arrow table, and what pruning left out.
+            The plan: one task per file slice as an Arrow table, and the report of the pruning.
 
         Raises:
             QueryError: The query cannot be answered, or names unknown columns.

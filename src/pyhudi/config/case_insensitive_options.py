@@ -13,7 +13,7 @@ def with_options(known: Mapping[str, str], given: Mapping[str, Any]) -> dict[str
 
     Args:
         known: Options so far.
-        given: Options to add. The case of their keys does not count; one that is None is left out.
+        given: Options to add. Keys are case-insensitive; options that are None are skipped.
     """
     kept = dict(known)
     for key, value in given.items():

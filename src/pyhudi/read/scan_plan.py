@@ -32,7 +32,7 @@ class PruningReport:
         slices: Number of slices of the query before pruning.
         partitions: Number of partitions of the query before pruning.
         files_from: Source of the names of the files.
-        skipped: What each index left out, or why it did not.
+        skipped: What each index pruned, or why it was not used.
     """
 
     slices: int
@@ -54,7 +54,7 @@ class ScanPlan:
         filter: Condition that the rows must satisfy; files may have other rows, too.
         bounds: Bounds on the instants of rows, log blocks and schema.
         partition_columns: Columns whose values come from the paths of the partitions of ``tasks``.
-        pruning: What pruning left out.
+        pruning: Report of the pruning.
         renamed: Base instants whose files have other names for some columns (see
             :mod:`pyhudi.schema.evolution.column_names`).
         keys: Columns that are the same in all versions of a record.
@@ -110,7 +110,7 @@ class ScanPlan:
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """What each index left out, or why it did not."""
+        """What each index pruned, or why it was not used."""
         return self.pruning.skipped
 
     @property

@@ -110,7 +110,7 @@ def prune_scan(
 
 @dataclass(frozen=True, slots=True)
 class FilterSession:
-    """What a session decides about the meaning of a filter.
+    """Settings of a session that determine the meaning of a filter.
 
     Attributes:
         zone: Time zone of dates and times in the filter that have none.
@@ -265,7 +265,7 @@ def _with_merging(
 
 
 def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
-    """Return what a plan without a filter has selected, without the partitions that ``prune`` leaves out."""
+    """Return what a plan without a filter has selected, without the partitions that ``prune`` excludes."""
     slices, partitions = plan.tasks, plan.partitions
     if prune is not None and not plan.query.is_incremental:
         kept = pa.array(prune(partitions), pa.string())

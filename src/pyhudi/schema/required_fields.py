@@ -26,7 +26,7 @@ def with_required_fields_filled(array: pa.Array, path: str) -> pa.Array:
     """Return the same values, with other values than null in required fields below null structs.
 
     Raises:
-        SchemaMismatchError: A required field of a struct that is there is null.
+        SchemaMismatchError: A required field of a non-null struct is null.
     """
     return _filled(array, array.type, path)
 
@@ -35,7 +35,7 @@ def batch_with_required_fields_filled(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows with `with_required_fields_filled` applied to all columns.
 
     Raises:
-        SchemaMismatchError: A required field of a struct that is there is null.
+        SchemaMismatchError: A required field of a non-null struct is null.
     """
     if not any(has_required_fields(kind) for kind in batch.schema.types):
         return batch

@@ -1,4 +1,4 @@
-"""Settings that a session has for Apache Hudi's jar, where the jar is not on its class path."""
+"""Configs of a session that refer to Apache Hudi's jar, if the jar is not on its class path."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ HUDI_REGISTRATOR = "org.apache.spark.HoodieSparkKryoRegistrar"
 
 
 def remove_unloadable_hudi_configs(spark: SparkSession) -> None:
-    """Make a session usable that has the settings of Apache Hudi's guides, but not its jar.
+    """Remove the configs of a session that Spark cannot load without Apache Hudi's jar.
 
-    Its session catalog is Spark's own again, with a warning. Spark itself leaves out an extension that it cannot load,
-    and says so in its log.
+    The session catalog is reset to that of Spark, with a warning. Spark itself skips an extension that it cannot load,
+    with an entry in its log.
 
     Args:
-        spark: Session to look at.
+        spark: Session to check.
 
     Raises:
-        SetupError: Spark cannot run jobs, as Kryo is to use a class of the jar; that is settled when Spark starts.
+        SetupError: Spark cannot run jobs, because Kryo is configured with a class of the jar when Spark starts.
     """
     if _names(spark, CATALOG, HUDI_CATALOG) and not _has_catalog(spark):
         spark.conf.unset(CATALOG)

@@ -29,7 +29,7 @@ _changed: dict[tuple[int, str], _Change] = {}
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:
-    """Return whether the session tells names apart by case."""
+    """Return True if the session distinguishes names by case."""
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 

@@ -13,7 +13,7 @@ from pyhudi.schema.converters.spark_json import to_spark_json
 from pyhudi.schema.name_resolution import resolve_nested
 
 HAS_VARIANTS = hasattr(types, "VariantType")
-"""Whether Spark has the type VARIANT: from Spark 4 on."""
+"""True if Spark has the type VARIANT, from Spark 4 on."""
 
 
 def spark_schema(schema: pa.Schema) -> StructType:

@@ -192,7 +192,7 @@ def base_and_log_files(slices: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedFiles:
-    """What pending plans and savepoints protect from a clean.
+    """Files that pending plans and savepoints protect from a clean.
 
     Attributes:
         planned: Slices that pending plans need (`NEEDED_SCHEMA`).
@@ -219,7 +219,7 @@ def expired_files(
         replaced: All slices of file groups that are not visible from ``earliest`` on.
         retention: The policy.
         earliest: Earliest instant to retain; ignored by a policy that counts versions.
-        protected: Files that must be retained whatever the policy says.
+        protected: Files that must be retained regardless of the policy.
     """
     protected = protected or ProtectedFiles()
     kept, planned = needed_by_plans(slices, protected.planned)

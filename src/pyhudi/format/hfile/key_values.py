@@ -85,9 +85,11 @@ def _layout(data: bytes, begins: _Index, has_sequence: bool) -> _Layout:
     same = _same_sizes(data, has_sequence)
     if same is not None:
         return same
-    behind = int(has_sequence)
+    padding = int(has_sequence)
     plain = (
-        _parse_blocks_in_parallel(data, begins, behind) if len(begins) > _LOCKSTEP_BLOCKS else _one_by_one(data, behind)
+        _parse_blocks_in_parallel(data, begins, padding)
+        if len(begins) > _LOCKSTEP_BLOCKS
+        else _one_by_one(data, padding)
     )
     if plain is not None:
         return plain
@@ -108,9 +110,9 @@ def _layout(data: bytes, begins: _Index, has_sequence: bool) -> _Layout:
     return np.array(starts, np.int64), np.array(key_sizes, np.int64), np.array(value_sizes, np.int64)
 
 
-def _parse_blocks_in_parallel(data: bytes, begins: _Index, behind: int) -> _Layout | None:
-    """The layout of many blocks, of all of which one entry is found at a time; None where entries have other than
-    ``behind`` zero bytes behind them, or reach beyond their block."""
+def _parse_blocks_in_parallel(data: bytes, begins: _Index, padding: int) -> _Layout | None:
+    """Return the layout of many blocks, advancing one entry in every block per step; None unless all entries are
+    followed by ``padding`` zero bytes and end in their block."""
     # the head of an entry at any offset, and zeros where there is none
     padded = data + bytes(_ENTRY_HEAD)
     heads = np.ndarray((len(data) + 1,), ">u8", padded, strides=(1,))
@@ -120,7 +122,7 @@ def _parse_blocks_in_parallel(data: bytes, begins: _Index, behind: int) -> _Layo
     while len(at):
         sizes = heads[at].astype(np.uint64)
         found.append((blocks_left, at, sizes))
-        at = at + ((sizes >> _HALF) + (sizes & _LOW)).astype(np.int64) + (_ENTRY_HEAD + behind)
+        at = at + ((sizes >> _HALF) + (sizes & _LOW)).astype(np.int64) + (_ENTRY_HEAD + padding)
         left = at < ends
         if not left.all():
             if bool((at > ends).any()):
@@ -135,16 +137,16 @@ def _parse_blocks_in_parallel(data: bytes, begins: _Index, behind: int) -> _Layo
     key_sizes, value_sizes = (both >> _HALF).astype(np.int64), (both & _LOW).astype(np.int64)
     if bool((key_sizes < 2).any()):
         return None
-    if behind and np.frombuffer(data, np.uint8)[starts + (_ENTRY_HEAD + key_sizes + value_sizes)].any():
+    if padding and np.frombuffer(data, np.uint8)[starts + (_ENTRY_HEAD + key_sizes + value_sizes)].any():
         return None
     return starts, key_sizes, value_sizes
 
 
-def _one_by_one(data: bytes, behind: int) -> _Layout | None:
-    """The layout of a block whose entries have ``behind`` zero bytes behind them; None for any other."""
+def _one_by_one(data: bytes, padding: int) -> _Layout | None:
+    """Return the layout of a block whose entries are followed by ``padding`` zero bytes; None for any other."""
     starts: list[int] = []
     add, lengths = starts.append, struct.Struct(">ii").unpack_from
-    at, size, more = 0, len(data), _ENTRY_HEAD + behind
+    at, size, more = 0, len(data), _ENTRY_HEAD + padding
     try:
         while at < size:
             key_size, value_size = lengths(data, at)
@@ -160,7 +162,7 @@ def _one_by_one(data: bytes, behind: int) -> _Layout | None:
     raw = np.frombuffer(data, np.uint8)
     heads = raw[offsets[:, None] + np.arange(_ENTRY_HEAD)].view(">i4").astype(np.int64).reshape(-1, 2)
     key_sizes, value_sizes = np.ascontiguousarray(heads[:, 0]), np.ascontiguousarray(heads[:, 1])
-    if behind and raw[offsets + _ENTRY_HEAD + key_sizes + value_sizes].any():
+    if padding and raw[offsets + _ENTRY_HEAD + key_sizes + value_sizes].any():
         return None
     return offsets, key_sizes, value_sizes
 

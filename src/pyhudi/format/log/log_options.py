@@ -94,7 +94,7 @@ class LogSchema:
 
 @dataclass(frozen=True, slots=True)
 class LogBlockHeader:
-    """What the headers of all blocks of one writer say.
+    """Header fields of all blocks of one writer.
 
     Attributes:
         instant: Instant of the write.

@@ -38,7 +38,7 @@ class LogRecordColumns:
     """Column layout of record versions.
 
     ``table``: the table's columns; ``kept``: those that versions keep. ``deletes`` marks records that are deletes,
-    ``keys`` makes the keys that records do not have (None: they do), ``by_position``: versions are told apart by the
+    ``keys`` makes the keys that records do not have (None: they do), ``by_position``: versions are distinguished by the
     row of the base file that the block gives for them. ``key_rows``: the records of which versions are wanted (None:
     all of them).
     """

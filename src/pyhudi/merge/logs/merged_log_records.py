@@ -23,7 +23,7 @@ _CUSTOM_ROWS = 262_144
 
 @dataclass(frozen=True, slots=True)
 class RecordIdentity:
-    """What identifies the records of a slice, ascending: their keys or, if all versions have them, their positions in
+    """Identifiers of the records of a slice, ascending: their keys or, if all versions have them, their positions in
     the base file."""
 
     keys: pa.Array | None

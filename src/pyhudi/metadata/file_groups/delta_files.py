@@ -218,7 +218,7 @@ def begin(active: ActiveTimeline, instant: str, action: str = Action.DELTA_COMMI
 
 @dataclass(frozen=True, slots=True)
 class MetadataCommit:
-    """What an instant of the metadata table has done.
+    """Changes of the metadata table by one instant.
 
     Attributes:
         stats: Stats of the files that it has written.

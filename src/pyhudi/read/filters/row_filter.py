@@ -143,7 +143,7 @@ class RowFilter:
         return None if groups is None else RowFilter(anyof=groups)
 
     def for_rows(self, schema: pa.Schema) -> RowFilter | None:
-        """Return the condition implied for every row of the filter, in a form by which rows can be left out before
+        """Return the condition implied for every row of the filter, in a form by which rows can be skipped before
         Spark evaluates the filter; None: nothing is implied.
 
         Comparisons of SQL with floating-point columns are not part of it: Spark compares short floats as long ones.

@@ -21,7 +21,7 @@ def nearest_rows(
 ) -> pa.Table:
     """Return the ``k`` rows nearest to a query, the nearest first, with their distances in place of the vectors.
 
-    At most ``k`` rows and a batch are in memory. Rows without a vector are left out.
+    At most ``k`` rows and a batch are in memory. Rows without a vector are skipped.
 
     Raises:
         QueryError: There is no such column, or a vector has another dimension.

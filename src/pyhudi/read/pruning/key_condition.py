@@ -1,4 +1,4 @@
-"""The condition that a filter puts on record keys, by which versions of records are left out before they are merged."""
+"""The condition that a filter puts on record keys, by which records are skipped before their versions are merged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> 
     try:
         found = RowFilter(anyof=tuple(groups)).bind(schema)
         expression = found.arrow(schema)
-    except QueryError:  # a value of another type: who evaluates the filter says so
+    except QueryError:  # A value of another type: the evaluation of the filter reports it.
         return None
     return Condition(expression, tuple(found.columns(schema)))
 

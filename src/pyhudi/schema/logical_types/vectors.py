@@ -47,7 +47,7 @@ def is_vector(data_type: pa.DataType) -> bool:
 
 
 def vector_text(data_type: pa.DataType) -> str:
-    """Return the type as Apache Hudi writes it; FLOAT is the default and left out.
+    """Return the type as Apache Hudi writes it; FLOAT is the default and omitted.
 
     >>> vector_text(vector_type(3, pa.float64()))
     'VECTOR(3, DOUBLE)'

@@ -96,7 +96,7 @@ def reschedule(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> 
 
 
 def _renewed(plan: ClusteringPlan, slices: pa.Table, new_file_size: int) -> ClusteringPlan:
-    """Return a plan for these slices of its file groups; groups without any are left out."""
+    """Return a plan for these slices of its file groups; groups without any are omitted."""
     parts = [INPUT_SCHEMA.empty_table()]
     kept: list[int] = []
     for number in range(len(plan)):

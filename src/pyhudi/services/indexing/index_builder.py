@@ -94,7 +94,7 @@ def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsRe
 
 @dataclass(frozen=True, slots=True)
 class IndexEngine:
-    """What builds indexes.
+    """Engine that builds indexes.
 
     Attributes:
         builder: Builds indexes that require an engine; None: they are not built.

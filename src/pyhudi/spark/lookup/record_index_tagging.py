@@ -87,7 +87,7 @@ def counted(located: BatchLocations, slices: pa.Table) -> pa.Table:
     """Return the number of tagged rows by file group (COUNTS_SCHEMA). Keys of the batch are not repeated, and all
     records are in the partitions of their rows."""
     counts = located.counts
-    # Deletes of keys that do not exist are left out.
+    # Deletes of keys that do not exist are skipped.
     counts = counts.filter(pc.invert(pc.and_(counts[DELETE], pc.is_null(counts[FOUND_ID]))))
     summed = counts.group_by([PARTITION_PATH, FOUND_ID]).aggregate([("rows", "sum")])
     known = slices.select(["partition", "file_id", "base_path"])

@@ -1,7 +1,7 @@
 """Tagging: location of the key of each incoming row in the table.
 
 Tagged rows have ``_pyhudi_file_id``, ``_pyhudi_base_path`` and ``_pyhudi_row``, null for new records. If base files
-contain a key more than once, there is a row for each location. Deletes of keys that do not exist are left out.
+contain a key more than once, there is a row for each location. Deletes of keys that do not exist are skipped.
 
 A lookup has two steps. First, the incoming keys are searched in the base files. These rows are narrow, and the incoming
 keys are broadcast if there are not too many, so that the keys of the table are never shuffled. Then the locations are

@@ -38,7 +38,7 @@ _QUERY, _RANK = "_pyhudi_query", "_pyhudi_rank"
 def nearest(rows: DataFrame, column: str, query: Any, k: int, metric: Metric) -> DataFrame:
     """Return the ``k`` rows nearest to a query vector, the nearest first, with their distances in place of the vectors.
 
-    Rows without a vector are left out.
+    Rows without a vector are skipped.
 
     Raises:
         QueryError: There is no such column, or the query does not fit it.
@@ -57,8 +57,8 @@ def nearest_to_each(
 ) -> DataFrame:
     """Return the ``k`` rows nearest to each query vector, with the other columns of the query and the distances.
 
-    The vectors of both sides are left out. Columns of queries whose name a column of the rows has get a prefix. Rows
-    and queries without a vector are left out.
+    The vectors of both sides are omitted. Columns of queries whose name a column of the rows has get a prefix. Rows
+    and queries without a vector are skipped.
 
     Args:
         rows: The rows to search.

@@ -83,7 +83,7 @@ def parse_mode(text: str) -> str:
     """Return Spark's save mode: APPEND, OVERWRITE, IGNORE or ERROR.
 
     Raises:
-        InvalidOptionError: It is none.
+        InvalidOptionError: There is no such mode.
     """
     mode = _MODES.get(text.lower())
     if mode is None:
@@ -151,7 +151,7 @@ def write(
 def _write_once(
     df: DataFrame, storage: Storage, opts: Options, save_mode: str, complete: Callable[[WriteJob], WriteJob]
 ) -> WriteResult:
-    """Write a DataFrame to the table as it is now; ``complete`` adds what only the caller of the write knows."""
+    """Write a DataFrame to the current table. ``complete`` adds the conditions of the commit that the caller sets."""
     client = open_existing(storage, opts)
     keyed = bool(opts.get_typed(options.RECORDKEY_FIELD) if client is None else client.config.record_keys)
     keyed |= client is not None and identifies_records(df.columns)
@@ -189,7 +189,7 @@ def _write_once(
 
 
 def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: Operation) -> TableMetaClient:
-    """Upgrade the table if the write asks for it and could be done otherwise; returns the table as it is then."""
+    """Upgrade the table if the options request it and the write is otherwise possible. Return the resulting table."""
     to = required_version(client.config, opts)
     if to is None:
         return client
@@ -202,7 +202,7 @@ def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: 
 
 
 def _run_with_services(job: WriteJob) -> WriteResult:
-    """Write, and run the table services that the options want beside the write and after it."""
+    """Write, and run the table services that the options request during and after the write."""
     spark = job.df.sparkSession
     stats_reader = SparkFileStatsReader(spark)
     with run_async_services(job.storage, job.opts, stats_reader) if job.client is not None else nullcontext():
@@ -218,7 +218,7 @@ def _run_with_services(job: WriteJob) -> WriteResult:
 
 
 def _with_record_index(job: WriteJob, result: WriteResult) -> WriteResult:
-    """Build the record index if the options want one. The rows are committed, so nothing is raised."""
+    """Build the record index if the options request it. Raises nothing, because the rows are committed."""
     try:
         ensure_record_index(job.df.sparkSession, job.storage, job.opts)
     except Exception as failure:
@@ -271,9 +271,9 @@ class DmlCommit:
 
     Attributes:
         operation: Operation of the commit.
-        reads: What the statement has read.
-        changes: How the rows differ from those of other writes; None: they are looked up as any others.
-        key_constraint: What the keys of the rows have to fulfil.
+        reads: Files that the statement has read.
+        changes: Differences from the rows of other writes; None: keys are looked up as in an upsert.
+        key_constraint: Constraint on the keys of the rows.
     """
 
     operation: Operation
@@ -288,13 +288,13 @@ def write_changes(
     """Write the rows of an UPDATE, DELETE or MERGE as one commit.
 
     Args:
-        df: The rows (`pyhudi.spark.write.row_changes`), or, without ``changes``, rows to be looked up as any others.
+        df: The rows (`pyhudi.spark.write.row_changes`), or, without ``changes``, rows whose keys are looked up.
         client: The table as the statement has read it.
         given: Options of the statement.
         commit: The commit.
 
     Raises:
-        KeyConstraintError: They do not; nothing was written.
+        KeyConstraintError: The keys violate the constraint; nothing was written.
         ConflictError: another writer changed what was read; nothing of the write is left.
     """
     opts = Options.parse(given)
@@ -308,7 +308,7 @@ def write_changes(
 
 
 def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
-    """Describe how the keys of a table are made."""
+    """Return the specification of the keys of a table."""
     spec, version = KeySpec.from_config(client.config, opts), client.config.version
     if spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1 and version < 9:
         return spec.matching(*(sample_keys(client) or log_only_keys(client, opts)))

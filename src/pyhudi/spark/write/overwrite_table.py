@@ -3,8 +3,7 @@
 Apache Hudi deletes the old table and then writes the new one, so a failed write leaves no table. Here the new
 files are written first, next to the old ones and invisible, under a replacecommit on the old table's timeline; then the
 tables are exchanged (`pyhudi.transaction.table_overwrite.table_replacement`). Concurrent readers of the old table are
-not affected:
-its files remain.
+not affected: its files remain.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows of an UPDATE, DELETE or MERGE on their way to their file groups.
 
-They have the table's own columns with their new values, and beside them what was known of the stored row: its key, its
-partition path and, in tables with meta fields, its file group. So nothing is looked up again.
+They have the columns of the table with their new values, and additionally the location of the stored row: its key, its
+partition path and, in tables with meta fields, its file group. Therefore no lookup is needed.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class RowChanges:
 
 @dataclass(frozen=True, slots=True)
 class IdempotentCommit:
-    """How a commit is recognized whose rows may be written more than once, such as those of a micro-batch.
+    """Identification of a commit whose rows may be written more than once, such as those of a micro-batch.
 
     Attributes:
         extra: Entries of the commit's extra metadata, which identify the rows.

@@ -77,7 +77,7 @@ class FileColumns:
 
 @dataclass(frozen=True, slots=True)
 class RowMerging:
-    """How incoming rows are merged with stored records.
+    """Merging of incoming rows with stored records.
 
     Attributes:
         rules: Merging of incoming rows with those of base files.

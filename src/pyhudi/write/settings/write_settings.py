@@ -159,7 +159,7 @@ def log_settings(
 
 def _check_hfile_blocks(config: TableConfig, schema: pa.Schema) -> None:
     """Check that records can be written to HFile blocks, in which the column ``key`` is that of the metadata table: it
-    is left out, because the key of the entry has its value."""
+    is omitted, because the key of the entry has its value."""
     given = f"{options.LOG_BLOCK_FORMAT.key}={LogBlockFormat.HFILE}"
     if config.version >= 8:
         raise ConfigError(f"{given}: Apache Hudi 1.x cannot read such records; use avro or parquet")

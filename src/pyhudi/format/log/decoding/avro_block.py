@@ -132,7 +132,7 @@ class ProbedRecords:
         """Return the records of these ascending numbers.
 
         Raises:
-            FormatError: a record is not what the schema says.
+            FormatError: A record does not match the schema.
         """
         starts = self.starts[wanted]
         sizes = self.starts[wanted + 1] - starts

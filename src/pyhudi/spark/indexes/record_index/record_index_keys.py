@@ -160,7 +160,7 @@ def removed_keys(rows: DataFrame, partitions: pa.Array, routing: KeyRouting) -> 
 
     Args:
         rows: Rows with the keys, and with the partitions from which they were removed.
-        partitions: All partitions; rows of others are left out.
+        partitions: All partitions; rows of others are skipped.
         routing: Routing of the keys.
     """
 

@@ -20,7 +20,7 @@ def schema_in_files(schema: pa.Schema) -> pa.Schema:
 
 
 def vector_column(stored: Column, field: pa.Field) -> Column:
-    """Return the arrays of a column with the bytes of vectors, with the metadata that says so."""
+    """Return the arrays of a column with the bytes of vectors, with the metadata of the type."""
     kind, path = field.type, field.name
 
     def decode(values: pa.Array) -> pa.Array:

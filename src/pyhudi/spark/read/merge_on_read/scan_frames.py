@@ -44,7 +44,7 @@ class ScanFrames:
         self._lock = threading.Lock()
 
     def find_or_make(self, key: str | None, make: Callable[[], DataFrame | None]) -> DataFrame | None:
-        """Return the scan of an earlier load, or make it and keep it, with columns that are told apart from those of
+        """Return the scan of an earlier load, or make it and keep it, with columns that are distinguished from those of
         all other loads. Without a key it is not kept."""
         if key is None:
             return make()

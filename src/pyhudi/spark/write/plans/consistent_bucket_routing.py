@@ -94,7 +94,7 @@ def refuse_replacing(what: str) -> NoReturn:
 
 
 def check_not_consistent(storage: Storage, what: str) -> None:
-    """Reject replacing file groups of a table that has consistent hashing, whatever index the options name.
+    """Reject replacing file groups of a table that has consistent hashing, regardless of the index in the options.
 
     Raises:
         UnsupportedTableError: The table has consistent hashing; ``what`` names the write.

@@ -1,4 +1,4 @@
-"""Plans writes that go by file group: the tagged rows of a job, and what is to be written where."""
+"""Plans writes to existing and new file groups, from the tagged rows of a job."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ _GROUPS_PER_CORE = 4
 
 @dataclass(frozen=True, slots=True)
 class FileGroupPlan:
-    """A `WritePlan`. ``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as
-    the plan saw them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``snapshot`` is what the plan was made on;
-    ``records``: the record index, if new keys were looked up there or in all files; ``by_key``: rows have file groups,
-    but no positions; ``located``: the locations of all keys in the index, if that is all that had to be known;
-    ``counted``: the workload has numbers of rows, and rows for each file group; ``inconsistencies``: what was found in
-    the record index that cannot be.
+    """A `WritePlan`. ``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups at
+    the time of planning, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``snapshot`` is the timeline on which
+    it is based; ``records``: the record index, if new keys were looked up there or in all files; ``by_key``: rows have
+    file groups, but no positions; ``located``: the locations of all keys in the index, if no others are needed;
+    ``counted``: the workload has numbers of rows, and rows for each file group; ``inconsistencies``: contradictions
+    found in the record index.
     """
 
     job: WriteJob
@@ -80,7 +80,7 @@ class FileGroupPlan:
     inconsistencies: tuple[str, ...] = ()
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
-        """Return whether the timeline says the same, and the rows are cached for indexes of keys."""
+        """Return True if the timeline is unchanged, and the rows are cached if indexes need their keys."""
         return TimelineSnapshot.of(timeline) == self.snapshot and (
             self.counted or without_key_indexes(metadata_partitions)
         )
@@ -91,7 +91,7 @@ class FileGroupPlan:
         return CommitMetadata(type_name(self.job.operation), stats if self.counted else stats.slice(0, 0))
 
     def write(self, instant: str) -> pa.Table:
-        """Write the rows; returns the write stats. Runs a Spark job."""
+        """Write the rows. Return the write stats. Runs a Spark job."""
         context = self.job.context(instant).with_log_slices(self.logs)
         if self.by_key:
             # the index tells file groups, not rows in them
@@ -99,7 +99,7 @@ class FileGroupPlan:
         return run_upsert(route(self.rows, self.workload, most_tasks(self.job)), context)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
-        """Return what the write has done to keys."""
+        """Return the changes of keys by the write."""
         looked_up = self.records is not None
         planned = None if self.located is None else PlannedKeys(self.located, self.workload)
         return KeyChanges(
@@ -117,7 +117,7 @@ class FileGroupPlan:
         self.cached.release()
 
     def _deleted(self) -> DataFrame | None:
-        """The keys of records that are certainly gone from their partitions."""
+        """Return the keys of records that are certainly deleted in their partitions."""
         if DELETE not in self.rows.columns or (self.located is not None and not self.located.deletes):
             return None  # none is
         gone = F.col(DELETE) & F.col(FILE_ID).isNotNull()
@@ -138,18 +138,18 @@ class FileGroupPlan:
 def plan_file_groups(
     job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str], instant: str = ""
 ) -> FileGroupPlan | InTaskTaggingPlan:
-    """Key the rows of a job, and merge, tag and count them unless the tasks that write them can do that, as they may
-    where no partition of the metadata table has to be told about single keys. Runs Spark jobs; rows stay cached until
-    the plan is released.
+    """Key the rows of a job, and merge, tag and count them, unless the write tasks do so (`in_task_tagging_plan`),
+    which requires that no partition of the metadata table needs the individual keys. Runs Spark jobs; rows stay cached
+    until the plan is released.
 
-    ``active`` is what the plan is made on, file slices and pending table services alike (None: there is no table yet);
-    ``instant`` is needed for generated keys.
+    ``active`` is the timeline on which the plan is based, with its file slices and pending table services (None: there
+    is no table yet); ``instant`` is needed for generated keys.
 
     Raises:
-        RecordKeyError: keys are missing, or there already although duplicates are to fail.
-        NonRetryableConflictError: a file group to be changed waits for its clustering.
-        UnsupportedTableError: a file group of a copy-on-write table has log files.
-        KeyConstraintError: the job wants exact keys, and has others.
+        RecordKeyError: Keys are missing, or exist already and duplicates are not allowed.
+        NonRetryableConflictError: A file group to be changed has a pending clustering.
+        UnsupportedTableError: A file group of a copy-on-write table has log files.
+        KeyConstraintError: The rows violate the key constraint of the job.
     """
     table = TableState.load(job, active)
     cached = CachedFrames()
@@ -230,7 +230,7 @@ def _count_located(
     records: RecordIndex | None,
     metadata_partitions: Collection[str],
 ) -> _CountedRows:
-    """Tag rows by the file groups that they were read from, and count them if need be."""
+    """Tag rows with the file groups from which they were read, and count them if necessary."""
     bases = _bases_to_rewrite(table, changes, metadata_partitions)
     rows = rows if bases is not None or changes.cached else cached.add(rows)
     tagged = _tag_located(table, changes, rows, cached, records)
@@ -242,7 +242,7 @@ def _count_located(
 
 
 def _keyed(job: WriteJob, instant: str) -> DataFrame:
-    """The rows with keys and delete marks."""
+    """Return the rows with keys and delete marks."""
     if job.changes is not None:
         return keyed_changes(job, instant)
     rows = with_stored_keys(job, instant) if job.stored_keys else with_keys(job.df, job.spec, instant)
@@ -264,7 +264,7 @@ def _bases_to_rewrite(table: TableState, changes: RowChanges, metadata_partition
 def _tag_located(
     table: TableState, changes: RowChanges, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None
 ) -> Tagged:
-    """Changes of rows at their locations, with new records looked up unless their keys are known to be new."""
+    """Return changes of rows with their locations. New records are looked up unless their keys are known to be new."""
     job = table.job
     if not changes.adds or job.operation is Operation.DELETE:
         return Tagged(located_changes(rows))

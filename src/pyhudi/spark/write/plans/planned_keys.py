@@ -1,4 +1,4 @@
-"""Keys of new records and their files as a write was planned, for the record index: nothing is read back."""
+"""Keys of new records with their planned files, so that the record index need not read them back from files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlannedKeys:
             groups: The file groups of the index now.
 
         Returns:
-            None if the write may have put records into other files than it was planned: only those know then.
+            None if the write may have written records to other files than planned, so that the files must be read.
         """
         if groups.ids != self.located.groups.ids or not matches_plan(files, self.workload):
             return None
@@ -60,7 +60,7 @@ def matches_plan(files: pa.Table, workload: Workload) -> bool:
 
 
 def _sums(partitions: pa.ChunkedArray, rows: pa.ChunkedArray) -> Mapping[str, int]:
-    """Rows by partition."""
+    """Return the rows by partition."""
     table = pa.table([partitions, rows], names=["partition", "rows"])
     summed = table.group_by("partition").aggregate([("rows", "sum")])
     return dict(zip(summed["partition"].to_pylist(), summed["rows_sum"].to_pylist(), strict=True))

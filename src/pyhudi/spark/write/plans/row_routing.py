@@ -1,8 +1,7 @@
 """Routing of tagged rows to the tasks that write their file groups.
 
-The driver knows a count per partition and file group, nothing else of the rows. From it the groups are laid out over
-tasks (`task_placement`); two small tables, broadcast to the rows, say which task writes a group and which groups the
-new records of a partition go to.
+The driver only has row counts by partition and file group. It assigns the groups to tasks (`task_placement`), and
+broadcasts two small tables to the rows: the task of each group, and the groups of new records of each partition.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _IDS, _PATHS, _TASKS = "_pyhudi_bucket_ids", "_pyhudi_bucket_paths", "_pyhudi_bu
 _NUMBERS = "_pyhudi_bucket_numbers"
 
 _TASK_ROWS = 100_000
-"""Number of rows from which on another task pays, whatever is written."""
+"""Number of rows from which on another task pays off in any write."""
 _TASK_BYTES = 4 * 1024 * 1024
 """Bytes to read and write from which on another task pays where a core would be idle."""
 
@@ -91,7 +90,7 @@ def new_key_locations(keys: DataFrame, workload: Workload, files: pa.Table) -> D
 
 
 def _bucket() -> Column:
-    """Column of the number, from 1 on, of the bucket of its partition that a new record goes to."""
+    """Return the column with the number, from 1 on, of the bucket in the partition of a new record."""
     slot = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SLOTS)).cast("int")
     return F.element_at(_SLOTS, slot + 1)
 
@@ -103,7 +102,7 @@ def _update_tasks(spark: SparkSession, updates: pa.Table, groups: pa.Table) -> D
 
 
 def _insert_routes(spark: SparkSession, buckets: pa.Table, groups: pa.Table) -> DataFrame:
-    """One row per partition: its buckets, and the lookup table from a hash to one of them (counted from 1)."""
+    """Return one row per partition: its buckets, and the lookup table from a hash to one of them (counted from 1)."""
     at = pc.index_in(group_keys(buckets), value_set=group_keys(groups))
     tasks = groups["task"].combine_chunks().take(at)
     data = _bucket_arrays(
@@ -118,7 +117,7 @@ def _insert_routes(spark: SparkSession, buckets: pa.Table, groups: pa.Table) -> 
 
 
 def _bucket_arrays(buckets: pa.Table, facts: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-    """Columns with one row per partition: which of its buckets a hash means, and lists of facts about buckets."""
+    """Return columns with one row per partition: the lookup table from hashes to buckets, and properties of buckets."""
     rows = buckets["rows"].to_numpy()
     runs = pc.run_end_encode(buckets["partition"].combine_chunks())
     ends = runs.run_ends.cast(pa.int32())

@@ -1,4 +1,4 @@
-"""State of a table that a write by file group is planned on."""
+"""State of a table on which the plan of a write is based."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class TableState:
 
     Args:
         job: The write that is planned.
-        snapshot: The instants that all of this depends on.
+        snapshot: The instants that determine this state.
         slices: The latest file slices (SLICE_SCHEMA).
-        clustering: File groups that wait for a clustering (GROUP_INSTANT_SCHEMA).
-        compaction: File groups that wait for a compaction (GROUP_INSTANT_SCHEMA).
+        clustering: File groups with a pending clustering (GROUP_INSTANT_SCHEMA).
+        compaction: File groups with a pending compaction (GROUP_INSTANT_SCHEMA).
         logged: Contents of logs that a lookup of keys has to read.
         placement: Placement of new records.
     """
@@ -81,7 +81,7 @@ class TableState:
         """Plan the file groups of tagged rows (COUNTS_SCHEMA).
 
         Raises:
-            NonRetryableConflictError: A file group to be changed waits for its clustering.
+            NonRetryableConflictError: A file group to be changed has a pending clustering.
             UnsupportedTableError: A file group of a copy-on-write table has log files.
         """
         found = plan_workload(counts, self.slices, self.placement, logs=self._has_logs)
@@ -113,7 +113,7 @@ class TableState:
 
 
 def _files_to_fill(job: WriteJob, slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
-    """Base files that new records go to (SMALL_FILES_SCHEMA)."""
+    """Return the small base files to which new records are written (SMALL_FILES_SCHEMA)."""
     # a record with some of its columns cannot be merged with others into a base file
     takes_places = job.changes is not None and job.changes.takes_places
     if job.operation not in _FILLS or not limit or takes_places or job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA):
