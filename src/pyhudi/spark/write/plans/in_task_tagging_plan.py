@@ -1,6 +1,7 @@
-"""Plans of upserts and deletes whose rows are sent by partition, and find their locations in the tasks that write.
+"""Plans of upserts and deletes that are tagged in the write tasks: rows are routed by partition, and the task of a
+partition looks up their locations.
 
-All that is asked of the rows before is how many there are in each partition.
+Only row counts by partition are computed beforehand.
 """
 
 from __future__ import annotations
@@ -40,25 +41,25 @@ from pyhudi.write.tasks.in_task_tagging import BASES_SCHEMA, InTaskTagging, Part
 from pyhudi.write.write_operations import type_name
 
 _MOST_BYTES = 1 << 30
+"""Most bytes of one partition's base files."""
 _OTHER_ROWS = (
     "the input gave other rows when it was read again, after an executor was lost: write a DataFrame that gives the "
     "same rows each time, such as one that was stored first. New is a row of the partition "
 )
-"""Most bytes of one partition's base files."""
 _SHORT, _BALANCED = 2.0, 1.5
-"""Seconds of a task that do not matter, and how many times its share of all work the longest task may take."""
+"""Seconds of a task that are always acceptable; limit of the longest task as a multiple of its fair share."""
 _SEARCHED, _WRITTEN, _REWRITTEN = 200e6, 400e3, 30e6
 """Throughput of a core per second: bytes of base files whose keys are searched, rows written to log files, bytes of
-base files rewritten. Rough: they only tell small partitions from large ones."""
+base files rewritten. Rough, as they only distinguish small partitions from large ones."""
 _SHARED = 16 * 1024 * 1024
-"""Bytes of base files for which another task is worth it."""
+"""Bytes of base files that justify another task."""
 
 
 @dataclass(frozen=True, slots=True)
 class InTaskTaggingPlan:
     """A `WritePlan`. ``rows`` have keys, and are cheap to evaluate thanks to ``cached``; ``partitions`` (partition,
-    rows, bytes of base files) is what they touch. ``slices`` are the file groups as the plan saw them, ``logs``
-    (LOG_SLICES_SCHEMA) those that may get log files; ``snapshot`` is what it was made on."""
+    rows, bytes of base files) are the affected ones. ``slices`` are the file groups at the time of planning, ``logs``
+    (LOG_SLICES_SCHEMA) those that may get log files; ``snapshot`` is the timeline on which the plan is based."""
 
     job: WriteJob
     rows: DataFrame
@@ -70,7 +71,7 @@ class InTaskTaggingPlan:
     cached: CachedFrames
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
-        """Return whether the timeline says the same, and still no index needs to be told about single keys."""
+        """Return True if the timeline is unchanged, and still no index needs the individual keys."""
         return without_key_indexes(metadata_partitions) and TimelineSnapshot.of(timeline) == self.snapshot
 
     def inflight_metadata(self) -> CommitMetadata:
@@ -78,12 +79,12 @@ class InTaskTaggingPlan:
         return CommitMetadata(type_name(self.job.operation))
 
     def write(self, instant: str) -> pa.Table:
-        """Write the rows; returns the write stats. Runs a Spark job."""
+        """Write the rows. Return the write stats. Runs a Spark job."""
         context = self.job.context(instant).with_log_slices(self.logs)
         return run_in_task_tagging(_by_partition(self, most_tasks(self.job)), context, self.lookup)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
-        """Return what is known of keys: nothing but the stats, as no index needs more."""
+        """Return the changes of keys: only the stats, because no index needs more."""
         return KeyChanges(stats, self.slices, replaced)
 
     def release(self) -> None:
@@ -95,7 +96,7 @@ def supports_in_task_tagging(
     job: WriteJob, slices: pa.Table, logged: LogContents, pending_clustering: pa.Table
 ) -> bool:
     """Return True if the tasks of a write can find the locations of its rows by the record keys of base files alone,
-    each in its own partition, and whether there are partitions of the table that are small enough for it."""
+    each in its own partition, and the table has partitions that are small enough for it."""
     return (
         job.client is not None
         and job.operation.changes_records
@@ -114,15 +115,15 @@ def supports_in_task_tagging(
 
 
 def without_key_indexes(partitions: Collection[str]) -> bool:
-    """Return True if no partition of the metadata table has to be told about single keys."""
+    """Return True if no partition of the metadata table needs the individual keys."""
     return set(partitions) <= set(FILE_PARTITIONS)
 
 
 def count_partitions(rows: DataFrame, slices: pa.Table, exact: KeyConstraint | None = None) -> pa.Table:
-    """Rows by partition path, with the size of the partition's base files. Runs a Spark job.
+    """Return row counts by partition path, with the size of the partition's base files. Runs a Spark job.
 
     Raises:
-        KeyConstraintError: the keys are not ``exact``.
+        KeyConstraintError: The keys violate the constraint ``exact``.
     """
     found = rows.groupBy(PARTITION_PATH).count().collect() if exact is None else exact.count_partitions(rows)
     counts = pa.table(
@@ -146,7 +147,7 @@ def is_cheaper(partitions: pa.Table, table_type: TableType, cores: int, most_row
 
 
 def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
-    """The base files (BASES_SCHEMA) of some partitions."""
+    """Return the base files (BASES_SCHEMA) of some partitions."""
     keep = pc.and_(
         pc.is_valid(slices["base_path"]), pc.is_in(slices["partition"], partitions["partition"].combine_chunks())
     )
@@ -154,27 +155,27 @@ def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
 
 
 def _by_partition(plan: InTaskTaggingPlan, most_tasks: int) -> DataFrame:
-    """The rows at the tasks of their partitions, in the order in which they came, without locations. The rows of a
-    partition of which several tasks rewrite files go to each of these."""
+    """Return the rows routed to the tasks of their partitions, in input order, without locations. If several tasks
+    rewrite files of a partition, each gets all of its rows."""
     shares = partition_shares(plan, most_tasks)
-    # placed by time, in bytes of what is rewritten in that time
+    # Tasks are placed by time, expressed as the bytes rewritten in that time.
     work = (shares["seconds"].to_numpy() * _REWRITTEN).astype(np.int64)
     cores = parallelism(plan.rows.sparkSession)
     keys, tasks = place(work, most_tasks, fewest=min(most_tasks, len(work), cores))
     shares = shares.drop_columns(["seconds"]).append_column(TASK, pa.array(keys, pa.int32()))
     order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in plan.rows.columns else [])]
     routed = _routed(plan.rows, shares)
-    # one task needs no shuffle
+    # One task needs no shuffle.
     moved = routed.coalesce(1) if tasks == 1 else routed.repartition(tasks, TASK)
     return moved.sortWithinPartitions(*order)
 
 
 def partition_shares(plan: InTaskTaggingPlan, most_tasks: int) -> pa.Table:
-    """Return the tasks of each partition: partition, share (`pyhudi.write.tasks.in_task_tagging.PartitionShare`), and the
-    seconds for which it keeps a core busy.
+    """Return the tasks of each partition: partition, share (`pyhudi.write.tasks.in_task_tagging.PartitionShare`), and
+    the seconds for which it keeps a core busy.
 
-    A task for each core that would be idle otherwise rewrites some of the base files of a partition. All of them look
-    for all keys, which takes a fraction of the time that rewriting does.
+    A task for each core that would be idle otherwise rewrites some of the base files of a partition. Each of them
+    looks up all keys, which takes a fraction of the time of rewriting.
     """
     partitions = plan.partitions
     rows, size = (partitions[name].to_numpy().astype(np.float64) for name in ("rows", "size"))
@@ -200,34 +201,37 @@ def partition_shares(plan: InTaskTaggingPlan, most_tasks: int) -> pa.Table:
 
 
 def _routed(rows: DataFrame, shares: pa.Table) -> DataFrame:
-    """Rows with their tasks, and with shares for file groups."""
+    """Return the rows with their tasks, and shares in place of file groups."""
     own = [quoted([name]) for name in rows.columns]
     nowhere = (F.lit(None).cast("string").alias(BASE_PATH), F.lit(None).cast("bigint").alias(ROW))
     if shares.num_rows == 1:
         one = shares.to_pylist()[0]
         return rows.select(*own, F.lit(one[FILE_ID]).alias(FILE_ID), *nowhere, F.lit(one[TASK]).alias(TASK))
     known = F.broadcast(small_frame(rows.sparkSession, shares))
-    # cached rows that an executor has lost are computed again, and an input may give other rows then
+    # If an executor is lost, its cached rows are computed again, and the input may return other rows.
     changed = F.concat(F.lit(_OTHER_ROWS), F.col(PARTITION_PATH))
     task = F.coalesce(F.col(TASK), F.raise_error(changed).cast("int")).alias(TASK)
     return rows.join(known, PARTITION_PATH, "left").select(*own, FILE_ID, *nowhere, task)
 
 
 def _by_type(config: TableConfig, slices: pa.Table) -> bool:
-    """True if a table of its type and version can do without a profile in the inflight file. In version 6 log files
-    bear the instant of their slice: should the markers be lost, the profile alone says which a dead writer wrote."""
+    """Return True if a table of this type and version needs no workload profile in the inflight file.
+
+    In version 6 names of log files have the instant of their slice: if markers are lost, only the profile identifies
+    the files of a failed writer.
+    """
     if config.table_type is TableType.MERGE_ON_READ:
         return config.version >= 8
     return not _logs(slices)
 
 
 def _logs(slices: pa.Table) -> int:
-    """Number of log files."""
+    """Return the number of log files."""
     return int(pc.sum(pc.list_value_length(slices["log_paths"])).as_py() or 0)
 
 
 def _sizes(slices: pa.Table) -> pa.Table:
-    """Bytes of base files by partition: the columns partition and size."""
+    """Return the bytes of base files by partition: the columns partition and size."""
     summed = slices.group_by("partition").aggregate([("base_size", "sum")])
     return pa.table([summed["partition"], pc.fill_null(summed["base_size_sum"], 0)], names=["partition", "size"])
 
@@ -235,6 +239,6 @@ def _sizes(slices: pa.Table) -> pa.Table:
 def _seconds(
     rows: npt.NDArray[np.float64], size: npt.NDArray[np.float64], table_type: TableType
 ) -> npt.NDArray[np.float64]:
-    """Estimated seconds for which a core is busy with each partition."""
+    """Return the estimated seconds for which a core is busy with each partition."""
     found = rows / _WRITTEN + size / _SEARCHED
     return found + size / _REWRITTEN if table_type is TableType.COPY_ON_WRITE else found
