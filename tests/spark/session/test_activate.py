@@ -6,13 +6,13 @@ import importlib
 import pkgutil
 
 import pytest
-from pyhudi.spark.sql_methods import can_parse
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 import pyhudi
 import pyhudi.spark
 from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, QueryError, UnknownOptionWarning
+from pyhudi.spark.activation.sql_methods import can_parse
 from tests.tables import HandMadeTable, at
 
 

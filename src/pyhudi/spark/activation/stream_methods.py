@@ -19,7 +19,6 @@ from pyhudi.spark.activation.write_methods import partition_by
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql.session_config import session_options, stream_options
-from pyhudi.spark.sql_methods import can_parse
 from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY
 
 if TYPE_CHECKING:
