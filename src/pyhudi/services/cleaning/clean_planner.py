@@ -56,7 +56,7 @@ class LastClean:
     @classmethod
     def last_scan(cls, table: PinnedTable) -> LastClean | None:
         """Return the last clean, or a later plan of this process that found nothing to delete."""
-        last, known = cls.of(table.active), _FOUND_NOTHING.get(table.storage.root)
+        last, known = cls.load(table.active), _FOUND_NOTHING.get(table.storage.root)
         if known is None or (last is not None and last.earliest >= known.earliest):
             return last
         # The table may have been recreated.
