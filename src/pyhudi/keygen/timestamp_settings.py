@@ -10,9 +10,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+from pyhudi.config import options
 from pyhudi.config.enums import TimestampType
-from pyhudi.config.property_keys import TIMESTAMP_KEYGEN_PREFIX as PREFIX
+from pyhudi.config.option import Option
 from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.keygen.date_patterns import PatternToken, tokens
 
@@ -51,52 +53,60 @@ class TimestampSpec:
 
     @classmethod
     def from_options(cls, lookup: Callable[[str], str | None]) -> TimestampSpec:
-        """Read ``hoodie.keygen.timebased.*`` through *lookup* (key → value or None).
+        """Read the options ``TIMESTAMP_*`` (``hoodie.keygen.timebased.*``) through *lookup* (key → value or None).
 
         Raises ConfigError for a missing key and InvalidOptionError for an invalid value, like Apache Hudi.
         """
 
-        def get(name: str) -> str | None:
-            value = lookup(PREFIX + name)
+        def get(option: Option[Any]) -> str | None:
+            value = lookup(option.key)
             return None if value is None or not value.strip() else value
 
-        raw_type = get("timestamp.type")
+        raw_type = get(options.TIMESTAMP_TYPE)
         if raw_type is None:
             raise ConfigError(
-                f"the timestamp key generator requires {PREFIX}timestamp.type; allowed: {', '.join(TimestampType)}"
+                f"the timestamp key generator requires {options.TIMESTAMP_TYPE.key}; allowed: "
+                f"{', '.join(TimestampType)}"
             )
         if raw_type not in TimestampType.__members__:
-            raise InvalidOptionError(PREFIX + "timestamp.type", raw_type, ", ".join(TimestampType))
+            raise InvalidOptionError(options.TIMESTAMP_TYPE.key, raw_type, ", ".join(TimestampType))
         kind = TimestampType(raw_type)
-        output = get("output.dateformat")
+        output = get(options.TIMESTAMP_OUTPUT_FORMAT)
         if output is None:
             raise ConfigError(
-                f"the timestamp key generator requires {PREFIX}output.dateformat, a date pattern such as yyyy/MM/dd"
+                f"the timestamp key generator requires {options.TIMESTAMP_OUTPUT_FORMAT.key}, a date pattern such "
+                "as yyyy/MM/dd"
             )
         texts = kind in (TimestampType.DATE_STRING, TimestampType.MIXED)
-        raw_input = get("input.dateformat")
+        raw_input = get(options.TIMESTAMP_INPUT_FORMAT)
         if texts and raw_input is None:
             raise ConfigError(
-                f"{PREFIX}timestamp.type={kind} requires {PREFIX}input.dateformat, a date pattern such as yyyy-MM-dd"
+                f"{options.TIMESTAMP_TYPE.key}={kind} requires {options.TIMESTAMP_INPUT_FORMAT.key}, a date pattern "
+                "such as yyyy-MM-dd"
             )
         formats: tuple[tuple[PatternToken, ...], ...] = ()
         if texts and raw_input is not None:
-            delimiter = get("input.dateformat.list.delimiter.regex") or ","
+            delimiter = (
+                get(options.TIMESTAMP_INPUT_FORMAT_DELIMITER) or options.TIMESTAMP_INPUT_FORMAT_DELIMITER.default
+            )
             formats = tuple(tokens(part.strip()) for part in re.split(delimiter, raw_input) if part.strip())
         unit: Fraction | None = None
         if not texts:
-            name = _TYPE_UNITS.get(kind) or (get("timestamp.scalar.time.unit") or "SECONDS").upper()
+            name = (
+                _TYPE_UNITS.get(kind)
+                or (get(options.TIMESTAMP_SCALAR_UNIT) or options.TIMESTAMP_SCALAR_UNIT.default).upper()
+            )
             if name not in _UNITS:
-                raise InvalidOptionError(PREFIX + "timestamp.scalar.time.unit", name, ", ".join(_UNITS))
+                raise InvalidOptionError(options.TIMESTAMP_SCALAR_UNIT.key, name, ", ".join(_UNITS))
             unit = _UNITS[name]
-        both = get("timezone")
+        both = get(options.TIMESTAMP_TIMEZONE)
         return cls(
             type=kind,
             unit_ms=unit,
             input_formats=formats,
             output_format=tokens(output),
-            input_zone=java_zone(both or get("input.timezone")),
-            output_zone=java_zone(both or get("output.timezone")),
+            input_zone=java_zone(both or get(options.TIMESTAMP_INPUT_TIMEZONE)),
+            output_zone=java_zone(both or get(options.TIMESTAMP_OUTPUT_TIMEZONE)),
         )
 
 

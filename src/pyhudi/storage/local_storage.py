@@ -28,23 +28,21 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from pyhudi.errors import AlreadyExistsError, InvalidOptionError, PreconditionFailedError, StorageError
+from pyhudi.config.enums import Fsync
+from pyhudi.config.options import STORAGE_FSYNC
+from pyhudi.errors import AlreadyExistsError, PreconditionFailedError, StorageError
 from pyhudi.storage import posix_files
 from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path
 
-FSYNC_KEY = "pyhudi.storage.fsync"
-_FSYNC_MODES = ("all", "commit", "none")
 _WRITE_BUFFER = 1 << 20
 
 
 class LocalStorage:
     """A folder of the local file system. Safe for concurrent threads and processes of one host."""
 
-    def __init__(self, folder: str | os.PathLike[str], *, fsync: str = "all") -> None:
-        if fsync not in _FSYNC_MODES:
-            raise InvalidOptionError(FSYNC_KEY, fsync, ", ".join(_FSYNC_MODES))
+    def __init__(self, folder: str | os.PathLike[str], *, fsync: str = STORAGE_FSYNC.default) -> None:
         self._base = os.path.abspath(os.fspath(folder))  # Keep symbolic links, as Hadoop does.
-        self._fsync = fsync
+        self._fsync = STORAGE_FSYNC.parse(fsync)
 
     @property
     def root(self) -> str:
@@ -196,7 +194,7 @@ class LocalStorage:
         temporary = posix_files.stream_temporary(full)
         with posix_files.errors(path):
             posix_files.remove(temporary)  # Left behind by a killed writer.
-            handle = posix_files.open_new(temporary, durable=self._fsync == "all")
+            handle = posix_files.open_new(temporary, durable=self._fsync is Fsync.ALL)
             mine = os.fstat(handle).st_ino
             os.close(handle)
             sink = pa.BufferedOutputStream(pa.OSFile(temporary, "wb"), _WRITE_BUFFER)
@@ -204,7 +202,7 @@ class LocalStorage:
             yield cast(BinaryIO, sink)
             with posix_files.errors(path):
                 sink.close()
-                if self._fsync == "all":
+                if self._fsync is Fsync.ALL:
                     posix_files.sync(temporary)
                 if os.stat(temporary).st_ino != mine:
                     raise StorageError(f"two writers write to {self.uri(path)!r} at the same time")
@@ -215,7 +213,7 @@ class LocalStorage:
                 sink.close()
             posix_files.remove(temporary)
             raise
-        if self._fsync == "all":
+        if self._fsync is Fsync.ALL:
             with posix_files.errors(path):
                 posix_files.sync(os.path.dirname(full))
 
@@ -263,18 +261,20 @@ class LocalStorage:
         """Hidden file with the content in the same folder. It is deleted at the end unless it was renamed."""
         temporary = os.path.join(os.path.dirname(full), posix_files.TEMP_PREFIX + uuid.uuid4().hex)
         try:
-            with open(posix_files.open_new(temporary, durable=self._fsync != "none"), "wb", buffering=0) as file:
+            with open(
+                posix_files.open_new(temporary, durable=self._fsync is not Fsync.NONE), "wb", buffering=0
+            ) as file:
                 view = memoryview(data)
                 while view:
                     view = view[file.write(view) :]
-                if data and self._fsync != "none":
+                if data and self._fsync is not Fsync.NONE:
                     os.fsync(file.fileno())
             yield temporary
         finally:
             posix_files.remove(temporary)
 
     def _sync_folder(self, full: str, data: bytes) -> None:
-        if data and self._fsync != "none":
+        if data and self._fsync is not Fsync.NONE:
             with posix_files.errors(full):
                 posix_files.sync(os.path.dirname(full))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from pyhudi.config.options import STORAGE_FSYNC
 from pyhudi.errors import ConfigError
-from pyhudi.storage.local_storage import FSYNC_KEY, LocalStorage
+from pyhudi.storage.local_storage import LocalStorage
 from pyhudi.storage.object_storage import ObjectStorage
 from pyhudi.storage.object_store_location import PREFIX, Location
 from pyhudi.storage.storage_protocol import Storage, clean_path, join_path
@@ -79,7 +80,7 @@ def open_sibling(storage: Storage, uri: str) -> Storage:
 def _local(path: str, options: Mapping[str, str]) -> LocalStorage:
     if not path:
         raise ConfigError("the table path is empty")
-    return LocalStorage(path, fsync=options.get(FSYNC_KEY, "all"))
+    return LocalStorage(path, fsync=options.get(STORAGE_FSYNC.key, STORAGE_FSYNC.default))
 
 
 def _location(kind: str, scheme: str, rest: str, options: Mapping[str, str]) -> Location:
@@ -122,7 +123,7 @@ def _settings(kind: str, options: Mapping[str, str]) -> dict[str, str]:
             if name == "endpoint" and value.startswith("http://"):
                 settings["allow_http"] = "true"
     for key, value in options.items():
-        if key.startswith(PREFIX) and key != FSYNC_KEY:
+        if key.startswith(PREFIX) and key != STORAGE_FSYNC.key:
             name = key.removeprefix(PREFIX)
             settings["endpoint" if name == "endpoint_url" else name] = str(value)
     return settings

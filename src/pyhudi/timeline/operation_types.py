@@ -1,4 +1,4 @@
-"""Operation types of table services in commit metadata (Apache Hudi's ``WriteOperationType``)."""
+"""Operation types in commit metadata (Apache Hudi's ``WriteOperationType``)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ ALTER_SCHEMA = "ALTER_SCHEMA"
 
 DELETES = frozenset({"DELETE", "DELETE_PREPPED"})
 """Operations that delete records by their keys."""
+OVERWRITES = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
+"""Operations that replace all file groups of partitions, with a replacecommit."""
 COMPACTIONS = frozenset({COMPACT, LOG_COMPACT})
 """Operations that change neither the records of a file group nor the file groups of keys."""
 REWRITING_OPERATIONS = COMPACTIONS | {CLUSTER}

@@ -14,9 +14,10 @@ from pyhudi.errors import InvalidOptionError
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.operation_types import OVERWRITES
 
 PREPPED = "_prepped"
-REPLACING = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION})
+REPLACING = frozenset(operation for operation in Operation if operation.value.upper() in OVERWRITES)
 """Operations that replace file groups, with a replacecommit."""
 DELETING = frozenset({Operation.DELETE, Operation.DELETE_PARTITION})
 """Operations that require an existing table."""

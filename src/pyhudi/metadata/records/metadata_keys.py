@@ -67,24 +67,28 @@ def paths_of_keys(names: Texts) -> pa.StringArray:
 def column_stats_keys(columns: pa.Array, partitions: pa.Array, files: pa.Array) -> pa.StringArray:
     """Return keys of column statistics from names of columns, paths of partitions and names of files, row by row."""
     return pc.binary_join_element_wise(
-        _by_value(columns, column_ids), _by_value(partitions, partition_ids), hashed_file_names(files), ""
+        apply_by_value(columns, column_ids), apply_by_value(partitions, partition_ids), hashed_file_names(files), ""
     )
 
 
 def partition_stats_keys(columns: pa.Array, partitions: pa.Array) -> pa.StringArray:
     """Return keys of partition statistics from names of columns and paths of partitions, row by row."""
-    return pc.binary_join_element_wise(_by_value(columns, column_ids), _by_value(partitions, partition_ids), "")
+    return pc.binary_join_element_wise(
+        apply_by_value(columns, column_ids), apply_by_value(partitions, partition_ids), ""
+    )
 
 
 def expression_partition_keys(columns: pa.Array, partitions: pa.Array) -> pa.StringArray:
     """Return keys of the statistics of whole partitions in an expression index, row by row."""
     (mark,) = column_ids([PARTITION_STAT])
-    return pc.binary_join_element_wise(_by_value(columns, column_ids), mark, _by_value(partitions, partition_ids), "")
+    return pc.binary_join_element_wise(
+        apply_by_value(columns, column_ids), mark, apply_by_value(partitions, partition_ids), ""
+    )
 
 
 def bloom_filter_keys(partitions: pa.Array, files: pa.Array) -> pa.StringArray:
     """Return keys of bloom filters from paths of partitions and names of files, row by row."""
-    return pc.binary_join_element_wise(_by_value(partitions, partition_ids), hashed_file_names(files), "")
+    return pc.binary_join_element_wise(apply_by_value(partitions, partition_ids), hashed_file_names(files), "")
 
 
 def escape(texts: pa.Array) -> pa.Array:
@@ -208,7 +212,7 @@ def _encoded(padded: bytes, width: int, padding: int) -> pa.StringArray:
     )
 
 
-def _by_value(texts: pa.Array, make: Callable[[pa.StringArray], pa.StringArray]) -> pa.StringArray:
+def apply_by_value(texts: pa.Array, make: Callable[[pa.StringArray], pa.StringArray]) -> pa.StringArray:
     """Apply ``make`` once per distinct text."""
     encoded = _array(texts).dictionary_encode()
     return make(encoded.dictionary).take(encoded.indices)

@@ -12,6 +12,7 @@ from pyhudi.arrow.arrays import contiguous
 from pyhudi.format.base_file.column_bounds import COUNTS
 from pyhudi.metadata.records.metadata_keys import (
     ALL_PARTITIONS,
+    apply_by_value,
     bloom_filter_keys,
     column_ids,
     hashed_file_names,
@@ -97,7 +98,7 @@ def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) 
     keys, payloads = [_NO_TEXT], []
     names, partitions = contiguous(files["name"]), contiguous(files["partition"])
     ids = hashed_file_names(names)
-    of_partitions = _by_value(partitions, partition_ids)
+    of_partitions = apply_by_value(partitions, partition_ids)
     loose = pa.repeat(pa.scalar(False), len(names))
     for i, field in enumerate(bounds.type):
         if not len(names):
@@ -162,12 +163,6 @@ def bloom_records(files: pa.Table, texts: pa.Array, kinds: pa.Array, instant: st
 def _encoded(kind: RecordType, payloads: list[pa.Table], version: int) -> pa.BinaryArray:
     """Encode all payloads at once, because most of the cost is independent of their number."""
     return encode(kind, pa.concat_tables(payloads), version) if payloads else pa.array([], pa.binary())
-
-
-def _by_value(texts: pa.Array, ids: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Return the ids of texts, computed once per distinct text."""
-    encoded = texts.dictionary_encode()
-    return ids(encoded.dictionary).take(encoded.indices)
 
 
 def _stats_payload(

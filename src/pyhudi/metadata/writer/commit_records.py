@@ -18,9 +18,9 @@ from pyhudi.metadata.records.record_factory import (
     file_records,
     partition_stats_records,
 )
-from pyhudi.metadata.writer.concurrent_writes import OVERWRITES
 from pyhudi.metadata.writer.file_statistics import BOUNDS, blooms_of_files, bounds_of_files
 from pyhudi.metadata.writer.initialize_partitions import log_values_are_final
+from pyhudi.timeline.operation_types import OVERWRITES
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

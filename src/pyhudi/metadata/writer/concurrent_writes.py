@@ -11,13 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.timeline.instant import Action
+from pyhudi.timeline.operation_types import OVERWRITES
 
 if TYPE_CHECKING:
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.instant import Instant
-
-OVERWRITES = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
-"""Operations that replace the whole content of a partition."""
 
 
 def completed_concurrently(data: ActiveTimeline, instant: str) -> list[Instant]:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.options import CLUSTERING_SORT_COLUMNS
 from pyhudi.errors import FormatError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.storage import join_path
@@ -32,7 +33,6 @@ INPUT_SCHEMA = pa.schema(
 without folders; total bytes of the logs; megabytes (2^20) to read and write. Sizes are null in plans from the timeline,
 which have them only per group."""
 
-SORT_PARAMETER = "hoodie.clustering.plan.strategy.sort.columns"
 _METRICS = {"TOTAL_LOG_FILES_SIZE": "log_bytes", "TOTAL_IO_READ_MB": "read_mb", "TOTAL_IO_WRITE_MB": "write_mb"}
 
 
@@ -89,7 +89,7 @@ class ClusteringPlan:
                 groups.append(_group_record(self.outputs[row["group"]], extra))
             groups[row["group"]]["slices"].append(_slice_record(row, uri))
             _add_metrics(groups[row["group"]]["metrics"], row)
-        params = {SORT_PARAMETER: ",".join(self.sort_columns)} if self.sort_columns else {}
+        params = {CLUSTERING_SORT_COLUMNS.key: ",".join(self.sort_columns)} if self.sort_columns else {}
         plan: dict[str, Any] = {
             "inputGroups": groups,
             "strategy": {"strategyClassName": self.strategy, "strategyParams": params, "version": 1},
@@ -117,7 +117,7 @@ class ClusteringPlan:
             _row(number, slice_record) for number, group in enumerate(groups) for slice_record in group["slices"] or ()
         ]
         strategy = plan["strategy"] or {}
-        columns = (strategy.get("strategyParams") or {}).get(SORT_PARAMETER) or ""
+        columns = (strategy.get("strategyParams") or {}).get(CLUSTERING_SORT_COLUMNS.key) or ""
         return cls(
             pa.Table.from_pylist(rows, schema=INPUT_SCHEMA),
             tuple(group["numOutputFileGroups"] or 1 for group in groups),

@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING
 from pyspark import cloudpickle
 
 from pyhudi.config import Options, options
+from pyhudi.config.enums import Fsync
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.spark.read.base_files.partition_folders import can_be_mounted
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.storage import Storage, open_sibling, open_storage
-from pyhudi.storage.local_storage import FSYNC_KEY
 from pyhudi.transaction.locks.lock_provider import dead_holder, writer_name
 
 if TYPE_CHECKING:
@@ -201,7 +201,9 @@ def _folder(folder: str | None, table: Storage) -> Storage:
     if "://" in own and not own.startswith("file:"):
         storage = open_sibling(table, own)
     else:
-        storage = open_storage(own, {FSYNC_KEY: "none"})  # The files need not survive a power failure.
+        storage = open_storage(
+            own, {options.STORAGE_FSYNC.key: Fsync.NONE.value}
+        )  # The files need not survive a power failure.
     root = storage.uri()
     if "=" in root or not can_be_mounted(root):
         raise ConfigError(
