@@ -14,6 +14,7 @@ from pyhudi.config.options import (
     cleaning_options,
     clustering_options,
     metrics_options,
+    no_effect_options,
     pyhudi_options,
     read_options,
     services_options,
@@ -33,6 +34,7 @@ _SECTIONS: tuple[tuple[str, ModuleType], ...] = (
     ("Metrics", metrics_options),
     ("Queries", read_options),
     ("Options specific to pyhudi", pyhudi_options),
+    ("Options without effect", no_effect_options),
 )
 
 _INTRODUCTION = f"""\

@@ -10,6 +10,7 @@ from pyhudi.config.options.bootstrap_options import *  # noqa: F403
 from pyhudi.config.options.cleaning_options import *  # noqa: F403
 from pyhudi.config.options.clustering_options import *  # noqa: F403
 from pyhudi.config.options.metrics_options import *  # noqa: F403
+from pyhudi.config.options.no_effect_options import *  # noqa: F403
 from pyhudi.config.options.pyhudi_options import *  # noqa: F403
 from pyhudi.config.options.read_options import *  # noqa: F403
 from pyhudi.config.options.services_options import *  # noqa: F403

@@ -44,16 +44,6 @@ INCREMENTAL_FALLBACK_FULL_SCAN = flag(
     True,
     "If true, an incremental query over cleaned files filters a snapshot instead.",
 )
-INCREMENTAL_SKIP_COMPACT = flag(
-    _READ + "incr.skip_compact",
-    False,
-    "No effect: compactions keep the commit times of rows, and incremental queries go by these.",
-)
-INCREMENTAL_SKIP_CLUSTER = flag(
-    _READ + "incr.skip_cluster",
-    False,
-    "No effect: clusterings keep the commit times of rows, and incremental queries go by these.",
-)
 INCREMENTAL_SCHEMA_AT_END = flag(
     _READ + "schema.use.end.instanttime",
     False,
@@ -72,7 +62,6 @@ READ_MERGE_TYPE = choice(
 )
 READ_PATHS = optional_text(_READ + "paths", "Comma-separated paths or globs to read instead of the files of the table.")
 DATA_SKIPPING_ENABLE = flag("hoodie.enable.data.skipping", True, "If true, files are pruned by statistics.")
-FILE_INDEX_ENABLE = flag("hoodie.file.index.enable", True, "No effect: queries have one way to plan.")
 EXTRACT_PARTITION_VALUES_FROM_PATH = flag(
     _READ + "extract.partition.values.from.path",
     False,

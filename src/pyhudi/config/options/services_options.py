@@ -9,7 +9,6 @@ from pyhudi.config.enums import (
     DynamoDbBillingMode,
     FailedWritesPolicy,
     MarkerType,
-    TimeGeneratorType,
 )
 from pyhudi.config.option import (
     choice,
@@ -27,11 +26,6 @@ _LOCK = "hoodie.write.lock."
 
 # --- instant times -------------------------------------------------------------------------------------------------
 
-TIME_GENERATOR_TYPE = choice(
-    "hoodie.time.generator.type",
-    TimeGeneratorType.WAIT_TO_ADJUST_SKEW,
-    "No effect: instant times are issued under the lock of the table.",
-)
 TIME_GENERATOR_MAX_CLOCK_SKEW_MS = integer(
     "hoodie.time.generator.max_expected_clock_skew_ms",
     200,
@@ -52,21 +46,12 @@ LOCK_PROVIDER = optional_text(
     "StorageBasedLockProvider.",
 )
 LOCK_WAIT_TIME_MS = integer(_LOCK + "wait_time_ms", 60_000, "Time limit of one attempt to acquire the lock.")
-LOCK_NUM_RETRIES = integer(_LOCK + "num_retries", 15, "No effect: `hoodie.write.lock.wait_time_ms` limits an attempt.")
 LOCK_RETRY_WAIT_MS = integer(_LOCK + "wait_time_ms_between_retry", 1000, "Wait between retries within one attempt.")
-LOCK_RETRY_MAX_WAIT_MS = integer(
-    _LOCK + "max_wait_time_ms_between_retry", 16_000, "No effect: waits between retries do not grow."
-)
 LOCK_CLIENT_NUM_RETRIES = integer(
     _LOCK + "client.num_retries", 50, "Number of further attempts to acquire the lock after the first one."
 )
 LOCK_CLIENT_RETRY_WAIT_MS = integer(
     _LOCK + "client.wait_time_ms_between_retry", 5000, "Wait between attempts to acquire the lock."
-)
-LOCK_HEARTBEAT_INTERVAL_MS = integer(
-    _LOCK + "heartbeat_interval_ms",
-    60_000,
-    "No effect: `hoodie.write.lock.storage.renew.interval.secs` applies to storage-based locks.",
 )
 LOCK_FILESYSTEM_PATH = optional_text(_LOCK + "filesystem.path", "Folder of the lock file. Default: .hoodie.")
 LOCK_FILESYSTEM_EXPIRE_MIN = integer(
@@ -175,18 +160,6 @@ FAILED_WRITES_POLICY = choice(
     FailedWritesPolicy.EAGER,
     "Policy for the rollback of failed writes: by the next write, by cleaning, or never.",
     any_case=False,
-)
-ROLLBACK_USING_MARKERS = flag(
-    "hoodie.rollback.using.markers",
-    True,
-    "No effect: a rollback takes files from the markers of a failed write, or from the metadata of a commit.",
-)
-ROLLBACK_PARALLELISM = integer("hoodie.rollback.parallelism", 100, "No effect: the driver deletes the files.", least=1)
-MARKERS_DELETE_PARALLELISM = integer(
-    "hoodie.markers.delete.parallelism",
-    100,
-    "No effect: the storage decides how to delete the folder of markers.",
-    least=1,
 )
 FAIL_ON_DUPLICATE_DATA_FILES = flag(
     "hoodie.fail.job.on.duplicate.data.file.detection",
@@ -372,4 +345,3 @@ METADATA_PARTITIONED_RECORD_INDEX_MAX_GROUPS = integer(
     least=1,
     aliases=("hoodie.metadata.partitioned.record.index.max.filegroup.count",),
 )
-EMBEDDED_TIMELINE_SERVER = flag("hoodie.embed.timeline.server", True, "No effect: there is no timeline server.")

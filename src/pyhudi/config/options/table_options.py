@@ -122,11 +122,6 @@ COMPLEX_KEYGEN_NEW_ENCODING = flag(
     "For tables up to version 8 with the complex generator and one key field: encode the value only instead of "
     "field:value.",
 )
-COMPLEX_KEYGEN_VALIDATION = flag(
-    "hoodie.write.complex.keygen.validation.enable",
-    True,
-    "No effect: a write to such a table goes by hoodie.write.complex.keygen.new.encoding, as releases 0.15 and 1.0 do.",
-)
 HIVE_STYLE_PARTITIONING = flag(
     _WRITE + "hive_style_partitioning", False, "If true, partition folders are named column=value."
 )
@@ -187,9 +182,6 @@ PAYLOAD_DELETE_FIELD = optional_text(
 )
 PAYLOAD_DELETE_MARKER = optional_text(
     "hoodie.payload.delete.marker", "Value of that column that marks a record as deleted."
-)
-PAYLOAD_ORDERING_FIELD = optional_text(
-    "hoodie.payload.ordering.field", "No effect: `hoodie.table.ordering.fields` names the ordering columns."
 )
 PAYLOAD_EVENT_TIME_FIELD = optional_text("hoodie.payload.event.time.field", "Column of the event time, for statistics.")
 PARTITION_EXTRACTOR_CLASS = optional_text(

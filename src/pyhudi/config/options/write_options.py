@@ -50,7 +50,6 @@ ALLOW_EMPTY_COMMIT = flag("hoodie.allow.empty.commit", True, "If true, a write w
 ALLOW_OPERATION_FIELD = flag(
     "hoodie.allow.operation.metadata.field", False, "If true, records keep their change operation as a meta column."
 )
-ROW_WRITER_ENABLE = flag(_WRITE + "row.writer.enable", True, "No effect: there is one writer.")
 
 # --- deduplication -------------------------------------------------------------------------------------------------
 
@@ -132,9 +131,6 @@ ORC_MAX_FILE_SIZE = integer(
     "hoodie.orc.max.file.size", 120 * _MB, "Maximum size of an ORC base file, in bytes.", least=1
 )
 ORC_STRIPE_SIZE = integer("hoodie.orc.stripe.size", 64 * _MB, "Size of an ORC stripe in bytes.", least=1)
-ORC_BLOCK_SIZE = integer(
-    "hoodie.orc.block.size", 120 * _MB, "No effect: ORC files are not padded to blocks of a file system.", least=1
-)
 ORC_CODEC = choice("hoodie.orc.compression.codec", OrcCodec.ZLIB, "Compression of ORC files.")
 
 # --- log files -----------------------------------------------------------------------------------------------------
@@ -208,12 +204,6 @@ SIMPLE_UPDATE_PARTITION_PATH = flag(
 RECORD_INDEX_UPDATE_PARTITION_PATH = flag(
     "hoodie.record.index.update.partition.path", False, "The same for the global record index."
 )
-SIMPLE_INDEX_PARALLELISM = integer(
-    "hoodie.simple.index.parallelism", 0, "No effect: Spark decides the number of tasks of key lookups."
-)
-GLOBAL_SIMPLE_INDEX_PARALLELISM = integer(
-    "hoodie.global.simple.index.parallelism", 0, "No effect: Spark decides the number of tasks of key lookups."
-)
 BLOOM_INDEX_PARALLELISM = integer("hoodie.bloom.index.parallelism", 0, "Number of tasks of key lookups; 0: automatic.")
 
 # --- schema --------------------------------------------------------------------------------------------------------
@@ -237,11 +227,6 @@ SCHEMA_EVOLUTION_ENABLE = flag(
     False,
     "If true, ALTER TABLE may start a history of the schemas of the table, for renaming, dropping, moving and "
     "changing columns. A table with such a history always uses it; in Apache Hudi only if this is true.",
-)
-AVRO_SCHEMA_VALIDATE = flag(
-    "hoodie.avro.schema.validate",
-    False,
-    "No effect: the schema of the input is always checked against that of the table.",
 )
 WRITE_SCHEMA = optional_text("hoodie.write.schema", "Avro schema with which to write instead of that of the input.")
 
