@@ -73,7 +73,7 @@ POPULATE_META_FIELDS = flag(
     "hoodie.populate.meta.fields", True, "If true, files hold the five meta columns; false creates virtual keys."
 )
 CDC_ENABLED = flag("hoodie.table.cdc.enabled", False, "If true, writes log changes for CDC queries.")
-CDC_MODE = choice("hoodie.table.cdc.supplemental.logging.mode", CdcMode.DATA_BEFORE_AFTER, "Content of the change log.")
+CDC_MODE = choice("hoodie.table.cdc.supplemental.logging.mode", CdcMode.DATA_BEFORE_AFTER, "Content of the CDC log.")
 ARCHIVE_FOLDER = text("hoodie.archivelog.folder", "archived", "Folder of the archived timeline in tables of version 6.")
 PARTITION_METAFILE_BASE_FORMAT = flag(
     "hoodie.partition.metafile.use.base.format",

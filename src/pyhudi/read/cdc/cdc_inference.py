@@ -1,4 +1,4 @@
-"""Sources of the changes of a file group in a commit: a change log, or its data files (Apache Hudi's
+"""Sources of the changes of a file group in a commit: a CDC log, or its data files (Apache Hudi's
 ``HoodieCDCInferenceCase``)."""
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CHANGED_FILES = pa.schema(
         ("logged_bytes", pa.int64()),
     ]
 )
-"""One row per file group that a commit changed. ``paths``: the change log, or the written log files; ``written``: the
-written base file; ``logged_bytes``: the size of the change log, null if it is not known."""
+"""One row per file group that a commit changed. ``paths``: the CDC log, or the written log files; ``written``: the
+written base file; ``logged_bytes``: the size of the CDC log, null if it is not known."""
 
 
 class CdcInferenceCase(StrEnum):
@@ -92,7 +92,7 @@ def cdc_files(instant: str, metadata: CommitMetadata) -> pa.Table:
 
 
 def _change_logs(stats: pa.Table) -> pa.ListArray:
-    """The change logs of each file: structs of path (``key``) and bytes (``value``)."""
+    """The CDC logs of each file: structs of path (``key``) and bytes (``value``)."""
     return contiguous(stats["cdcStats"]).cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
 
 
@@ -104,7 +104,7 @@ def _change_paths(stats: pa.Table) -> pa.ListArray:
 
 
 def _change_bytes(stats: pa.Table) -> pa.Array:
-    """Bytes of each change log."""
+    """Bytes of each CDC log."""
     sizes_by_log = _change_logs(stats)
     sizes = pa.table(
         {"row": pc.list_parent_indices(sizes_by_log), "size": pc.struct_field(sizes_by_log.flatten(), "value")}

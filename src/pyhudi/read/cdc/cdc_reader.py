@@ -38,7 +38,7 @@ _IMAGES = pa.schema([("key", pa.string()), ("image", pa.string())])
 class CdcReader:
     """Reads the changes of a file group in a commit. Can be pickled, so that it can be sent to executors.
 
-    If the change log or a single data file suffices, rows are read batch by batch. If changes are identified by key,
+    If the CDC log or a single data file suffices, rows are read batch by batch. If changes are identified by key,
     the images of the records of one log block (of one commit's log files) are in memory at a time.
     """
 
@@ -84,7 +84,7 @@ class CdcReader:
             yield from self._compared(task, self._changed_keys(task))
 
     def _logged(self, task: Task, block: LogBlock) -> Iterator[pa.RecordBatch]:
-        """Return the changes in a block of a change log."""
+        """Return the changes in a block of a CDC log."""
         changes = decode_records(block).combine_chunks()
         if not changes.num_rows:
             return
@@ -101,7 +101,7 @@ class CdcReader:
         yield _rows(contiguous(changes["op"]), task["instant"], before, after)
 
     def _stored_images(self, images: pa.ChunkedArray, task: Task) -> pa.Array:
-        """Return images of a change log as JSON; with the columns of the query, if some have other names there."""
+        """Return images of a CDC log as JSON; with the columns of the query, if some have other names there."""
         stored = self._with_path_values(contiguous(images), task["partition"])
         names = self.reading.names(task["instant"])
         if not names:

@@ -19,7 +19,7 @@ from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.spark_types import spark_schema
 
 _SMALL = 4 * 1024 * 1024
-"""Bytes of change logs up to which the driver reads them, and the result is a local relation."""
+"""Bytes of CDC logs up to which the driver reads them, and the result is a local relation."""
 _TASKS_PER_CORE = 4
 """Pieces per core, so that faster cores process more."""
 
@@ -49,7 +49,7 @@ def cdc_frame(spark: SparkSession, plan: CdcPlan) -> DataFrame:
 
 
 def _is_small(plan: CdcPlan) -> bool:
-    """Return True if change logs suffice and are so small that reading them takes less time than a Spark job."""
+    """Return True if CDC logs suffice and are so small that reading them takes less time than a Spark job."""
     logged = pc.equal(plan.tasks["case"], CdcInferenceCase.AS_IS)
     if plan.mode is not CdcMode.DATA_BEFORE_AFTER or not pc.all(logged, min_count=1).as_py():
         return False
