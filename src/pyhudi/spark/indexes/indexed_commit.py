@@ -1,4 +1,4 @@
-"""Commit whose changes the indexes of a table follow."""
+"""Commit for which the indexes of a table are updated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first base files of a record index: the keys of a table at one moment, written by file group."""
+"""Initial base files of a record index: the keys of a table at one instant, written by file group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SAMPLE = 256
 
 @dataclass(frozen=True, slots=True)
 class InitialKeys:
-    """The keys of a table at one moment, and the file groups of a record index of them."""
+    """Keys of a table at one instant, and the file groups of a record index over them."""
 
     spark: SparkSession
     table: PinnedTable
@@ -58,10 +58,10 @@ class InitialKeys:
         *,
         partitioned: bool,
     ) -> InitialKeys:
-        """Load the table's files; reads no keys.
+        """List the files of the table, without reading keys.
 
         Raises:
-            UnsupportedTableError: the files hold no keys, or there is no file group.
+            UnsupportedTableError: The files do not store keys, or there is no file group.
         """
         if not config.populate_meta_fields:
             raise UnsupportedTableError(
@@ -78,11 +78,11 @@ class InitialKeys:
         return cls(spark, table, opts, slices, groups)
 
     def write(self, instant: str) -> list[dict[str, Any]]:
-        """Write the base files of the index at an instant of the metadata table; returns their write stats. Runs a
-        Spark job.
+        """Write the base files of the index at an instant of the metadata table. Return their write stats. Runs a Spark
+        job.
 
         Raises:
-            UnsupportedTableError: keys are in several file groups.
+            UnsupportedTableError: Keys are in several file groups.
         """
         slices, groups, config = self.slices, self.groups, self.table.config
         millis = {i: millis_of_instant(i, config.timezone) for i in pc.unique(slices["base_instant"]).to_pylist()}
@@ -131,7 +131,7 @@ def check_no_duplicates(count: int, groups: RecordIndexFileGroups) -> None:
 
 
 def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned: bool) -> list[str]:
-    """The file groups that the index gets, by the rows of the base files."""
+    """Return ids for the file groups of the index, by the number of rows in base files."""
     found = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "base_path", "base_size"])
     rows = _estimated_rows(storage, found)
     if not partitioned:
@@ -154,7 +154,7 @@ def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned
 
 
 def _estimated_rows(storage: Storage, files: pa.Table) -> list[int]:
-    """Estimated numbers of rows of base files: exact for some, by size for the others."""
+    """Return estimated numbers of rows of base files: exact for some, by size for the others."""
     step = max(1, -(-files.num_rows // _SAMPLE))
     some = files.take(list(range(0, files.num_rows, step)))
     rows = row_counts(storage, some["base_path"])

@@ -56,22 +56,21 @@ class NewKeys(Protocol):
     """The new keys of a write."""
 
     def of(self, files: pa.Table, groups: RecordIndexFileGroups) -> DataFrame | None:
-        """Return them in the form of `file_keys`, given the files that have them and the file groups of the index. Keys
-        of one group are in one partition of the frame. None: only the files know them."""
+        """Return the keys in the form of `file_keys`, given the files that have them and the file groups of the index.
+        Keys of one group are in one partition of the frame. None: they have to be read from the files."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
-    """Changes of a write to keys.
+    """Changes of keys by a write.
 
-    Args:
-        stats: its write stats.
-        slices: the file groups that there were before (SLICE_SCHEMA), of which ``replaced`` (REPLACED_SCHEMA) go out of
-            view.
-        deleted: gives the rows whose keys are certainly deleted in their partitions; None without any.
-        looked_up: new keys have been looked for in the record index. ``inconsistencies``: what was wrong with it then.
-        bucketed: keys have not been looked for at all, and log files may have new ones.
-        planned: knows the new keys without reading files, if these are as planned.
+    Attributes:
+        stats: Its write stats.
+        slices: The file groups before the write (SLICE_SCHEMA), of which ``replaced`` (REPLACED_SCHEMA) are replaced.
+        deleted: Returns the rows whose keys are certainly deleted in their partitions; None without any.
+        looked_up: New keys were looked up in the record index. ``inconsistencies``: contradictions found there.
+        bucketed: No keys were looked up, and log files may have new ones.
+        planned: Returns the new keys without reading files, if these are as planned.
     """
 
     stats: pa.Table
@@ -85,10 +84,10 @@ class KeyChanges:
 
 
 def index_delta(spark: SparkSession, tx: Transaction, opts: Options, changes: KeyChanges) -> IndexDelta | None:
-    """Write what a write has done to the keys. Runs a Spark job.
+    """Write the changes of keys by a write to the record index. Runs a Spark job.
 
-    An index has one location for each key. Where a write puts a key into a second file group (of a partition, if the
-    index is partitioned), looking for it there would not find all of its rows, so that the index cannot stay.
+    An index has one location per key. If a write adds a key to a second file group (of the partition, if the index is
+    partitioned), lookups would not find all of its rows, so the index is disabled.
 
     Args:
         spark: The session.
@@ -97,7 +96,7 @@ def index_delta(spark: SparkSession, tx: Transaction, opts: Options, changes: Ke
         changes: Changes of the keys.
 
     Returns:
-        The update; None when the table has no record index that is kept up to date: the index is taken out of use then.
+        The update; None if the table has no record index, or it cannot be updated and is to be disabled.
     """
     if PARTITION not in tx.config.metadata_partitions or not tx.config.populate_meta_fields:
         return None
@@ -114,7 +113,7 @@ class _RecordIndexUpdate:
         tx: Transaction of the write.
         opts: Options of the write.
         changes: Changes of the keys.
-        current: The metadata table as it is.
+        current: The current metadata table.
         groups: File groups of the index.
     """
 
@@ -171,7 +170,7 @@ class _RecordIndexUpdate:
         return IndexDelta(frozenset({PARTITION}), written.stats, count_conflicting_keys=count_conflicting_keys)
 
     def _target(self, partitions: list[str]) -> RecordIndexWrite:
-        """Return what tasks write to: the file groups, with those of partitions that the table has not had before."""
+        """Return the file groups to write, including new ones of new partitions."""
         storage, config, instant = self.tx.storage, self.tx.config, self.tx.instant
         groups = with_new_groups(storage, config, self.opts, instant, self.groups, partitions)
         return RecordIndexWrite(
@@ -207,7 +206,7 @@ def _log_disabled(storage: Storage, reason: object) -> None:
 
 
 def _count_conflicting_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
-    """Number of the keys that have moved although the index has their old location. Runs a Spark job."""
+    """Return the number of keys that have moved although the index has their old location. Runs a Spark job."""
     config = TableConfig.load(target.storage)
     if PARTITION not in config.metadata_partitions:
         return 0
@@ -219,13 +218,14 @@ def _count_conflicting_keys(keys: DataFrame, locations: KeyLocations, target: Re
 
 
 def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
-    """The files that may have new keys: number, partition, file_id, path, millis, and ``tail``: how many of their last
-    rows these are (null: any). ``every``: also those in which keys may be that are deleted elsewhere in the batch."""
+    """Return the files that may have new keys: number, partition, file_id, path, millis, and ``tail``: the number of
+    last rows with new keys (null: any rows). ``every``: also files with keys that are deleted elsewhere in the
+    batch."""
     stats = changes.stats
     is_log = pc.is_valid(stats["logVersion"])
     new = pc.fill_null(pc.greater(stats["numInserts"], 0), False)
     rows = pc.fill_null(pc.greater(stats["numWrites"], 0), False)
-    # a base file still has keys that log files have deleted, and that are found there by other indexes
+    # A base file still has keys that log files have deleted, where other indexes find them.
     from_logs = pc.and_(pc.and_(is_log, rows), pa.scalar(changes.bucketed or not changes.looked_up))
     wanted = pc.or_(pc.and_(pc.invert(is_log), new), from_logs)
     found = stats.filter(rows if changes.bucketed and every else wanted)
@@ -238,7 +238,7 @@ def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
 def numbered_locations(
     partitions: pa.ChunkedArray, file_ids: pa.ChunkedArray, paths: pa.ChunkedArray, millis: int | pa.Array
 ) -> pa.Table:
-    """Files as locations of keys, numbered from 0 on: partition, file_id, path, millis, number."""
+    """Return files as locations of keys, numbered from 0 on: partition, file_id, path, millis, number."""
     count = len(paths)
     times = pa.repeat(pa.scalar(millis, pa.int64()), count) if isinstance(millis, int) else millis
     numbers = pa.array(range(count), pa.int32())
@@ -254,7 +254,7 @@ def with_new_groups(
     groups: RecordIndexFileGroups,
     partitions: list[str],
 ) -> RecordIndexFileGroups:
-    """The file groups with those of partitions that the table has not had before, which are made."""
+    """Create file groups for partitions that the index does not have yet. Return all file groups."""
     missing = groups.missing(partitions)
     if not missing:
         return groups

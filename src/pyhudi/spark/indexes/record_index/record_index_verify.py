@@ -1,4 +1,4 @@
-"""Check that no key got into a second file group while a record index was built: the index would know only one."""
+"""Check that no key was added to a second file group while a record index was built, which has one location per key."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> int:
-    """Return the number of keys in several file groups by now (``data``), all of which were in one each when the base
-    files of ``stats`` were written. Runs a Spark job over the file groups that have changed since; none if there are
+    """Return the number of keys that are in several file groups now (``data``), but were in one when the base files of
+    ``stats`` were written. Runs a Spark job over the file groups that have changed since; none if there are
     none."""
     storage, config = first.table.storage, first.table.config
     table = PinnedTable(storage, config, data)
@@ -72,7 +72,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
 
 
 def _elsewhere(storage: Storage, stat: Mapping[str, Any] | None, left: pa.Array, version: int) -> pa.ChunkedArray:
-    """The keys of a base file of the index whose file groups are not those that have changed."""
+    """Return the keys of a base file of the index whose file groups have not changed."""
     if stat is None:
         return pa.chunked_array([], pa.string())
     path, size = f"{METADATA_FOLDER}/{stat['path']}", int(stat["fileSizeInBytes"])
@@ -86,13 +86,13 @@ def _elsewhere(storage: Storage, stat: Mapping[str, Any] | None, left: pa.Array,
 
 
 def _contents(slices: pa.Table) -> pa.Array:
-    """File slices as texts."""
+    """Return file slices as texts."""
     parts = [_location_texts(slices), pc.fill_null(slices["base_path"], "").combine_chunks()]
     logs = pc.fill_null(pc.binary_join(slices["log_paths"].combine_chunks(), "\0"), "")
     return pc.binary_join_element_wise(*parts, logs, "\0")
 
 
 def _location_texts(rows: pa.Table) -> pa.Array:
-    """Partition and file id as one text."""
+    """Return partition and file id as one text."""
     columns = (rows[name].combine_chunks().cast(pa.string()) for name in ("partition", "file_id"))
     return pc.binary_join_element_wise(*columns, "\0")
