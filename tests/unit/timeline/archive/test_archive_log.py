@@ -13,7 +13,7 @@ from pyhudi.format.avro.container import decode_datum as decode_avro
 from pyhudi.format.avro.container import load_schema, schema_json
 from pyhudi.format.log import avro_datums, scan_blocks
 from pyhudi.storage import Storage
-from pyhudi.timeline.action_metadata import decode_datum, encode_record
+from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log import BATCH
 from pyhudi.timeline.archive.archive_log_files import archive_files
@@ -75,7 +75,7 @@ def test_what_was_active_is_archived(tmp_path: Path, table: str) -> None:
             same_commit(decode_commit(row["metadata"]), decode_commit(content[row["requested"]]))
         else:
             found = (
-                decode_datum(row["action"], State.COMPLETED, d) for d in (row["metadata"], content[row["requested"]])
+                decode_record(row["action"], State.COMPLETED, d) for d in (row["metadata"], content[row["requested"]])
             )
             assert next(found) == next(found)
     names = archive_files(storage, LAYOUT_1)
@@ -138,7 +138,7 @@ def test_savepoints(storage: Storage) -> None:
     archive(storage, active, [saved])
     (row,) = read_history(storage, LAYOUT_1).to_pylist()
     assert (row["requested"], row["action"]) == (first.requested, "savepoint")
-    assert decode_datum(Action.SAVEPOINT, State.COMPLETED, row["metadata"]) == record
+    assert decode_record(Action.SAVEPOINT, State.COMPLETED, row["metadata"]) == record
     assert first in active.reload().timeline.instants
 
 
