@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from pyhudi.arrow.group_runs import by_group
-from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordIndexFileGroups
+from pyhudi.index.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.metadata.reader.metadata_table import KEY
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.index.record_index_groups import RecordIndexFileGroups, new_group_ids
+from pyhudi.index.record_index_file_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.index.record_index_values import estimate_file_group_count
 from pyhudi.merge.base_file_batches import row_counts
 from pyhudi.merge.file_group_reader import FileSlice

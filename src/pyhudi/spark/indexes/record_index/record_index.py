@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass
 
 from pyhudi.errors import MetadataTableError
-from pyhudi.index.record_index_groups import RecordIndexFileGroups
+from pyhudi.index.record_index_file_groups import RecordIndexFileGroups
 from pyhudi.metadata.indexes.record_index_definition import has_partitioned_record_index
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pyhudi.index.record_index_groups import RecordIndexFileGroups, new_group_ids
+from pyhudi.index.record_index_file_groups import RecordIndexFileGroups, new_group_ids
 from pyhudi.index.record_index_values import encode_locations, locations_of
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
 from pyhudi.spark.indexes.record_index.record_index_writer import KeyLocations, RecordIndexWrite, merge_of

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.index.record_index_groups import NO_FILE_GROUP, RecordIndexFileGroups, new_group_ids
+from pyhudi.index.record_index_file_groups import NO_FILE_GROUP, RecordIndexFileGroups, new_group_ids
 from pyhudi.metadata.records.metadata_keys import group_of
 
 # no folder is called ".", which stands for the empty path in the names of groups
