@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from pyhudi.spark import sql_methods
-from pyhudi.spark.activation import option_methods, read_methods, stream_methods, write_methods
+from pyhudi.spark.activation import option_methods, read_methods, sql_methods, stream_methods, write_methods
 from pyhudi.spark.activation.call_state import LAYOUT_METHODS
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap, wrap_maker
 from pyhudi.spark.hudi_jar_configs import remove_unloadable_hudi_configs

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config.misspelled_options import refuse_misspelt_query
 from pyhudi.errors import QueryError
-from pyhudi.spark import sql_methods
+from pyhudi.spark.activation import sql_methods
 from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.read.load_table import load_table
