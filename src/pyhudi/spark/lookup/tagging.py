@@ -161,8 +161,9 @@ def tag(
     stored record if the table has partial updates or a custom merger, or may get the partition path of the stored
     record.
 
-    Runs a Spark job over the rows (`look_up_locations` with a record index, otherwise `summarize`), and for BLOOM another one over
-    the footers of files. Evaluating the result evaluates the rows twice; persist them first if they are expensive.
+    Runs a Spark job over the rows (`look_up_locations` with a record index, otherwise `summarize`), and for BLOOM
+    another one over the footers of files. Evaluating the result evaluates the rows twice; persist them first if they
+    are expensive.
 
     Args:
         rows: Rows with keys and ``_pyhudi_delete``.

@@ -99,7 +99,7 @@ class DynamoDbLockTable:
         """
         return cls(
             opts.get_typed(options.LOCK_DYNAMODB_TABLE),
-            DynamoDbEndpoint.of(opts, timeout_s),
+            DynamoDbEndpoint.from_options(opts, timeout_s),
             billing=_billing(opts),
             creation_s=opts.get_typed(options.LOCK_DYNAMODB_TABLE_CREATION_TIMEOUT) / 1000,
         )
