@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,15 @@ from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 _BATCH_BYTES = 32 * 1024 * 1024
 _READ_THREADS = 16
 _MIN_ROWS, _MAX_ROWS = 1024, 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Row group of a Parquet file: its number, rows, and uncompressed bytes."""
+
+    number: int
+    num_rows: int
+    size: int
 
 
 class BaseReader:
@@ -41,6 +51,19 @@ class BaseReader:
     def repeating(self) -> frozenset[str]:
         """Text columns with few distinct values, which can be read as dictionaries."""
         return frozenset() if self._file is None else parquet.dictionary_encoded_columns(self._file)
+
+    def row_groups(self) -> list[RowGroup]:
+        """Row groups that can be read one by one; empty: there are none."""
+        if self._file is None:
+            return []
+        metadata = self._file.metadata
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        return [RowGroup(i, group.num_rows, group.total_byte_size) for i, group in enumerate(groups)]
+
+    @property
+    def source(self) -> Any:
+        """The file (random access)."""
+        return self._source
 
     def batches(
         self, schema: pa.Schema, dictionaries: Collection[str] = (), row_groups: Sequence[int] | None = None
@@ -105,6 +128,9 @@ class SkeletonReader(BaseReader):
     def repeating(self) -> frozenset[str]:
         return frozenset()
 
+    def row_groups(self) -> list[RowGroup]:
+        return []
+
     def batches(
         self,
         schema: pa.Schema,
@@ -141,6 +167,9 @@ class RenamedReader(BaseReader):
 
     def repeating(self) -> frozenset[str]:
         return frozenset()
+
+    def row_groups(self) -> list[RowGroup]:
+        return []
 
     def batches(
         self, schema: pa.Schema, dictionaries: Collection[str] = (), row_groups: Sequence[int] | None = None

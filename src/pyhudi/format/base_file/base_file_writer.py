@@ -89,6 +89,7 @@ class BaseFileWriter(ABC):
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
         self._flushed_bytes = 0
+        self._copied_bytes = 0
         self._num_rows = 0
         self._closed = False
 
@@ -127,7 +128,8 @@ class BaseFileWriter(ABC):
         """Size in bytes of the file if it were closed now, without the footer: measured for written blocks, estimated
         by the same ratio for buffered rows."""
         written = self._output.tell() - self._start
-        ratio = written / self._flushed_bytes if self._flushed_bytes else _FIRST_RATIO
+        encoded = written - self._copied_bytes
+        ratio = encoded / self._flushed_bytes if self._flushed_bytes else _FIRST_RATIO
         return int(written + ratio * self._pending_bytes)
 
     def write(self, batch: pa.RecordBatch | pa.Table, *, old_keys: bool = False) -> None:

@@ -66,11 +66,13 @@ class FooterUnion:
                 self._writers[writer] = None
         return None
 
-    def forget_nan(self, columns: Iterable[str]) -> None:
-        """Forget the NaN of top-level columns, whose values are replaced."""
+    def forget_nan(self, columns: Iterable[str]) -> frozenset[str]:
+        """Forget the NaN of top-level columns, whose values are replaced. Return the leaves that had some."""
+        names = frozenset(columns)
+        found = frozenset(leaf for leaf in self._nan or () if leaf.partition(".")[0] in names)
         if self._nan is not None:
-            names = frozenset(columns)
-            self._nan = {leaf for leaf in self._nan if leaf.partition(".")[0] not in names}
+            self._nan -= found
+        return found
 
     def add_nan(self, leaves: Iterable[str]) -> None:
         """Note columns, or leaves of nested ones, whose new values include NaN."""

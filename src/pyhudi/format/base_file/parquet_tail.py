@@ -12,7 +12,7 @@ Arrow annotates all text as STRING. Apache Hudi's files have ENUM for the storag
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from pyhudi.format.base_file.non_closing_sink import NonClosingSink
@@ -53,11 +53,18 @@ class TailBuffer(NonClosingSink):
         return super().tell() + len(self._end or b"")
 
 
-def corrected_tail(end: bytes, nan: Collection[str], zeros: Collection[str], enums: Collection[str] = ()) -> bytes:
+def corrected_tail(
+    end: bytes,
+    nan: Collection[str],
+    zeros: Collection[str],
+    enums: Collection[str] = (),
+    complete: Callable[[Struct], Struct] | None = None,
+) -> bytes:
     """Return the corrected tail of a file with NaN in some columns (dotted paths of leaves), -0.0 in others, and enums
     in others.
 
     Columns with NaN lose their minimum and maximum; those with -0.0 are no longer declared fully dictionary-encoded.
+    ``complete`` returns the corrected footer with what else belongs to it.
     """
     size = int.from_bytes(end[-8:-4], "little")
     footer = read_struct(end[-8 - size : -8])
@@ -73,7 +80,7 @@ def corrected_tail(end: bytes, nan: Collection[str], zeros: Collection[str], enu
                 _drop_bounds(chunk, described)
             if name in zeros:
                 described.pop(_ENCODING_STATS, None)
-    return end[: -8 - size] + end_of_file(footer)
+    return end[: -8 - size] + end_of_file(footer if complete is None else complete(footer))
 
 
 def _leaves(elements: Iterator[Struct], parent: str | None = None) -> Iterator[tuple[str, Struct]]:

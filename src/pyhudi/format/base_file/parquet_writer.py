@@ -8,7 +8,7 @@ Parquet types, as for files of other writers.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +20,11 @@ from pyhudi.errors import ConfigError
 from pyhudi.format.base_file import base_file_footer, base_file_writer
 from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
-from pyhudi.format.base_file.column_bounds import NanDetector, parquet_bounds
+from pyhudi.format.base_file.column_bounds import NanDetector, parquet_bounds, struct_of
 from pyhudi.format.base_file.footer_union import NAN_KEY
 from pyhudi.format.base_file.parquet_tail import TailBuffer, corrected_tail
+from pyhudi.format.base_file.row_group_copy import CopiedRowGroups, with_row_groups
+from pyhudi.format.base_file.thrift_compact import Struct
 from pyhudi.schema.logical_types.blobs import TYPE, is_blob
 from pyhudi.schema.logical_types.vectors import (
     FOOTER_KEY,
@@ -108,6 +110,7 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         replaced: Footer | None = None,
     ) -> None:
         self._options = options or ParquetOptions()
+        self._whole = schema
         buffered = replace(schema, columns=_buffered_schema(schema))
         super().__init__(sink, buffered, block_size=self._options.block_size, bloom=bloom, replaced=replaced)
         self._avro_schema = schema.avro
@@ -115,11 +118,50 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         self._enums = frozenset(leaf for field in schema.columns for leaf in _enum_leaves(field.name, field.type))
         self._writer: pq.ParquetWriter | None = None
         self._to_file = TailBuffer(self._output)
+        self._stream = pa.PythonFile(self._to_file, mode="w")  # Arrow counts the bytes that are written to it.
         self._footers: list[Any] = []
+        self._own_groups = 0
+        self._copied: list[tuple[int, Struct]] = []
+
+    def copyable(self, source: Any) -> CopiedRowGroups | None:
+        """Return the row groups of the file that is rewritten (random access); None if they cannot be copied to this
+        one.
+
+        Raises:
+            FormatError: The file is corrupt.
+        """
+        empty = pa.BufferOutputStream()
+        ParquetFileWriter(empty, replace(self._whole, bounds=None), options=self._options).close()
+        constants = {name: value[0].as_py() for name, value in self._constants.items()}
+        new = {name: text for name, text in constants.items() if text is not None and name != PARTITION_PATH}
+        found = CopiedRowGroups.open(source, new, empty.getvalue())
+        known = found is not None and (found.nan_columns is not None or not self._watch.columns)
+        return found if known else None
+
+    def copy_row_group(self, groups: CopiedRowGroups, number: int, keys: Iterable[pa.Array]) -> None:
+        """Write a row group of the file that is rewritten as it is, after the rows so far.
+
+        Args:
+            groups: The row groups (`copyable`).
+            number: Its number.
+            keys: The record keys of its rows.
+        """
+        self.flush()
+        self._open_writer(copied=groups)
+        if self._keys is not None:
+            for some in keys:
+                self._keys.add(some, old=True)
+        begin = self._stream.tell()
+        self._copied.append((self._own_groups, groups.copy(number, self._stream, begin)))
+        self._copied_bytes += self._stream.tell() - begin
+        self._watch.nan_columns |= groups.nan_columns or frozenset()
+        self._num_rows += groups.num_rows(number)
 
     def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:
         groups = max(1, arrow_bytes // self._options.block_size)
-        self._open_writer(table).write_table(table, row_group_size=-(-table.num_rows // groups))
+        size = -(-table.num_rows // groups)
+        self._open_writer(table).write_table(table, row_group_size=size)
+        self._own_groups += -(-table.num_rows // size)
 
     def _finish(self, entries: dict[str, str]) -> None:
         writer = self._open_writer()
@@ -131,13 +173,19 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
             entries |= {NAN_KEY: json.dumps(sorted(self._watch.nan_columns))}
         if entries:
             writer.add_key_value_metadata(entries)
-        if not (self._watch.nan_columns or self._watch.zeros or self._enums):
+        if not (self._watch.nan_columns or self._watch.zeros or self._enums or self._copied):
             writer.close()
             return
         self._to_file.keep_back()
         writer.close()
-        tail = corrected_tail(self._to_file.end, self._watch.nan_columns, self._watch.zeros, self._enums)
+        watch, end = self._watch, self._to_file.end
+        tail = corrected_tail(end, watch.nan_columns, watch.zeros, self._enums, self._complete)
         self._output.write(tail)
+        if self._copied:
+            self._footers[:] = [pq.read_metadata(pa.BufferReader(tail))]
+
+    def _complete(self, footer: Struct) -> Struct:
+        return with_row_groups(footer, self._copied) if self._copied else footer
 
     def _discard(self) -> None:
         if self._writer is not None:
@@ -148,19 +196,30 @@ class ParquetFileWriter(base_file_writer.BaseFileWriter):
         return self._watch
 
     def _column_bounds(self, columns: pa.Schema) -> pa.StructArray:
-        return parquet_bounds(self._footers[0], columns, self._watch.nan_columns)
+        """Return the bounds of the columns. With copies, those of columns with NaN are unknown, because the footer does
+        not have the minimum and maximum of their other values either."""
+        nan = self._watch.nan_columns
+        if not self._copied:
+            return parquet_bounds(self._footers[0], columns, nan)
+        known = pa.schema([field for field in columns if field.name not in nan])
+        found, unknown = parquet_bounds(self._footers[0], known), struct_of(columns, {})
+        at = [known.get_field_index(name) for name in columns.names]
+        children = [unknown.field(i) if place < 0 else found.field(place) for i, place in enumerate(at)]
+        return pa.StructArray.from_arrays(children, fields=list(unknown.type)) if children else unknown
 
-    def _open_writer(self, sample: pa.Table | None = None) -> pq.ParquetWriter:
-        """Open the file with the first rows, which determine the columns with dictionary encoding."""
+    def _open_writer(self, sample: pa.Table | None = None, copied: CopiedRowGroups | None = None) -> pq.ParquetWriter:
+        """Open the file. Its first rows, or row groups that are copied to it, determine the columns with dictionary
+        encoding."""
         if self._writer is None:
             options = self._options
+            names = _dictionary_columns(self._schema, sample) if copied is None else copied.dictionary_columns()
             self._writer = pq.ParquetWriter(
-                pa.PythonFile(self._to_file, mode="w") if self._watch.columns or self._enums else self._output,
+                self._stream,
                 self._schema,
                 compression=CODECS[options.codec.lower()],
                 compression_level=options.level,
                 data_page_size=options.page_size,
-                use_dictionary=_dictionary_columns(self._schema, sample) if options.dictionary else False,
+                use_dictionary=names if options.dictionary else False,
                 store_schema=False,
                 store_decimal_as_integer=False,
                 use_compliant_nested_type=True,

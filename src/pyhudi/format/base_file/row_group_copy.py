@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file import parquet_footer as fields
-from pyhudi.format.base_file.footer_union import NAN_KEY, FooterUnion
+from pyhudi.format.base_file.footer_union import CREATED_BY_KEY, NAN_KEY, FooterUnion
 from pyhudi.format.base_file.parquet_footer import (
     ColumnPath,
     chunk_span,
@@ -67,11 +67,11 @@ class ReplacedColumns:
     Args:
         empty: A Parquet file with these columns, without rows.
         rows: Returns, for the number of a row group with rows, a Parquet file with these columns and one row group, of
-            as many rows. It is called once for each row group, in order.
+            as many rows; None if the row group is copied as it is. It is called once for each row group, in order.
     """
 
     empty: pa.Buffer
-    rows: Callable[[int], pa.Buffer]
+    rows: Callable[[int], pa.Buffer | None]
 
 
 class RowGroupCopier:
@@ -85,14 +85,13 @@ class RowGroupCopier:
 
     def __init__(self, sink: Any, constants: Mapping[str, str], max_keys: int) -> None:
         self._sink = sink
-        self._constants = {name.encode(): text for name, text in constants.items()}
+        self._constants = tuple(name.encode() for name in constants)
         self._max_keys = max_keys
         self._entries = FooterUnion(max_keys)
         self._first: Struct | None = None
         self._groups: list[bytes] = []
         self._num_rows = 0
-        self._position = 0
-        self._made: dict[tuple[bytes, int], tuple[Struct, _Ranges]] = {}
+        self._output = _GroupWriter(sink, constants)
 
     def check(self, source: Any, replaced: ReplacedColumns | None = None) -> str | None:
         """Return the reason why `add` could not copy a file as the first one; None if it could.
@@ -119,17 +118,20 @@ class RowGroupCopier:
                 return reason
             if self._first is None:
                 self._first = {k: v for k, v in footer.items() if k not in (fields.ROW_GROUPS, fields.ENTRIES)}
-                self._write(MAGIC)
-            indexes = _Ranges(source, [span for chunk in column_chunks(footer) for span in index_spans(chunk)])
-        if replaced is not None:
-            self._entries.forget_nan(_column_names(replaced.empty))
+                self._output.write(MAGIC)
+            indexes = _indexes(source, footer)
+        known_nan = None if replaced is None else self._entries.forget_nan(_column_names(replaced.empty))
         for number, group in enumerate(footer[fields.ROW_GROUPS].data.values):
             if not to_int(group[fields.GROUP_ROWS]):
                 continue
             data = None if replaced is None else replaced.rows(number)  # its errors are not those of the file
             with as_corruption("cannot read the Parquet file"):
                 new = {} if data is None else self._new_chunks(data, group)
-                self._copy_group(source, group, indexes, new)
+                if known_nan and data is None:
+                    self._entries.add_nan(known_nan)
+                copied = self._output.copy(source, group, indexes, new)
+            self._groups.append(encoded(_numbered(copied, len(self._groups))))
+            self._num_rows += to_int(group[fields.GROUP_ROWS])
         return None
 
     def close(self) -> CopiedFile:
@@ -149,8 +151,8 @@ class RowGroupCopier:
             fields.ENTRIES: Value(ThriftType.LIST, ThriftList(ThriftType.STRUCT, pairs)),
             fields.CREATED_BY: Value(ThriftType.BINARY, created_by),
         }
-        self._write(end_of_file(footer))
-        return CopiedFile(self._num_rows, self._position)
+        self._output.write(end_of_file(footer))
+        return CopiedFile(self._num_rows, self._output.position)
 
     def _refusal(self, footer: Struct | None, replaced: ReplacedColumns | None, entries: FooterUnion) -> str | None:
         """Return the reason why a file with this footer is not copied (None: it is); otherwise its entries are merged
@@ -169,7 +171,7 @@ class RowGroupCopier:
         created_by = text_of(footer, fields.CREATED_BY)
         if _DISTRUSTED.match(created_by):
             return f"its statistics are not reliable: {created_by}"
-        if fields.ENCRYPTION in footer or any(set(fields.CRYPTO) & chunk.keys() for chunk in column_chunks(footer)):
+        if _is_encrypted(footer):
             return "it has encrypted columns"
         if self._first is not None:
             same = schema_columns(self._first) == schema_columns(footer)
@@ -184,8 +186,6 @@ class RowGroupCopier:
                 return f"its column {name.decode()!r} is not an optional text"
         return None
 
-    # --- row groups --------------------------------------------------------------------------------------------------
-
     def _new_chunks(self, data: pa.Buffer, group: Struct) -> _NewChunks:
         """Return the chunks of a file with the replaced columns of a row group, by their paths."""
         file = pa.BufferReader(data)
@@ -199,8 +199,20 @@ class RowGroupCopier:
         ranges = _Ranges(file, [(0, file.size())])
         return {column_path(chunk): (chunk, ranges) for chunk in only[fields.COLUMNS].data.values}
 
-    def _copy_group(self, source: Any, group: Struct, indexes: _Ranges, new: _NewChunks) -> None:
-        rows, begin = to_int(group[fields.GROUP_ROWS]), self._position
+
+class _GroupWriter:
+    """Writes copies of row groups to a sink, from ``position`` on."""
+
+    def __init__(self, sink: Any, constants: Mapping[str, str], position: int = 0) -> None:
+        self._sink = sink
+        self._constants = {name.encode(): text for name, text in constants.items()}
+        self._made: dict[tuple[bytes, int], tuple[Struct, _Ranges]] = {}
+        self.position = position
+
+    def copy(self, source: Any, group: Struct, indexes: _Ranges, new: _NewChunks) -> Struct:
+        """Write a row group, with new chunks in place of those of the same paths. Return its entry in the footer, which
+        has no ordinal."""
+        rows, begin = to_int(group[fields.GROUP_ROWS]), self.position
         written: list[tuple[Struct, _Ranges, int]] = []  # chunks, where their indexes are, by how much they moved
         waiting: list[tuple[int, int]] = []  # neighbours, which are copied in one go
         for chunk in group[fields.COLUMNS].data.values:
@@ -214,7 +226,7 @@ class RowGroupCopier:
             if waiting and waiting[-1][1] != start:
                 self._copy_bytes(source, waiting)
             waiting.append((start, end))
-            written.append((chunk, indexes, self._position - waiting[0][0]))
+            written.append((chunk, indexes, self.position - waiting[0][0]))
         self._copy_bytes(source, waiting)
         chunks = [self._with_indexes(*one) for one in written]
         plain, size = (
@@ -226,14 +238,11 @@ class RowGroupCopier:
             fields.GROUP_PLAIN: from_int(ThriftType.I64, plain),
             fields.GROUP_OFFSET: from_int(ThriftType.I64, begin),
             fields.GROUP_SIZE: from_int(ThriftType.I64, size),
-            fields.ORDINAL: from_int(ThriftType.I16, len(self._groups)),
         }
-        if len(self._groups) > _MOST_ORDINALS:
-            del copied[fields.ORDINAL]
+        copied.pop(fields.ORDINAL, None)
         if new:
             copied.pop(fields.SORTING_COLUMNS, None)
-        self._groups.append(encoded(copied))
-        self._num_rows += rows
+        return copied
 
     def _constant(self, name: bytes, rows: int) -> tuple[Struct, _Ranges]:
         """Return a chunk with one value in all rows."""
@@ -244,8 +253,8 @@ class RowGroupCopier:
     def _new_chunk(self, chunk: Struct, file: _Ranges) -> tuple[Struct, _Ranges, int]:
         """Write a chunk of another file."""
         start, end = chunk_span(chunk)
-        delta = self._position - start
-        self._write(file.read(start, end - start))
+        delta = self.position - start
+        self.write(file.read(start, end - start))
         return chunk, file, delta
 
     def _copy_bytes(self, source: Any, waiting: list[tuple[int, int]]) -> None:
@@ -258,7 +267,7 @@ class RowGroupCopier:
             piece = source.read_at(min(_PIECE, end - at), at)
             if not len(piece):
                 raise FormatError(f"the Parquet file ends at byte {at}, within a column chunk that ends at {end}")
-            self._write(piece)
+            self.write(piece)
             at += len(piece)
 
     def _with_indexes(self, chunk: Struct, indexes: _Ranges, delta: int) -> Struct:
@@ -279,14 +288,15 @@ class RowGroupCopier:
             if pair == fields.OFFSET_INDEX:
                 data = moved_pages(data, delta)
                 holder[length] = from_int(holder[length].kind, len(data))
-            holder[offset] = from_int(ThriftType.I64, self._position)
-            self._write(data)
+            holder[offset] = from_int(ThriftType.I64, self.position)
+            self.write(data)
         moved[fields.META_DATA] = Value(ThriftType.STRUCT, meta)
         return moved
 
-    def _write(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
+        """Write bytes of anything else."""
         self._sink.write(data)
-        self._position += len(data)
+        self.position += len(data)
 
 
 class _Ranges:
@@ -311,6 +321,103 @@ class _Ranges:
         if len(data) < length:
             raise FormatError(f"the Parquet file ends before byte {offset + length}, the end of an index")
         return data
+
+
+class CopiedRowGroups:
+    """Row groups of a Parquet file that go into the next version of the file as they are. Created by `open`.
+
+    Args:
+        source: The file (random access).
+        footer: Its footer.
+        constants: Top-level text columns that get a new value, by name.
+    """
+
+    def __init__(self, source: Any, footer: Struct, constants: Mapping[str, str]) -> None:
+        self._source, self._footer, self._constants = source, footer, constants
+        self._indexes = _indexes(source, footer)
+
+    @classmethod
+    def open(cls, source: Any, constants: Mapping[str, str], empty: pa.Buffer) -> CopiedRowGroups | None:
+        """Return the row groups of a file; None if they cannot be next to those of its next version.
+
+        Args:
+            source: The file (random access).
+            constants: Top-level text columns that get a new value, by name.
+            empty: The next version, without rows.
+
+        Raises:
+            FormatError: The file is corrupt.
+        """
+        with as_corruption("cannot read the Parquet file"):
+            footer, new = read_file_metadata(source), read_file_metadata(pa.BufferReader(empty))
+            assert new is not None
+            if footer is None or _is_encrypted(footer) or CREATED_BY_KEY.encode() in key_value_entries(footer):
+                return None
+            # Readers conclude from the name of the writer which statistics are right.
+            if text_of(footer, fields.CREATED_BY) != text_of(new, fields.CREATED_BY):
+                return None
+            return cls(source, footer, constants) if schema_columns(footer) == schema_columns(new) else None
+
+    @property
+    def nan_columns(self) -> frozenset[str] | None:
+        """Columns, or leaves of nested ones, of which any row group has NaN; None: unknown."""
+        text = key_value_entries(self._footer).get(NAN_KEY.encode())
+        return None if text is None else frozenset(json.loads(text))
+
+    def num_rows(self, number: int) -> int:
+        """Return the number of rows of a row group."""
+        return to_int(self._footer[fields.ROW_GROUPS].data.values[number][fields.GROUP_ROWS])
+
+    def dictionary_columns(self) -> list[str]:
+        """Return the leaf columns with a dictionary in the first row group."""
+        first = self._footer[fields.ROW_GROUPS].data.values[0]
+        chunks = first[fields.COLUMNS].data.values
+        found = [chunk for chunk in chunks if fields.DICTIONARY_OFFSET in chunk[fields.META_DATA].data]
+        return [b".".join(column_path(chunk)).decode() for chunk in found]
+
+    def copy(self, number: int, sink: Any, position: int) -> Struct:
+        """Write a row group at a position of a file. Return its entry in the footer, which has no ordinal."""
+        with as_corruption("cannot read the Parquet file"):
+            group = self._footer[fields.ROW_GROUPS].data.values[number]
+            return _GroupWriter(sink, self._constants, position).copy(self._source, group, self._indexes, {})
+
+
+def with_row_groups(footer: Struct, copied: Sequence[tuple[int, Struct]]) -> Struct:
+    """Return a footer with additional row groups.
+
+    Args:
+        footer: The footer, with the row groups that were written.
+        copied: Entries of row groups in the order of the file, each with the number of written ones before it.
+    """
+    written = footer[fields.ROW_GROUPS].data.values
+    groups: list[Struct] = []
+    done = 0
+    for before, group in copied:
+        groups += [*written[done:before], group]
+        done = before
+    groups += written[done:]
+    numbered = [encoded(_numbered(group, number)) for number, group in enumerate(groups)]
+    rows = sum(to_int(group[fields.GROUP_ROWS]) for group in groups)
+    return {
+        **footer,
+        fields.NUM_ROWS: from_int(ThriftType.I64, rows),
+        fields.ROW_GROUPS: Value(ThriftType.LIST, ThriftList(ThriftType.STRUCT, numbered)),
+    }
+
+
+def _indexes(source: Any, footer: Struct) -> _Ranges:
+    return _Ranges(source, [span for chunk in column_chunks(footer) for span in index_spans(chunk)])
+
+
+def _numbered(group: Struct, number: int) -> Struct:
+    """Return the entry of a row group with its number in the file."""
+    if number > _MOST_ORDINALS:
+        return {field: value for field, value in group.items() if field != fields.ORDINAL}
+    return {**group, fields.ORDINAL: from_int(ThriftType.I16, number)}
+
+
+def _is_encrypted(footer: Struct) -> bool:
+    return fields.ENCRYPTION in footer or any(set(fields.CRYPTO) & chunk.keys() for chunk in column_chunks(footer))
 
 
 _NewChunks = Mapping[ColumnPath, tuple[Struct, _Ranges]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -10,12 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file.base_file_footer import Footer
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema, BaseFileWriter, FileSummary
 from pyhudi.format.base_file.column_bounds import unknown_columns
 from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
+from pyhudi.format.base_file.row_group_copy import CopiedRowGroups
 from pyhudi.format.file_names import base_file_name
+from pyhudi.merge.base_file_batches import BaseReader
 from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.schema.evolution.write_evolution import conform
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -23,8 +26,11 @@ from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.view.file_group_keys import FileGroupId
 from pyhudi.timeline.markers import IOType
+from pyhudi.write.handles.file_copy import has_file_columns
 from pyhudi.write.handles.marked_file import marked_file
 from pyhudi.write.settings.write_context import TaskId, WriteContext
+
+_KEYS = pa.schema([(RECORD_KEY, pa.string())])
 
 
 class SequenceNumbers:
@@ -131,6 +137,22 @@ class BaseFileOutput:
     def write(self, rows: pa.RecordBatch, *, old_keys: bool = False) -> None:
         """Add rows in the form of `RowLayout` or a base file; ``old_keys``: the replaced file has all their keys."""
         self.writer.write(rows, old_keys=old_keys)
+
+    def copyable(self, base: BaseReader) -> CopiedRowGroups | None:
+        """Return the row groups of the replaced file; None if they have to be rewritten, because it stores other
+        columns, or in another form, or because text may have to be replaced."""
+        context = self._context
+        if not isinstance(self.writer, ParquetFileWriter) or context.invalid_text is not InvalidText.FAIL:
+            return None
+        return self.writer.copyable(base.source) if has_file_columns(context, base.schema()) else None
+
+    def copy_row_group(self, groups: CopiedRowGroups, base: BaseReader, number: int) -> None:
+        """Add a row group of the replaced file as it is."""
+        assert isinstance(self.writer, ParquetFileWriter)
+        keys: Iterator[pa.RecordBatch] = iter(())
+        if self._context.files.bloom is not None and self._context.columns.populate_meta_fields:
+            keys = base.batches(_KEYS, row_groups=[number])
+        self.writer.copy_row_group(groups, number, (batch.column(0) for batch in keys))
 
     def close(self) -> FileSummary:
         """Finish the file.

@@ -81,6 +81,10 @@ class BaseRowMerge:
             )
         return self._apply(base, updates[0], updates[1] - start)
 
+    def skip(self, num_rows: int) -> None:
+        """Leave out the next rows of the base file, which have no updates."""
+        self._next += num_rows
+
     def check_end(self, rows: GroupRows) -> None:
         """Check that no updates are left after the last batch.
 

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from itertools import accumulate
 from sys import maxsize
 from typing import Any
 
@@ -40,8 +41,9 @@ class ColumnUpdateHandle:
     version of a Parquet base file.
 
     Only the columns that change are read, merged (`BaseRowMerge`) and encoded: those that are assigned or decide
-    between versions, commit times and sequence numbers. Column chunks of all others are copied; so are key range and
-    bloom filter. Memory is bounded by the changing columns of one row group.
+    between versions, commit times and sequence numbers. Column chunks of all others are copied, and all of them in row
+    groups without updates; so are key range and bloom filter. Memory is bounded by the changing columns of one row
+    group.
     """
 
     def __init__(self, context: WriteContext, task: TaskId, layout: RowLayout) -> None:
@@ -77,12 +79,16 @@ class ColumnUpdateHandle:
             repeating = kept_as_dictionaries(base, self._plain, self._rules)
             columns = with_dictionaries(self._plain, repeating)
             merge = BaseRowMerge(context, self._layout, key, columns)
-            replaced = ReplacedColumns(
-                self._encoded([], repeating),
-                lambda group: self._encoded(
-                    (merge.merged(batch, rows) for batch in base.batches(columns, repeating, [group])), repeating
-                ),
-            )
+            ends = list(accumulate(group.num_rows for group in base.row_groups()))
+
+            def merged(group: int) -> pa.Buffer | None:
+                if not rows.has_updates_below(key, ends[group]):
+                    merge.skip(base.row_groups()[group].num_rows)
+                    return None
+                batches = base.batches(columns, repeating, [group])
+                return self._encoded((merge.merged(batch, rows) for batch in batches), repeating)
+
+            replaced = ReplacedColumns(self._encoded([], repeating), merged)
             name = base_file_name(key.file_id, self._task.token, context.instant, context.files.extension)
             copied = self._copy(key, name, source, replaced, lambda: _check_end(key, merge, rows))
             if copied is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pyhudi.merge.base_file_batches import open_base
+from pyhudi.format.base_file.row_group_copy import CopiedRowGroups
+from pyhudi.merge.base_file_batches import BaseReader, open_base
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout, RowSource
@@ -17,6 +19,9 @@ from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import RowCounts, Stat, file_stat, previous_file, with_cdc_files
 
+_COPIED_SHARE = 8
+"""Row groups are copied from this share of the size of new ones on; smaller ones are merged with their neighbours."""
+
 
 class MergeHandle:
     """Merges the incoming rows of one file group with its base file, batch by batch (`BaseRowMerge`).
@@ -24,8 +29,8 @@ class MergeHandle:
     All rows get the new file's name. If every row is deleted, the file is written without rows, as in Apache Hudi, so
     that the file group continues.
 
-    Rewriting unchanged rows dominates the cost. So texts of few distinct values stay dictionary-encoded, and the bloom
-    filter of the old file is continued.
+    Rewriting unchanged rows dominates the cost. So row groups without changes are copied as bytes, texts of few
+    distinct values stay dictionary-encoded, and the bloom filter of the old file is continued.
     """
 
     def __init__(self, context: WriteContext, task: TaskId, layout: RowLayout) -> None:
@@ -51,8 +56,9 @@ class MergeHandle:
             log = self._open_log(key)
             merge = BaseRowMerge(self._context, self._layout, key, columns, log)
             try:
-                for batch in base.batches(columns, repeating):
-                    output.write(merge.merged(batch, rows), old_keys=True)
+                for groups in self._parts(key, rows, base, output, merge):
+                    for batch in base.batches(columns, repeating, groups):
+                        output.write(merge.merged(batch, rows), old_keys=True)
                 merge.check_end(rows)
                 for batch in rows.inserts(key):
                     if self._context.files.separates_inserts and not inserts:
@@ -78,6 +84,29 @@ class MergeHandle:
             previous=previous_file(key.base_path),
         )
         return with_cdc_files(stat, cdc_files)
+
+    def _parts(
+        self, key: GroupKey, rows: GroupRows, base: BaseReader, output: BaseFileOutput, merge: BaseRowMerge
+    ) -> Iterator[list[int] | None]:
+        """Yield the row groups of the base file that have to be merged, in order (None: all). The others are copied to
+        the output: those without changes, unless they are small, so that rewriting a file again and again does not make
+        it one of many small row groups."""
+        groups, least = base.row_groups(), self._context.files.parquet.block_size // _COPIED_SHARE
+        copied: CopiedRowGroups | None = None
+        end = 0
+        for group in groups:
+            end += group.num_rows
+            if group.size < least or rows.has_updates_below(key, end):
+                yield [group.number]
+                continue
+            copied = copied or output.copyable(base)
+            if copied is None:
+                yield [other.number for other in groups[group.number :]]
+                return
+            output.copy_row_group(copied, base, group.number)
+            merge.skip(group.num_rows)
+        if not groups:
+            yield None
 
     def _open_log(self, key: GroupKey) -> CdcLogWriter | None:
         context = self._context

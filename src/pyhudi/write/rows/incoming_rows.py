@@ -46,6 +46,7 @@ class GroupRows(Protocol):
     """Rows of one file group for a handle: first those that change rows of the base file, then new records."""
 
     def updates_below(self, key: GroupKey, limit: int, /) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None: ...
+    def has_updates_below(self, key: GroupKey, limit: int, /) -> bool: ...
     def inserts(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
     def remaining(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
 
@@ -87,6 +88,11 @@ class GroupedRows:
         if not taken:
             return None
         return pa.concat_batches([p.rows for p in taken]), np.concatenate([p.positions for p in taken])
+
+    def has_updates_below(self, key: GroupKey, limit: int) -> bool:
+        """Return True if `updates_below` would return rows."""
+        head = self._head
+        return head is not None and head.key == key and bool(head.positions[0] < limit)
 
     def inserts(self, key: GroupKey) -> Iterator[pa.RecordBatch]:
         """Yield the remaining rows of the group, its new records, batch by batch. Deletes of non-existing records are

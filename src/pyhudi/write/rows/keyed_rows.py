@@ -60,6 +60,10 @@ class LocatedRows:
             return None
         return self._rows.take(self._numbers[start:end]), self._positions[start:end]
 
+    def has_updates_below(self, _: GroupKey, limit: int) -> bool:
+        """Return True if `updates_below` would return rows."""
+        return self._next < len(self._positions) and bool(self._positions[self._next] < limit)
+
     def inserts(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
         """Yield the new records, batch by batch. Deletes of non-existing records are dropped."""
         for start in range(0, len(self._new), _BATCH_ROWS):

@@ -1,4 +1,4 @@
-"""Files made of the row groups of others: what Arrow reads from them, their page indexes and footers."""
+"""Files with the row groups of others: what Arrow reads from them, their page indexes and footers."""
 
 from __future__ import annotations
 
@@ -189,7 +189,10 @@ def test_rows_that_are_missing():
 
 
 def test_indexes_lead_to_pages():
-    data = _copied(_file(_rows(0, 800)), _file(_rows(800, 1000)))
+    _check_indexes(_copied(_file(_rows(0, 800)), _file(_rows(800, 1000))))
+
+
+def _check_indexes(data: bytes) -> None:
     footer = read_file_metadata(pa.BufferReader(data))
     assert footer is not None
     groups = footer[4].data.values
@@ -274,3 +277,88 @@ def test_unions_of_many_keys(max_keys: int, vectors: int):
     other = BloomFilterUnion(10)
     assert other.add(parts[0])
     assert not other.add(BloomFilter.build(keys, 7))
+
+
+# --- row groups in the next version of a file ------------------------------------------------------------------------
+
+
+def _next_version(file: bytes, *parts: int | pa.Table, **options: Any) -> bytes:
+    """The next version of a file: rows, and row groups of the file by their numbers."""
+    source, sink = pa.BufferReader(file), io.BytesIO()
+    schema = BaseFileSchema(SCHEMA, "{}", {NAME: "new"})
+    given = ParquetOptions(**{"page_size": 512, **options})
+    with ParquetFileWriter(sink, schema, options=given, bloom=SMALL, replaced=read_footer(source)) as writer:
+        groups = writer.copyable(source)
+        assert groups is not None
+        for part in parts:
+            if isinstance(part, int):
+                keys = pq.ParquetFile(source).read_row_group(part, columns=[KEY])[KEY]
+                writer.copy_row_group(groups, part, keys.chunks)
+            else:
+                writer.write(part)
+    return sink.getvalue()
+
+
+def _in_groups(*parts: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    options = ParquetOptions(page_size=512)
+    with ParquetFileWriter(sink, BaseFileSchema(SCHEMA, "{}"), options=options, bloom=SMALL) as writer:
+        for part in parts:
+            writer.write(part)
+            writer.flush()
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("order", ["copies first", "rows first", "copies only"])
+def test_copies_beside_new_rows(order: str):
+    file = _in_groups(_rows(0, 400), _rows(400, 700), _rows(700, 1000))
+    new = _rows(2000, 2300)
+    parts = {"copies first": [0, 2, new], "rows first": [new, 1, _rows(3000, 3001), 2], "copies only": [1, 0]}[order]
+    stored = [_rows(0, 400), _rows(400, 700), _rows(700, 1000)]
+    data = _next_version(file, *parts, codec="snappy")
+    whole = pa.concat_tables([stored[part] if isinstance(part, int) else part for part in parts])
+    assert pq.read_table(pa.BufferReader(data)).cast(SCHEMA) == whole.set_column(
+        1, NAME, pa.array(["new"] * whole.num_rows)
+    )
+    footer = read_footer(pa.BufferReader(data))
+    assert (footer.num_rows, footer.avro_schema) == (whole.num_rows, "{}")
+    assert (footer.min_key, footer.max_key) == (min(whole[KEY].to_pylist()), max(whole[KEY].to_pylist()))
+    bloom = footer.bloom_filter()
+    assert bloom is not None
+    assert pc.all(bloom.might_contain(whole[KEY])).as_py()
+    groups = [footer.metadata.row_group(i) for i in range(footer.metadata.num_row_groups)]
+    assert [group.column(2).compression for group in groups] == [
+        "ZSTD" if isinstance(part, int) else "SNAPPY" for part in parts
+    ]
+    _check_indexes(data)
+
+
+def test_nan_of_copies_is_known():
+    odd = _rows(0, 3).set_column(3, "f", pa.array([1.0, float("nan"), 2.0]))
+    file = _in_groups(odd, _rows(3, 9))
+    for parts in ([0, _rows(9, 12)], [1, odd]):
+        metadata = read_footer(pa.BufferReader(_next_version(file, *parts))).metadata
+        assert metadata.metadata[b"pyhudi.nan.columns"] == b'["f"]'
+        statistics = [metadata.row_group(i).column(3).statistics for i in range(2)]
+        assert any(one is None or not one.has_min_max for one in statistics)
+
+
+@pytest.mark.parametrize("odd", [None, "rows", "copy"])
+def test_bounds_with_copies(odd: str | None):
+    nan = pa.array([1.0, float("nan"), 2.0, 3.0])
+    copied = _rows(400, 404).set_column(3, "f", nan) if odd == "copy" else _rows(400, 404)
+    rows = _rows(2, 6).set_column(3, "f", nan) if odd == "rows" else _rows(2, 6)
+    source, sink = pa.BufferReader(_in_groups(_rows(0, 400), copied)), io.BytesIO()
+    bounds = pa.schema([("f", pa.float64()), ("n", pa.int64())])
+    with ParquetFileWriter(sink, BaseFileSchema(SCHEMA, constants={NAME: "new"}, bounds=bounds)) as writer:
+        groups = writer.copyable(source)
+        assert groups is not None
+        writer.copy_row_group(groups, 1, [])
+        writer.write(rows)
+        summary = writer.close()
+    assert (summary.num_rows, summary.size) == (8, len(sink.getvalue()))
+    assert summary.bounds is not None
+    found = summary.bounds[0].as_py()
+    assert (found["n"]["min"], found["n"]["max"], found["n"]["values"]) == (2, 403, 8)
+    # the minimum of the other values is in no footer
+    assert found["f"] is None if odd else (found["f"]["min"], found["f"]["max"]) == (2 / 3, 403 / 3)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError, TransactionError
 from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.format.base_file.parquet_writer import ParquetOptions
@@ -174,20 +175,29 @@ Changes = st.dictionaries(
 
 
 @settings(deadline=None, max_examples=examples(40))
-@given(changes=Changes, inserts=st.integers(0, 5), by_event_time=st.booleans(), hard=st.booleans())
+@given(
+    changes=Changes,
+    inserts=st.integers(0, 5),
+    by_event_time=st.booleans(),
+    hard=st.booleans(),
+    block_size=st.sampled_from([200, 10_000]),
+)
 def test_a_merge_equals_the_model(
     changes: dict[int, tuple[int | None, bool]],
     inserts: int,
     by_event_time: bool,
     hard: bool,
+    block_size: int,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     if not changes and not inserts:
         return
-    group = Group(tmp_path_factory.mktemp("table"), [f"k{i}" for i in range(20)])
+    files = BaseFileOptions(parquet=ParquetOptions(block_size=block_size))
+    group = Group(tmp_path_factory.mktemp("table"), [f"k{i}" for i in range(20)], files=files)
     incoming = [group.row(p, f"k{p}", ts, delete) for p, (ts, delete) in sorted(changes.items())]
     incoming += [group.row(None, f"n{i}", 1) for i in range(inserts)]
-    merged = group.merge(incoming, rules=MergeRules(("ts",) if by_event_time else ()), hard_deletes=hard)
+    rules = MergeRules(("ts",) if by_event_time else ())
+    merged = group.merge(incoming, rules=rules, hard_deletes=hard, files=files)
 
     expected: dict[str, tuple[int | None, str]] = {r["id"]: (r["ts"], FIRST) for r in group.rows}
     updates = deletes = 0
@@ -277,6 +287,67 @@ def test_a_row_that_is_somewhere_is_found_by_its_key_or_an_error(tmp_path: Path)
     assert [(r["id"], r["ts"]) for r in merged["rows"]] == [("a", 100), ("b", 1), ("c", 2)]
 
 
+# --- row groups without changes --------------------------------------------------------------------------------------
+
+SMALL_GROUPS = BaseFileOptions(parquet=ParquetOptions(block_size=400))
+
+
+def _group_rows(group: Group, path: str) -> list[int]:
+    metadata = pq.read_metadata(group.folder / path)
+    return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+
+def test_row_groups_without_changes_are_copied(tmp_path: Path) -> None:
+    group = Group(tmp_path, [f"k{i:02}" for i in range(40)], files=SMALL_GROUPS)
+    before = _group_rows(group, group.path)
+    first, second = before[0], before[1]
+    assert len(before) > 3
+    indexed = pa.schema([("ts", pa.int64()), ("id", pa.string())])
+    # a codec other than that of the file shows what is encoded
+    files = BaseFileOptions(parquet=ParquetOptions(codec="gzip", block_size=400))
+    rows = [group.row(first, "k", 1, delete=True), group.row(first + 1, f"k{first + 1:02}", 7)]
+    merged = group.merge([*rows, group.row(None, "new", 9)], files=files, indexed=indexed)
+    assert _group_rows(group, merged["path"]) == [first, second - 1, *before[2:], 1]
+    metadata = pq.read_metadata(tmp_path / merged["path"])
+    codecs = [metadata.row_group(i).column(1).compression for i in range(metadata.num_row_groups)]
+    assert codecs == ["ZSTD", "GZIP", *["ZSTD"] * len(before[2:]), "GZIP"]
+    old, new = _chunks(tmp_path, group.path, "id"), _chunks(tmp_path, merged["path"], "id")
+    assert [chunk in new for chunk in old] == [True, False, *[True] * len(before[2:])]
+    left = [r for i, r in enumerate(group.rows) if i != first]
+    assert [r["id"] for r in merged["rows"]] == [*(r["id"] for r in left), "new"]
+    assert [r["ts"] for r in merged["rows"]] == [*(7 if r["id"] == rows[1]["id"] else 100 for r in left), 9]
+    assert {r[FILE_NAME] for r in merged["rows"]} == {merged["path"].split("/")[1]}
+    assert (merged["numWrites"], merged["numUpdateWrites"], merged["numDeletes"], merged["numInserts"]) == (40, 1, 1, 1)
+    assert merged["fileSizeInBytes"] == (tmp_path / merged["path"]).stat().st_size
+    # statistics are those of all row groups
+    where = (pc.field("id") == "k39") & (pc.field("ts") > 50)
+    assert pq.read_table(tmp_path / merged["path"], filters=where, partitioning=None).num_rows == 1
+    footer = read_footer(str(tmp_path / merged["path"]))
+    assert (footer.num_rows, footer.min_key, footer.max_key) == (40, "k00", "new")
+
+
+@pytest.mark.parametrize("case", ["type wider", "text replaced", "another writer"])
+def test_row_groups_that_are_not_copied(tmp_path: Path, case: str) -> None:
+    group = Group(tmp_path, [f"k{i:02}" for i in range(40)], files=SMALL_GROUPS)
+    kind = pa.float64() if case == "type wider" else pa.int64()
+    schema = pa.schema([("id", pa.string()), ("ts", kind), ("tags", pa.list_(pa.string()))])
+    if case == "another writer":
+        file = tmp_path / group.path
+        file.write_bytes(file.read_bytes().replace(b"parquet-cpp-arrow", b"parquet-cpp-other"))
+    replaced = {"invalid_text": InvalidText.REPLACE} if case == "text replaced" else {}
+    files = BaseFileOptions(parquet=ParquetOptions(codec="gzip", block_size=400))
+    merged = group.merge([group.row(0, "k00", 7)], schema=schema, files=files, **replaced)
+    metadata = pq.read_metadata(tmp_path / merged["path"])
+    assert {metadata.row_group(i).column(1).compression for i in range(metadata.num_row_groups)} == {"GZIP"}
+    assert [(r["id"], r["ts"]) for r in merged["rows"]] == [(f"k{i:02}", 100 if i else 7) for i in range(40)]
+
+
+def test_small_row_groups_are_merged_with_new_rows(tmp_path: Path) -> None:
+    group = Group(tmp_path, ["a", "b"])
+    merged = group.merge([group.row(None, "c", 1)])
+    assert _group_rows(group, merged["path"]) == [3]
+
+
 # --- updates of columns ----------------------------------------------------------------------------------------------
 
 KEPT = frozenset(("id", "tags"))
@@ -340,6 +411,18 @@ def test_chunks_of_other_columns_are_copied(tmp_path: Path) -> None:
     codecs = {metadata.column(i).path_in_schema: metadata.column(i).compression for i in range(metadata.num_columns)}
     assert (codecs["id"], codecs["ts"], codecs[COMMIT_TIME], codecs[RECORD_KEY]) == ("GZIP", "ZSTD", "ZSTD", "GZIP")
     assert _chunks(tmp_path, merged["path"], "id") == _chunks(tmp_path, group.path, "id")
+
+
+def test_row_groups_without_updates_are_copied_with_all_columns(tmp_path: Path) -> None:
+    group = Group(tmp_path, [f"k{i:02}" for i in range(40)], files=SMALL_GROUPS)
+    before = _group_rows(group, group.path)
+    position = before[0] + 1
+    files = BaseFileOptions(parquet=ParquetOptions(codec="gzip", block_size=400))
+    merged = group.merge([_update(group, position, 7)], files=files, unassigned=KEPT, updates_columns=True)
+    assert [r["ts"] for r in merged["rows"]] == [7 if i == position else 100 for i in range(40)]
+    assert _group_rows(group, merged["path"]) == before
+    old, new = (_chunks(tmp_path, path, COMMIT_SEQNO) for path in (group.path, merged["path"]))
+    assert [chunk in new for chunk in old] == [i != 1 for i in range(len(before))]
 
 
 @pytest.mark.parametrize("case", ["column added", "type wider"])
