@@ -53,7 +53,7 @@ def replaced_positions(context: SliceContext, file_slice: FileSlice) -> Index:
         named = _named_in_headers(context, file_slice, logs)
     if named is not None:
         return named
-    context = replace(context, columns=(), key_rows=None)  # Rows are only counted.
+    context = _with_all_keys(replace(context, columns=()))  # Rows are only counted.
     with open_slice(context, file_slice) as found:
         if found.state is None or not len(found.state):
             return nothing
@@ -95,7 +95,7 @@ def write_overlay(context: SliceContext, file_slice: FileSlice, write: Callable[
         MergerError: A custom merger failed.
     """
     parts = [np.zeros(0, dtype=np.int64)]
-    with open_slice(replace(context, key_rows=None), file_slice) as found:
+    with open_slice(_with_all_keys(context), file_slice) as found:
         for rows, replaced in _changes(context, file_slice, found):
             if rows.num_rows:
                 write(rows)
@@ -134,6 +134,10 @@ def _changes(
         yield none, _existing(context, file_slice, state.positions)
 
 
+def _with_all_keys(context: SliceContext) -> SliceContext:
+    return replace(context, selection=replace(context.selection, key_rows=None))
+
+
 class _Overlay:
     """Base rows of a slice that have versions in the logs.
 
@@ -156,7 +160,7 @@ class _Overlay:
         path, context, state = self._slice.base_path, self._context, self._state
         if path is None or self.named_by_positions:
             return
-        names = context.names(self._slice.base_instant)
+        names = context.stored.names(self._slice.base_instant)
         start = 0
         size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS)
         width = 0.0 if self.whole else self._reader.width(state)
@@ -184,7 +188,7 @@ class _Overlay:
         if self._context.key_rows is not None:
             needed |= set(self._context.key_rows.columns)
         if self._state.positions is None:
-            keys = self._context.keys
+            keys = self._context.stored.keys
             needed |= {RECORD_KEY} if keys is None else {top_column(path, schema.names) for path in keys.record_fields}
         return pa.schema([field for field in schema if field.name in needed])
 

@@ -80,9 +80,12 @@ def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSli
         logs = stack.enter_context(log_files(context))
         found = list(logs.blocks(file_slice.log_paths, file_slice.log_sizes))
         blocks = valid_blocks(found, context.view)
-        if (context.base_rows is not None or context.view.within is not None) and combines(context.rules, blocks):
+        if (context.selection.base_rows is not None or context.view.within is not None) and combines(
+            context.rules, blocks
+        ):
             # Columns that a version omits come from versions that the condition excludes, or from older ones.
-            context = replace(context, view=replace(context.view, within=None), base_rows=None)
+            selection = replace(context.selection, base_rows=None)
+            context = replace(context, view=replace(context.view, within=None), selection=selection)
             blocks = valid_blocks(found, context.view)
         reader, state = _folded(context, file_slice, blocks, stack)
         logs.close()  # The valid blocks have been decoded.
@@ -129,7 +132,7 @@ def has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[Log
     """Return True if every version in the logs says which row of the slice's base file it is a version of."""
     if not context.use_positions or file_slice.base_path is None:
         return False
-    if context.base_rows is not None or context.key_rows is not None:  # which rows are read has no say in their numbers
+    if not context.selection.is_all:  # which rows are read has no say in their numbers
         return False
     instant = file_slice.base_instant
     return all(b.positions_base_instant == instant and Header.RECORD_POSITIONS in b.headers for b in blocks)
@@ -144,7 +147,7 @@ class SliceReader:
     ) -> None:
         self._context, self._slice, self._blocks = context, file_slice, blocks
         self._by_position = by_position
-        own = pa.schema([f for f in context.schema if f.name not in context.constant_columns])
+        own = pa.schema([f for f in context.schema if f.name not in context.stored.constant])
         self.rules = context.rules.present(own)
         self.schema = pa.schema([own.field(name) for name in self._needed(own)])
         self.num_versions = 0
@@ -152,15 +155,14 @@ class SliceReader:
     def _needed(self, own: pa.Schema) -> list[str]:
         """Return the columns of files that the result, conditions and merging need, in the order of the table."""
         context = self._context
-        conditions = (c for c in (context.base_rows, context.key_rows) if c is not None)
-        wanted = set(context.columns).union(*(condition.columns for condition in conditions))
+        wanted = {*context.columns, *context.selection.columns}
         if self._blocks:
             merger = self.rules.merger
             if merger is not None:
                 wanted |= set(own.names if merger.columns is None else merger.columns)
             wanted |= {top_column(path, own.names) for path in self.rules.ordering_fields}
-            if context.keys is not None:
-                wanted |= {top_column(path, own.names) for path in context.keys.record_fields}
+            if context.stored.keys is not None:
+                wanted |= {top_column(path, own.names) for path in context.stored.keys.record_fields}
             elif not self._by_position or merger is not None:
                 wanted.add(RECORD_KEY)
         names = [name for name in own.names if name in wanted]
@@ -198,9 +200,15 @@ class SliceReader:
         versions = LogRecordVersions(self.schema, self.rules, context.memory)
         stack.callback(versions.close)
         layout = LogRecordColumns(
-            context.schema, self.schema, self.rules, context.deletes, context.keys, self._by_position, context.key_rows
+            context.schema,
+            self.schema,
+            self.rules,
+            context.deletes,
+            context.stored.keys,
+            self._by_position,
+            context.key_rows,
         )
-        read_blocks(self._blocks, layout, context.names, versions, context.invalid_text)
+        read_blocks(self._blocks, layout, context.stored.names, versions, context.invalid_text)
         self.num_versions = len(versions)
         return stack.enter_context(closing(versions.fold()))
 
@@ -212,10 +220,10 @@ class SliceReader:
         context, path = self._context, self._slice.base_path
         if path is None:
             return
-        names = context.names(self._slice.base_instant)
+        names = context.stored.names(self._slice.base_instant)
         keys = None if context.key_rows is None else context.key_rows.key_array()
         limits = BatchLimits(batch_rows, context.memory.batch_bytes, row_bytes)
-        read = BaseRead(self.schema, names, limits, context.base_condition(), keys, context.invalid_text)
+        read = BaseRead(self.schema, names, limits, context.selection.base_condition(), keys, context.invalid_text)
         yield from read_base(context.storage, path, read)
 
     def hits(self, batch: pa.RecordBatch, start: int, state: MergedLogRecords) -> tuple[Index, Index]:
@@ -223,7 +231,8 @@ class SliceReader:
         if state.positions is not None:
             first, last = np.searchsorted(state.positions, (start, start + batch.num_rows))
             return state.positions[first:last] - start, np.arange(first, last)
-        keys = batch.column(RECORD_KEY) if self._context.keys is None else record_keys(batch, self._context.keys)
+        spec = self._context.stored.keys
+        keys = batch.column(RECORD_KEY) if spec is None else record_keys(batch, spec)
         records = pc.index_in(keys, value_set=state.keys)
         positions = np.flatnonzero(pc.is_valid(records).to_numpy(zero_copy_only=False))
         return positions, records.drop_null().to_numpy().astype(np.int64)

@@ -59,6 +59,55 @@ class FileSlice:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredColumns:
+    """Differences of the columns that files have from those of the table.
+
+    Attributes:
+        constant: Columns that are in no file, but in `FileSlice.values`.
+        keys: Specification of record keys that files do not store; None: they do.
+        names_at: Returns, for an instant, the names in its files of columns that were renamed since.
+    """
+
+    constant: tuple[str, ...] = ()
+    keys: KeySpec | None = None
+    names_at: Callable[[str], FileNames] | None = None
+
+    def names(self, instant: str) -> FileNames:
+        """Return the names of columns in files of that instant, where they differ."""
+        return {} if self.names_at is None else self.names_at(instant)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSelection:
+    """Records that take part in a read.
+
+    Attributes:
+        base_rows: Condition on the rows of base files (incremental queries). Where merged rows may have values of
+            several versions, it does not hold: rows that do not meet it are returned, too.
+        key_rows: Records by their keys; None: all. Others may be returned, too, and are not merged then.
+    """
+
+    base_rows: Condition | None = None
+    key_rows: KeyFilter | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """True if all records take part."""
+        return self.base_rows is None and self.key_rows is None
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Columns that the conditions need."""
+        conditions = (one for one in (self.base_rows, self.key_rows) if one is not None)
+        return frozenset().union(*(condition.columns for condition in conditions))
+
+    def base_condition(self) -> Condition | None:
+        """Return the condition on the rows of base files that take part."""
+        by_key = None if self.key_rows is None else self.key_rows.condition
+        return self.base_rows if by_key is None else by_key.and_(self.base_rows)
+
+
+@dataclass(frozen=True, slots=True)
 class SliceContext:
     """Settings for reading slices, created once and sent to every task. Immutable.
 
@@ -69,12 +118,8 @@ class SliceContext:
         rules: Merging of the versions of a record.
         deletes: Marks of records that are deletes.
         view: The log blocks that are valid.
-        constant_columns: Columns that are in no file, but in `FileSlice.values`.
-        base_rows: Condition on the rows of base files that take part (incremental queries). Where merged rows may have
-            values of several versions, it does not hold: rows that do not meet it are returned, too.
-        key_rows: Records that take part; None: all. Others may be returned, too, and are not merged then.
-        keys: Specification of record keys that files do not store; None: they do.
-        names_at: Returns, for an instant, the names in its files of columns that were renamed since.
+        stored: Differences of the columns of files.
+        selection: Records that take part.
         use_positions: Base rows are found by the positions in log blocks, if all blocks of a slice have them.
         memory: Limits of the memory of a merge.
         invalid_text: Treatment of text that is not UTF-8.
@@ -86,11 +131,8 @@ class SliceContext:
     rules: MergeRules = field(default_factory=MergeRules)
     deletes: DeleteMarker = field(default_factory=DeleteMarker)
     view: BlockView = field(default_factory=BlockView)
-    constant_columns: tuple[str, ...] = ()
-    base_rows: Condition | None = None
-    key_rows: KeyFilter | None = None
-    keys: KeySpec | None = None
-    names_at: Callable[[str], FileNames] | None = None
+    stored: StoredColumns = field(default_factory=StoredColumns)
+    selection: RecordSelection = field(default_factory=RecordSelection)
     use_positions: bool = True
     memory: MergeMemory = field(default_factory=MergeMemory)
     invalid_text: InvalidText = InvalidText.FAIL
@@ -100,11 +142,7 @@ class SliceContext:
         """Columns of the result."""
         return pa.schema([self.schema.field(name) for name in self.columns])
 
-    def base_condition(self) -> Condition | None:
-        """Return the condition on the rows of base files that take part."""
-        by_key = None if self.key_rows is None else self.key_rows.condition
-        return self.base_rows if by_key is None else by_key.and_(self.base_rows)
-
-    def names(self, instant: str) -> FileNames:
-        """Return the names of columns in files of that instant, where they differ."""
-        return {} if self.names_at is None else self.names_at(instant)
+    @property
+    def key_rows(self) -> KeyFilter | None:
+        """Records that take part, by their keys; None: all."""
+        return self.selection.key_rows

@@ -116,18 +116,22 @@ class Slice:
 
     def batches(self, context: SliceContext | None = None, **changes: Any) -> list[pa.RecordBatch]:
         """Yield the merged rows in batches."""
-        if context is None:
-            context = SliceContext(self.storage, self.whole_schema, tuple(self.schema.names))
-        return list(read_slice(replace(context, **changes), self.slice))
+        return list(read_slice(self._changed(context, changes), self.slice))
+
+    def _changed(self, context: SliceContext | None, changes: dict[str, Any]) -> SliceContext:
+        """Return a context with changes of its fields, or of those of its selection."""
+        context = context or SliceContext(self.storage, self.whole_schema, tuple(self.schema.names))
+        chosen = {name: changes.pop(name) for name in ("base_rows", "key_rows") if name in changes}
+        return replace(context, selection=replace(context.selection, **chosen), **changes)
 
     def overlaid(self, context: SliceContext | None = None, **changes: Any) -> list[dict[str, Any]]:
         """Return the same rows in two parts: those kept from the base file, and those from the logs."""
-        context = replace(context or SliceContext(self.storage, self.whole_schema, tuple(self.schema.names)), **changes)
+        context = self._changed(context, changes)
         rows: list[dict[str, Any]] = []
         hidden = replaced_positions(context, self.slice).tolist()
         assert hidden == sorted(set(hidden))
         if self.base_path is not None:
-            base = list(read_slice(replace(context, key_rows=None), replace(self.slice, log_paths=())))
+            base = list(read_slice(self._changed(context, {"key_rows": None}), replace(self.slice, log_paths=())))
             rows = [row for batch in base for row in batch.to_pylist()]
         kept = [row for i, row in enumerate(rows) if i not in set(hidden)]
         changed = [row for batch in merged_rows(context, self.slice) for row in batch.to_pylist()]

@@ -19,6 +19,7 @@ from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_reader import Condition
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import SliceContext, read_slice
+from pyhudi.merge.file_slice import StoredColumns
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.read.execution.local_reader import ReadTask, TaskReader
@@ -153,7 +154,9 @@ def test_renamed_columns(tmp_path: Path) -> None:
     made.schema = pa.schema([f for f in schema if not f.name.startswith("_hoodie")])
     made.log(3, [{"id": "y", "o": 2, "a": "new", "c": 3, "b": "other"}])
     names = {at(1): {"c": "b", "b": None}, at(2): {"c": "b", "b": None}}
-    context = SliceContext(made.storage, schema, ("id", "c", "b"), names_at=lambda i: names.get(i, {}))
+    context = SliceContext(
+        made.storage, schema, ("id", "c", "b"), stored=StoredColumns(names_at=lambda i: names.get(i, {}))
+    )
     assert made.read(context) == [{"id": "x", "c": 2, "b": None}, {"id": "y", "c": 3, "b": "other"}]
 
 
@@ -163,7 +166,7 @@ def test_keys_that_are_not_stored(tmp_path: Path) -> None:
     made.log(2, [row("x", 2, "log"), row("n", 2, "log")], [("a,id:y", None)])
     spec = KeySpec(KeyGenType.SIMPLE, ("id",), False, ())
     without = pa.schema([f for f in made.whole_schema if f.name != RECORD_KEY])
-    context = SliceContext(made.storage, without, ("id", "a"), keys=spec)
+    context = SliceContext(made.storage, without, ("id", "a"), stored=StoredColumns(keys=spec))
     assert made.read(context) == [
         {"id": k, "a": a} for k, a in (("x", "log"), ("y", "base"), ("z", "base"), ("n", "log"))
     ]
@@ -261,7 +264,7 @@ def test_constant_columns(tmp_path: Path) -> None:
     made.base(1, [row("x", 1), row("y", 1)])
     made.log(2, [row("y", 2)])
     schema = made.whole_schema.append(pa.field("part", pa.int32()))
-    context = SliceContext(made.storage, schema, ("part", "id", "o"), constant_columns=("part",))
+    context = SliceContext(made.storage, schema, ("part", "id", "o"), stored=StoredColumns(("part",)))
     from dataclasses import replace
 
     placed = replace(made.slice, values={"part": 7})

@@ -103,7 +103,7 @@ class CdcReader:
     def _stored_images(self, images: pa.ChunkedArray, task: Task) -> pa.Array:
         """Return images of a CDC log as JSON; with the columns of the query, if some have other names there."""
         stored = self._with_path_values(contiguous(images), task["partition"])
-        names = self.reading.names(task["instant"])
+        names = self.reading.stored.names(task["instant"])
         if not names:
             return json_objects(stored)
         inside = file_columns(self.reading.schema, names)

@@ -14,6 +14,7 @@ from pyhudi.merge.base_file_reader import Condition
 from pyhudi.merge.base_row_overlay import merged_rows
 from pyhudi.merge.batch_sizes import MergeMemory
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
+from pyhudi.merge.file_slice import RecordSelection, StoredColumns
 from pyhudi.merge.logs.valid_log_blocks import BlockView, CommittedInstants
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -91,10 +92,12 @@ def slice_context(
         rules=MergeRules.of_table(merging),
         deletes=DeleteMarker.of_table(merging),
         view=replace(block_view(table), latest=bounds.log_blocks, within=commit_times),
-        constant_columns=path_columns,
-        base_rows=None if commit_times is None else Condition(commit_times.arrow(), (COMMIT_TIME,)),
-        keys=None if config.populate_meta_fields else KeySpec.from_config(config, opts),
-        names_at=names,
+        stored=StoredColumns(
+            path_columns, None if config.populate_meta_fields else KeySpec.from_config(config, opts), names
+        ),
+        selection=RecordSelection(
+            None if commit_times is None else Condition(commit_times.arrow(), (COMMIT_TIME,)),
+        ),
         use_positions=opts.get_typed(options.MERGE_USE_RECORD_POSITIONS),
         memory=MergeMemory(opts.get_typed(options.MEMORY_MERGE_MAX_SIZE), opts.get_typed(options.MEMORY_SPILL_PATH)),
         invalid_text=opts.get_typed(options.READ_INVALID_TEXT),
@@ -117,13 +120,14 @@ class MergedReader:
         more = plan.filter.columns(plan.schema) if plan.filter is not None else []
         if plan.commit_times is not None:
             more = [*more, COMMIT_TIME]
-        context = replace(context, columns=tuple(dict.fromkeys((*plan.columns, *more))), key_rows=plan.key_rows)
+        context = replace(context, columns=tuple(dict.fromkeys((*plan.columns, *more))))
+        selection = replace(context.selection, key_rows=plan.key_rows)
         of_keys = plan.filter is not None and set(plan.filter.columns(plan.schema)) <= plan.keys
         if plan.filter is not None and plan.filter.expression is not None and of_keys:
             # all versions of a record agree on it, so base rows that fail need not be merged to be left out
             by_key = Condition(plan.filter.arrow(plan.schema), tuple(plan.filter.columns(plan.schema)))
-            context = replace(context, base_rows=by_key.and_(context.base_rows))
-        return cls(context, plan.columns, plan.filter, plan.commit_times)
+            selection = replace(selection, base_rows=by_key.and_(selection.base_rows))
+        return cls(replace(context, selection=selection), plan.columns, plan.filter, plan.commit_times)
 
     def read(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows of one slice that satisfy the conditions.
@@ -137,7 +141,8 @@ class MergedReader:
     def read_changed(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows of one slice that are not in the base file unchanged
         (`pyhudi.merge.base_row_overlay`)."""
-        yield from self._matching(merged_rows(replace(self.context, base_rows=None), file_slice))
+        selection = replace(self.context.selection, base_rows=None)
+        yield from self._matching(merged_rows(replace(self.context, selection=selection), file_slice))
 
     def _matching(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         conditions = []

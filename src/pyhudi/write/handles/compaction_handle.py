@@ -78,7 +78,7 @@ def _base_of(reading: SliceContext, file_slice: FileSlice) -> Iterator[BaseReade
     if file_slice.base_path is None:
         yield None
         return
-    names = reading.names(file_slice.base_instant)
+    names = reading.stored.names(file_slice.base_instant)
     with open_base(reading.storage, file_slice.base_path, reading.invalid_text, names) as base:
         yield base
 
@@ -104,7 +104,7 @@ class _CompactionHandle:
         self._state = found.state if found.state is not None and len(found.state) else None
         # Columns that the writer fills in are not read.
         own = pa.schema([f for f in reading.schema if f.name not in (FILE_NAME, PARTITION_PATH)])
-        keys = (RECORD_KEY,) if reading.keys is None else reading.keys.record_fields
+        keys = (RECORD_KEY,) if reading.stored.keys is None else reading.stored.keys.record_fields
         self._repeating: frozenset[str] = frozenset()
         if base is not None:
             self._repeating = kept_as_dictionaries(base, own, self._reader.rules, keys)
