@@ -129,14 +129,17 @@ def choice(
         aliases: Older or equivalent keys.
         synonyms: Other names of members, in any case if ``any_case``.
     """
-    return _declare(_choice(key, type(default), default, doc, any_case, aliases, synonyms))
+    convert, allowed = _members(type(default), synonyms or {}, any_case=any_case)
+    return _declare(Option(key, "choice", default, convert, allowed, doc, aliases))
 
 
 def optional_choice(
     key: str, kind: type[E], doc: str, *, any_case: bool = True, aliases: tuple[str, ...] = ()
 ) -> Option[E | None]:
     """Declare an option whose value is a member of an enumeration and that has no default."""
-    return _declare(_choice(key, kind, None, doc, any_case, aliases))
+    convert, allowed = _members(kind, {}, any_case=any_case)
+    option: Option[E | None] = Option(key, "choice", None, convert, allowed, doc, aliases)
+    return _declare(option)
 
 
 def int_choice(key: str, default: int, choices: tuple[int, ...], doc: str) -> Option[int]:
@@ -151,17 +154,10 @@ def int_choice(key: str, default: int, choices: tuple[int, ...], doc: str) -> Op
     return _declare(Option(key, "integer", default, convert, ", ".join(map(str, choices)), doc))
 
 
-def _choice(
-    key: str,
-    kind: type[E],
-    default: Any,
-    doc: str,
-    any_case: bool,
-    aliases: tuple[str, ...],
-    synonyms: Mapping[str, E] | None = None,
-) -> Option[Any]:
+def _members(kind: type[E], synonyms: Mapping[str, E], *, any_case: bool) -> tuple[Callable[[str], E], str]:
+    """Return the parser of the members of an enumeration, and the description of the texts that it accepts."""
     exact = {member.value: member for member in kind}
-    known = {**exact, **(synonyms or {})}
+    known = {**exact, **synonyms}
     folded = {text.lower(): member for text, member in known.items()} if any_case else {}
 
     def convert(value: str) -> E:
@@ -170,8 +166,7 @@ def _choice(
             raise ValueError(value)
         return member
 
-    allowed = ", ".join(exact) + ("" if any_case else " (in exactly this case)")
-    return Option(key, "choice", default, convert, allowed, doc, aliases)
+    return convert, ", ".join(exact) + ("" if any_case else " (in exactly this case)")
 
 
 def split_names(value: str) -> tuple[str, ...]:

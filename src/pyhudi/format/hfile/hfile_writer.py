@@ -10,6 +10,7 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +25,25 @@ from pyhudi.format.hfile.hfile_reader import SCHEMA_KEY
 from pyhudi.format.varint import unsigned
 
 COMPARATOR = "org.apache.hudi.io.storage.HoodieHBaseKVComparator"
-BLOCK_SIZE = 64 * 1024
-"""Bytes of entries in a block, before compression."""
 
 _LEVEL = 1
 """Level of gzip; higher ones cost more than they save."""
 _CHUNK = 1 << 30
 _LONGEST_KEY = (1 << 15) - 1
 _MOST_BYTES = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class HFileContext:
+    """Layout of the blocks of an HFile.
+
+    Attributes:
+        codec: Compression of all blocks.
+        block_size: Bytes of entries from which a data block is full, before compression.
+    """
+
+    codec: Codec = Codec.GZIP
+    block_size: int = 64 * 1024
 
 
 def write_hfile(
@@ -41,21 +53,23 @@ def write_hfile(
     schema: str,
     info: Mapping[str, bytes] | None = None,
     meta: Mapping[str, bytes] | None = None,
-    codec: Codec = Codec.GZIP,
-    block_size: int = BLOCK_SIZE,
+    context: HFileContext | None = None,
 ) -> bytes:
     """Return an HFile of keys (text or bytes, ascending by bytes, unique) with values (binary).
 
     Args:
+        keys: The keys.
+        values: The value of each key.
         schema: Avro JSON of the values.
         info: Additional entries of the file info.
         meta: Meta blocks by name.
+        context: Layout of the blocks.
 
     Raises:
         FormatError: Keys are null, too long, or not ascending, or values are null.
     """
     parts: list[bytes] = []
-    writer = HFileWriter(parts.append, schema=schema, info=info, meta=meta, codec=codec, block_size=block_size)
+    writer = HFileWriter(parts.append, schema=schema, info=info, meta=meta, context=context)
     writer.add(keys, values)
     writer.finish()
     return b"".join(parts)
@@ -78,11 +92,10 @@ class HFileWriter:
         schema: str,
         info: Mapping[str, bytes] | None = None,
         meta: Mapping[str, bytes] | None = None,
-        codec: Codec = Codec.GZIP,
-        block_size: int = BLOCK_SIZE,
+        context: HFileContext | None = None,
     ) -> None:
-        self._blocks = _Blocks(sink, codec)
-        self._schema, self._info, self._meta, self._block_size = schema, info or {}, meta or {}, block_size
+        self._blocks = _Blocks(sink, context or HFileContext())
+        self._schema, self._info, self._meta = schema, info or {}, meta or {}
         self._count = self._key_bytes = self._value_bytes = 0
         self._last = pa.array([], pa.binary())
 
@@ -102,7 +115,7 @@ class HFileWriter:
             return
         rows = keys.cast(pa.binary())
         _check(rows, values, self._last)
-        self._blocks.data(rows, values, self._block_size)
+        self._blocks.data(rows, values)
         self._last = rows[-1:]
         self._count += len(rows)
         self._key_bytes += pc.sum(pc.binary_length(rows)).as_py()
@@ -170,21 +183,21 @@ def _entries(keys: pa.Array, values: pa.Array) -> tuple[memoryview, npt.NDArray[
 class _Blocks:
     """Writes the blocks of an HFile from start to end; ``size`` is the number of bytes so far."""
 
-    def __init__(self, sink: Callable[[bytes], object], codec: Codec) -> None:
+    def __init__(self, sink: Callable[[bytes], object], context: HFileContext) -> None:
         self.size = 0
         self._sink = sink
-        self._codec = codec
+        self._codec, self._block_size = context.codec, context.block_size
         self._index: list[tuple[bytes, int, int]] = []
         self._meta: list[tuple[bytes, int, int]] = []
         self._plain_bytes = 0
 
-    def data(self, keys: pa.Array, values: pa.Array, block_size: int) -> None:
+    def data(self, keys: pa.Array, values: pa.Array) -> None:
         """Write data blocks: each ends with the entry that fills it, or with the last one."""
         data, offsets = _entries(keys, values)
         start = 0
         previous = self._index[-1][1] if self._index else -1
         while start < len(keys):
-            end = min(len(keys), int(np.searchsorted(offsets, offsets[start] + block_size)))
+            end = min(len(keys), int(np.searchsorted(offsets, offsets[start] + self._block_size)))
             place = self._block(blocks.DATA_MAGIC, data[offsets[start] : offsets[end]], previous)
             self._index.append((blocks.full_key(keys[start].as_py()), *place))
             previous = place[0]

@@ -54,13 +54,12 @@ class LogWriter:
         options: LogOptions | None = None,
         constants: Mapping[str, str | None] | None = None,
     ) -> None:
-        self._schema = header.schema
+        self._header = header
         self._options = options or LogOptions()
         self._kind = BlockType.CDC_DATA if where.is_cdc else DATA_FORMATS[self._options.data_format.lower()]
         # An HFile has its own order.
         self._base_instant = None if self._kind is BlockType.HFILE_DATA else header.base_instant
         self._constants = dict(constants or {})
-        self._instant = header.instant
         self._headers = {Header.INSTANT_TIME: header.instant, Header.SCHEMA: header.schema.avro}
         if header.is_partial:
             self._headers[Header.IS_PARTIAL] = "true"
@@ -102,7 +101,7 @@ class LogWriter:
     def roll_back(self, target: str) -> None:
         """Write the command that rolls back what an instant wrote to the slice."""
         self.flush()
-        self._output.write(rollback_frame(self._instant, target))
+        self._output.write(rollback_frame(self._header.instant, target))
 
     def write_empty_block(self) -> None:
         """Write a data block without records, for a file that denotes that there are none."""
@@ -113,8 +112,11 @@ class LogWriter:
         self._flush_records()
         if self._deletes.num_rows:
             table, positions = self._deletes.take()
-            content = delete_content(table, self._schema.ordering, self._schema.table_version)
-            headers = {Header.INSTANT_TIME: self._instant, Header.SCHEMA: self._schema.avro} | self._compacted
+            content = delete_content(table, self._header.schema.ordering, self._header.schema.table_version)
+            headers = {
+                Header.INSTANT_TIME: self._header.instant,
+                Header.SCHEMA: self._header.schema.avro,
+            } | self._compacted
             block = frame(BlockType.DELETE, headers | self._positions(positions), content)
             self._output.write(block, deletes=table.num_rows)
 
@@ -163,7 +165,7 @@ class LogWriter:
                 yield part.num_rows, self._file_content(part)
             return
         parts: list[tuple[int, memoryview]] = []
-        for part in encode_avro(table, self._schema.avro, self._constants, slice_bytes=min(limit, _SLICE_BYTES)):
+        for part in encode_avro(table, self._header.schema.avro, self._constants, slice_bytes=min(limit, _SLICE_BYTES)):
             if parts and sum(len(data) for _, data in parts) + len(part[1]) > limit:
                 yield sum(rows for rows, _ in parts), avro_content(parts)
                 parts = []
@@ -173,8 +175,8 @@ class LogWriter:
     def _file_content(self, rows: pa.Table) -> Sequence[Buffer]:
         """Return the content of a block that is itself a file."""
         if self._kind is BlockType.HFILE_DATA:
-            return hfile_content(rows, self._schema.avro, self._constants)
-        return parquet_content(rows, self._schema.avro, self._options.parquet, self._constants)
+            return hfile_content(rows, self._header.schema.avro, self._constants)
+        return parquet_content(rows, self._header.schema.avro, self._options.parquet, self._constants)
 
     def _positions(self, positions: npt.NDArray[np.int64] | None) -> dict[Header, str]:
         if positions is None or self._base_instant is None:

@@ -78,7 +78,6 @@ class LogRecordVersions:
     ) -> None:
         self._schema, self._rules = schema, rules
         self._memory = memory
-        self._batch_bytes = memory.batch_bytes
         self._store = SpillableRowStore(schema, memory.budget, memory.spill_folder)
         self._keys: list[pa.Array] = []
         self._positions: list[Index] = []
@@ -135,7 +134,7 @@ class LogRecordVersions:
         )
         if self._rules.merger is not None:
             return self._folded_by_merger(identity, record, versions)
-        return MergedLogRecords(self._store, identity, self._winners(record, versions), self._batch_bytes)
+        return MergedLogRecords(self._store, identity, self._winners(record, versions), self._memory.batch_bytes)
 
     def _winners(self, record: Index, versions: StoredVersions) -> StoredVersions:
         """Return the winning version of each record."""
@@ -196,7 +195,7 @@ class LogRecordVersions:
     def _given_by_value(self, column: int, rows: Index) -> Mask | None:
         """Return a mask of the stored rows that have a column, as far as its values determine this; computed in
         chunks."""
-        size = rows_within(self._batch_bytes, self._store.widest, _CUSTOM_ROWS)
+        size = rows_within(self._memory.batch_bytes, self._store.widest, _CUSTOM_ROWS)
         result = np.ones(len(rows), dtype=np.bool_)
         is_all = True
         for start in range(0, len(rows), size):
@@ -213,7 +212,7 @@ class LogRecordVersions:
         order = np.argsort(record, kind="stable")
         merged: list[RecordVersions] = []
         numbers: list[Index] = []
-        size = rows_within(self._batch_bytes, self._store.widest, _CUSTOM_ROWS)
+        size = rows_within(self._memory.batch_bytes, self._store.widest, _CUSTOM_ROWS)
         for chunk in _chunks(record[order], size):
             which = order[chunk]
             part = versions.record_versions(which, self._store.take(versions.rows[which]))
@@ -234,7 +233,7 @@ class LogRecordVersions:
             ),
             given={name: np.concatenate([part.given[name] for part in merged]) for name in names},
         )
-        return MergedLogRecords(result, identity, winners, self._batch_bytes)
+        return MergedLogRecords(result, identity, winners, self._memory.batch_bytes)
 
 
 class MergedLogRecords:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import base_file_name, log_file_name, next_log_version, write_token
-from pyhudi.format.hfile.hfile_writer import BLOCK_SIZE, HFileWriter, write_hfile
+from pyhudi.format.hfile.hfile_writer import HFileContext, HFileWriter, write_hfile
 from pyhudi.format.log.block_framing import Buffer, Frame, frame
 from pyhudi.format.log.encoding.delete_block_encoder import delete_content
 from pyhudi.format.log.log_block import BlockType, Header
@@ -45,8 +45,8 @@ Stat = dict[str, Any]
 
 _TASK_ATTEMPTS = 8
 """Most attempts at a task of a compaction, more than Spark's default of 4."""
-_LOOKUP_BLOCK_SIZE = 16 * 1024
-"""Bytes of entries in a block of the record index, of which lookups want single keys all over the file: a quarter of
+_LOOKUP_FILES = HFileContext(block_size=16 * 1024)
+"""Blocks of the record index, of which lookups want single keys all over the file: a quarter of
 the usual size decompresses a third of the bytes in most upserts, and takes a quarter more room."""
 _NO_KEYS = pa.array([], pa.string())
 _NO_TIME = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
@@ -160,8 +160,8 @@ class GroupFiles:
         one batch."""
         name = base_file_name(file_id, token or new_token(), self.instant, "hfile")
         with self.storage.open_output(self._path(name)) as sink:
-            size = _LOOKUP_BLOCK_SIZE if self.partition == MetadataPartition.RECORD_INDEX else BLOCK_SIZE
-            writer = HFileWriter(sink.write, schema=record_schema(self.version), block_size=size)
+            context = _LOOKUP_FILES if self.partition == MetadataPartition.RECORD_INDEX else HFileContext()
+            writer = HFileWriter(sink.write, schema=record_schema(self.version), context=context)
             for keys, values in entries:
                 writer.add(keys, values)
             writer.finish()

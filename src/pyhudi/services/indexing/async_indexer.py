@@ -38,7 +38,6 @@ from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 
 if TYPE_CHECKING:
-    from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.heartbeat import Heartbeat
@@ -135,7 +134,6 @@ class _Attempt:
         assert plan.instant is not None
         self._progress = progress
         self._client, self._plan, self._preparer, self._stats_reader = client, plan, preparer, stats_reader
-        self._storage: Storage = client.storage
         self._instant = plan.instant
         self._token = f"{secrets.randbits(31):x}"
         self._claim = AttemptClaim(client.storage, plan.instant, self._token)
@@ -166,7 +164,7 @@ class _Attempt:
             stats = _written(begun)
             data = self._client.active_timeline()
             if stats is not None:  # Checked before other processes have to wait.
-                begun.missed_updates.missed(data, metadata_timeline(self._storage, self._client.config.version))
+                begun.missed_updates.missed(data, metadata_timeline(self._client.storage, self._client.config.version))
                 begun.verify(stats, data)
             with lock_table(self._client, self._opts, self._stats_reader) as table:
                 self._refuse_if_superseded(table)
@@ -232,7 +230,7 @@ class _Attempt:
         if self._heartbeat is not None:
             self._heartbeat.stop()
             self._heartbeat = None
-        self._instant, self._claim = instant, AttemptClaim(self._storage, instant, self._token)
+        self._instant, self._claim = instant, AttemptClaim(self._client.storage, instant, self._token)
         return entry
 
     def _publish(self, table: LockedTable, begun: _Begun, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:

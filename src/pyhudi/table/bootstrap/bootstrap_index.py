@@ -20,7 +20,7 @@ from pyhudi.format.avro.container import load_schema, read_container, with_java_
 from pyhudi.format.file_names import instant_of
 from pyhudi.format.hfile.block_codecs import Codec
 from pyhudi.format.hfile.hfile_reader import HFileReader
-from pyhudi.format.hfile.hfile_writer import write_hfile
+from pyhudi.format.hfile.hfile_writer import HFileContext, write_hfile
 from pyhudi.storage import Storage
 from pyhudi.storage.table_paths import AUX_FOLDER
 
@@ -213,5 +213,5 @@ def _hfile(base_path: str, entries: Mapping[str, bytes]) -> bytes:
         pa.array(list(entries.values()), pa.binary()),
         schema='"bytes"',
         info={_INFO: _container("HoodieBootstrapIndexInfo", info)},
-        codec=Codec.NONE,
+        context=HFileContext(codec=Codec.NONE),
     )

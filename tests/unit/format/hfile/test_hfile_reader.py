@@ -19,7 +19,7 @@ from pyhudi.format.hfile.block_cache import BlockCache
 from pyhudi.format.hfile.block_codecs import Codec
 from pyhudi.format.hfile.block_index import root_entries
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
-from pyhudi.format.hfile.hfile_writer import HFileWriter, write_hfile
+from pyhudi.format.hfile.hfile_writer import HFileContext, HFileWriter, write_hfile
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.format.varint import unsigned
 from tests.unit.format import golden
@@ -140,7 +140,9 @@ def columns(entries: dict[bytes, bytes]) -> tuple[pa.Array, pa.Array]:
 def test_round_trip(pairs: dict[bytes, bytes], block_size: int, codec: Codec) -> None:
     keys, values = columns(pairs)
     meta, info = {"bloomFilter": b"bits", "a": b""}, {"minRecordKey": b"x"}
-    data = write_hfile(keys, values, schema="{}", info=info, meta=meta, codec=codec, block_size=block_size)
+    data = write_hfile(
+        keys, values, schema="{}", info=info, meta=meta, context=HFileContext(codec=codec, block_size=block_size)
+    )
     reader = HFileReader(data)
     assert entries(reader).equals(pa.Table.from_arrays([keys, values], schema=ENTRY_SCHEMA))
     assert reader.num_entries == len(pairs)
@@ -161,7 +163,7 @@ def test_entries_that_come_some_at_a_time() -> None:
     keys = pa.array([f"k{i:03d}" for i in range(100)])
     values = pa.array([b"v" * i for i in range(100)])
     parts: list[bytes] = []
-    writer = HFileWriter(parts.append, schema='"string"', block_size=300)
+    writer = HFileWriter(parts.append, schema='"string"', context=HFileContext(block_size=300))
     for start, end in ((0, 0), (0, 1), (1, 70), (70, 70), (70, 100)):
         writer.add(keys[start:end], values[start:end])
     with pytest.raises(FormatError, match="ascending byte order"):
@@ -196,7 +198,7 @@ def test_keys_that_cannot_be_written(keys: list[bytes | None]) -> None:
 def test_an_index_of_several_levels() -> None:
     """HBase makes one when there are many blocks: the root names index blocks, those the data blocks."""
     pairs = {f"{i:05}".encode(): b"v" * 50 for i in range(400)}
-    data = write_hfile(*columns(pairs), schema="{}", codec=Codec.NONE, block_size=300)
+    data = write_hfile(*columns(pairs), schema="{}", context=HFileContext(codec=Codec.NONE, block_size=300))
     trailer = hfile_blocks.parse_trailer(memoryview(data)[-hfile_blocks.TRAILER_SIZE :])
     index = HFileReader(data).index
     parts = [data[: trailer.load_on_open_offset]]
@@ -290,7 +292,7 @@ def test_blocks_in_a_cache(count: int) -> None:
     """Few blocks are kept, one by one; however they are read, the entries are the same."""
     pairs = {f"k{n:05d}".encode(): bytes(n % 50) for n in range(count)}
     keys, values = columns(pairs)
-    data = write_hfile(keys, values, schema="{}", block_size=300)
+    data = write_hfile(keys, values, schema="{}", context=HFileContext(block_size=300))
     cache = BlockCache()
     cached, plain = HFileReader(data, cache=cache, name="a"), HFileReader(data)
     for _ in range(2):
@@ -307,7 +309,7 @@ def test_blocks_in_a_cache(count: int) -> None:
 def test_every_byte_of_several_blocks(codec: Codec) -> None:
     """A changed byte never makes other entries, also where blocks are read together."""
     keys, values = columns({f"k{n:02d}".encode(): b"v" * (n % 7) for n in range(40)})
-    data = write_hfile(keys, values, schema="{}", codec=codec, block_size=200)
+    data = write_hfile(keys, values, schema="{}", context=HFileContext(codec=codec, block_size=200))
     whole = pa.table([keys, values], schema=ENTRY_SCHEMA)
     for at in [*range(len(data) - 4096 + 120), *range(len(data) - 8, len(data))]:
         for change in (0x01, 0x80, 0xFF):
@@ -329,7 +331,7 @@ def test_every_byte_of_several_blocks(codec: Codec) -> None:
 def test_no_bit_of_the_trailer_hides_entries(codec: Codec) -> None:
     """Nothing checks the trailer, which says how many blocks there are."""
     keys = pa.array([f"k{i:04d}" for i in range(60)])
-    data = write_hfile(keys, keys.cast(pa.binary()), schema='"int"', codec=codec, block_size=300)
+    data = write_hfile(keys, keys.cast(pa.binary()), schema='"int"', context=HFileContext(codec=codec, block_size=300))
     start = len(data) - hfile_blocks.TRAILER_SIZE
     for at in (*range(start, start + 140), *range(len(data) - 8, len(data))):
         for bit in range(8):
@@ -344,7 +346,9 @@ def test_no_bit_of_the_trailer_hides_entries(codec: Codec) -> None:
 def test_an_index_without_the_last_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last key that the file has by its own account is in no block that the index names."""
     keys = pa.array([f"k{i:04d}" for i in range(60)])
-    data = write_hfile(keys, keys.cast(pa.binary()), schema='"int"', codec=Codec.NONE, block_size=300)
+    data = write_hfile(
+        keys, keys.cast(pa.binary()), schema='"int"', context=HFileContext(codec=Codec.NONE, block_size=300)
+    )
     last = hfile_blocks.full_key(b"k0059")
     at = data.rfind(last)
     broken = data[:at] + hfile_blocks.full_key(b"k0060") + data[at + len(last) :]

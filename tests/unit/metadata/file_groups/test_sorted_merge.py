@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
 from pyhudi.format.hfile.hfile_reader import HFileReader
-from pyhudi.format.hfile.hfile_writer import write_hfile
+from pyhudi.format.hfile.hfile_writer import HFileContext, write_hfile
 from pyhudi.metadata.file_groups import sorted_merge
 from pyhudi.metadata.file_groups.hfile_sources import DeleteSource, HFileSource, Source
 from pyhudi.metadata.file_groups.sorted_merge import merge_sorted
@@ -46,7 +46,7 @@ def hfile(keys: list[str], number: int, partition: str, block_size: int) -> tupl
     """Keys by their bytes, in blocks of so many bytes; the same as one version."""
     keys = sorted(keys, key=str.encode)
     found = values(keys, number, partition)
-    data = write_hfile(pa.array(keys, pa.string()), found, schema=SCHEMA, block_size=block_size)
+    data = write_hfile(pa.array(keys, pa.string()), found, schema=SCHEMA, context=HFileContext(block_size=block_size))
     return HFileSource(HFileReader(data), SCHEMA), Version(pa.array(keys, pa.string()), found, SCHEMA)
 
 
