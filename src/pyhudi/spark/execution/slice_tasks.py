@@ -103,6 +103,15 @@ def parallelism(spark: SparkSession) -> int:
     return _DEFAULT_PARALLELISM
 
 
+def coalesced(summary: DataFrame) -> DataFrame:
+    """Return an aggregate with few rows in as many partitions as tasks run at a time.
+
+    Without adaptive execution, which Spark switches off in streams, it would take ``spark.sql.shuffle.partitions``
+    (200) tasks, most of them without rows.
+    """
+    return summary.coalesce(parallelism(summary.sparkSession))
+
+
 def _with_path_values(plan: ScanPlan) -> pa.Table:
     slices = plan.tasks.combine_chunks()
     if not plan.partition_columns.values:

@@ -13,6 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pyhudi.errors import HudiError
 from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.execution.slice_tasks import coalesced
 from pyhudi.spark.keys.key_text import quoted
 
 KEY_TEXT_TYPES = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType, T.BooleanType)
@@ -47,7 +48,7 @@ class KeyConstraint:
         Raises:
             KeyConstraintError: The batch does not meet the condition.
         """
-        found = summarize_keys(rows, self.columns, [PARTITION_PATH]).collect()
+        found = coalesced(summarize_keys(rows, self.columns, [PARTITION_PATH])).collect()
         if any(most > 1 or ambiguous for _, _, most, ambiguous in found):
             raise KeyConstraintError("rows of the batch share a key, or have a key that is not the text of its value")
         self.rows = sum(count for _, count, _, _ in found)

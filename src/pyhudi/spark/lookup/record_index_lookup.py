@@ -24,7 +24,7 @@ from pyhudi.metadata.records.metadata_record import RECORD_INDEX
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import PersistFrame
 from pyhudi.spark.execution.python_workers import prepare_worker
-from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
 from pyhudi.spark.indexes.record_index.record_index import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_keys import GROUP, TASK
@@ -123,7 +123,7 @@ def look_up_locations(rows: DataFrame, index: RecordIndex, persist: PersistFrame
             yield _located(index, number, part)
 
     locations = persist(keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(look_up, _LOCATIONS))
-    summed = locations.groupBy(*_BY).agg(F.count(F.lit(1)), F.sum(_COUNT), F.max(_COUNT)).collect()
+    summed = coalesced(locations.groupBy(*_BY).agg(F.count(F.lit(1)), F.sum(_COUNT), F.max(_COUNT))).collect()
     schema = pa.schema(
         [*((name, pa.string()) for name in _BY[:3]), (DELETE, pa.bool_()), ("keys", pa.int64()), ("rows", pa.int64())]
     )

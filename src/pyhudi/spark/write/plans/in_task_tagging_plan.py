@@ -22,7 +22,7 @@ from pyhudi.metadata.metadata_layout import FILE_PARTITIONS
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.execution.write_stages import run_in_task_tagging
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
@@ -125,7 +125,7 @@ def count_partitions(rows: DataFrame, slices: pa.Table, exact: KeyConstraint | N
     Raises:
         KeyConstraintError: The keys violate the constraint ``exact``.
     """
-    found = rows.groupBy(PARTITION_PATH).count().collect() if exact is None else exact.count_partitions(rows)
+    found = coalesced(rows.groupBy(PARTITION_PATH).count()).collect() if exact is None else exact.count_partitions(rows)
     counts = pa.table(
         {"partition": pa.array([r[0] for r in found], pa.string()), "rows": pa.array([r[1] for r in found], pa.int64())}
     )

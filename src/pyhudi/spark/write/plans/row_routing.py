@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.local_relations import small_frame
-from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.execution.slice_tasks import coalesced, parallelism
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE
 from pyhudi.spark.keys.key_text import quoted
@@ -38,7 +38,7 @@ _TASK_BYTES = 4 * 1024 * 1024
 
 def count_rows(tagged: DataFrame) -> pa.Table:
     """Count the rows of a tagged frame by partition and file group (COUNTS_SCHEMA). Runs a Spark job."""
-    counts = tagged.groupBy(PARTITION_PATH, FILE_ID, BASE_PATH).count().collect()
+    counts = coalesced(tagged.groupBy(PARTITION_PATH, FILE_ID, BASE_PATH).count()).collect()
     columns = [[row[i] for row in counts] for i in range(4)]
     return pa.Table.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, COUNTS_SCHEMA, strict=True)], schema=COUNTS_SCHEMA
