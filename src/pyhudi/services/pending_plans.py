@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from pyhudi.config import Options
@@ -36,6 +37,24 @@ class CombinedResult(Protocol):
     def merge(self, other: Self) -> Self:
         """Return the combination of both results."""
         ...
+
+
+class BusyPlans(Enum):
+    """Treatment of pending plans that someone else may be executing."""
+
+    REFUSE = auto()
+    """Raise BusyError; wait only for other threads of this process."""
+    LEAVE = auto()
+    """Skip plans that another process is executing or has executed, and all of them while another thread of this
+    process executes plans."""
+    TAKE_OVER = auto()
+    """Execute a plan of another program without a heartbeat: the user has requested it, knowing that the program does
+    not run."""
+
+    @classmethod
+    def of_request(cls, instant: str | None) -> BusyPlans:
+        """Return the treatment for a user who requests the plan of an instant (None: all plans)."""
+        return cls.REFUSE if instant is None else cls.TAKE_OVER
 
 
 Plan = TypeVar("Plan")
@@ -115,7 +134,7 @@ def run_plans(
     *,
     instant: str | None,
     missing: str,
-    leave_others: bool,
+    busy: BusyPlans,
 ) -> Result:
     """Execute pending plans in their order.
 
@@ -125,7 +144,7 @@ def run_plans(
         nothing: The result without plans.
         instant: If given, only its plan is executed.
         missing: Message of the error if no plan has that instant.
-        leave_others: If true, plans that another process is executing or has executed are skipped.
+        busy: Treatment of plans that another process is executing or has executed.
 
     Raises:
         InstantNotFoundError: No plan has that instant.
@@ -133,14 +152,14 @@ def run_plans(
     """
     if instant is not None:
         plans = [plan for plan in plans if plan.instant == instant]
-        if not plans and not leave_others:
+        if not plans and busy is not BusyPlans.LEAVE:
             raise InstantNotFoundError(missing)
     result = nothing
     for plan in plans:
         try:
             result = result.merge(run(plan))
-        except BusyError as busy:
-            if not leave_others:
+        except BusyError as error:
+            if busy is not BusyPlans.LEAVE:
                 raise
-            _log.warning("a plan remains pending: %s", busy)
+            _log.warning("a plan remains pending: %s", error)
     return result

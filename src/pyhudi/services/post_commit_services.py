@@ -19,6 +19,7 @@ from pyhudi.services.clustering.clustering_planner import schedule as schedule_c
 from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_all
 from pyhudi.services.compaction.compaction_planner import pending_plans, schedule
 from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_pending
+from pyhudi.services.pending_plans import BusyPlans
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
 
@@ -183,7 +184,7 @@ def cluster_after_commit(storage: Storage, opts: Options, runner: ClusteringRunn
     with errors_after_commit("clustering", opts):
         client = TableMetaClient.open(storage, opts)
         if inline:
-            return run_all(client, opts, runner, only_if_due=True, leave_others=True)
+            return run_all(client, opts, runner, only_if_due=True, busy=BusyPlans.LEAVE)
         if not pending_clusterings(client.active_timeline()):
             schedule_clustering(client, opts, only_if_due=True)
     return None
@@ -200,9 +201,9 @@ def _pending(client: TableMetaClient) -> bool:
 
 
 def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, action: str) -> CompactionResult:
-    done = run_pending(client, opts, runner, action=action, leave_others=True)
+    done = run_pending(client, opts, runner, action=action, busy=BusyPlans.LEAVE)
     plan = schedule(client, opts, action=action, only_if_due=True, to_run=True)
     if plan.instant is None:
         return done
-    mine = run_pending(client, opts, runner, action=action, instant=plan.instant, leave_others=True)
+    mine = run_pending(client, opts, runner, action=action, instant=plan.instant, busy=BusyPlans.LEAVE)
     return done.merge(mine)

@@ -14,6 +14,7 @@ from pyhudi.services.clustering.clustering_runner import (
     run_all,
     run_pending,
 )
+from pyhudi.services.pending_plans import BusyPlans
 from pyhudi.spark.session import session_if_any
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 
@@ -142,7 +143,7 @@ class ClusteringServices(ServiceBase):
                 session.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark, progress), instant=instant, take_over=instant is not None)
+        return run_pending(client, opts, _runner(spark, progress), instant=instant, busy=BusyPlans.of_request(instant))
 
     def pending_clusterings(self) -> list[ClusteringPlan]:
         """Return the clustering plans in the timeline that are not completed, oldest first."""

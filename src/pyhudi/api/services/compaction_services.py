@@ -10,6 +10,7 @@ from pyhudi.api.services.service_base import Given, ServiceBase
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.compaction.compaction_planner import make_plan, pending_plans, schedule
 from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_in_threads, run_pending
+from pyhudi.services.pending_plans import BusyPlans
 from pyhudi.spark.session import session_if_any
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
@@ -107,7 +108,7 @@ class CompactionServices(ServiceBase):
             BusyError: Another process executes a plan, or another program may be executing one.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark), instant=instant, take_over=instant is not None)
+        return run_pending(client, opts, _runner(spark), instant=instant, busy=BusyPlans.of_request(instant))
 
     def pending_compactions(self) -> list[CompactionPlan]:
         """Return the compaction plans in the timeline that are not completed, oldest first."""
@@ -168,7 +169,12 @@ class CompactionServices(ServiceBase):
         """
         client, opts = self._open(options)
         return run_pending(
-            client, opts, _runner(spark), action=Action.LOG_COMPACTION, instant=instant, take_over=instant is not None
+            client,
+            opts,
+            _runner(spark),
+            action=Action.LOG_COMPACTION,
+            instant=instant,
+            busy=BusyPlans.of_request(instant),
         )
 
     def pending_log_compactions(self) -> list[CompactionPlan]:

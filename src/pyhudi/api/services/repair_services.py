@@ -121,10 +121,12 @@ class RepairServices(ServiceBase):
         session = spark or session_if_any()
         if session is None:
             raise SetupError("deduplication requires Spark: pass spark=…")
-        from pyhudi.spark.services.spark_deduplication import deduplicate
+        from pyhudi.spark.services.spark_deduplication import deduplicate, preview_deduplication
 
         client, opts = self._open(options)
-        return deduplicate(session, client, opts, partition, kind, dry_run=dry_run, output=output)
+        if dry_run:
+            return preview_deduplication(session, client, opts, partition, kind, output)
+        return deduplicate(session, client, opts, partition, kind)
 
     def delete_orphan_files(
         self,

@@ -6,8 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE
-from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex
-from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.records.metadata_keys import expression_partition_keys
 from pyhudi.metadata.records.record_changes import RecordChanges
 from pyhudi.metadata.records.record_factory import (
@@ -18,43 +16,51 @@ from pyhudi.metadata.records.record_factory import (
 )
 
 
-def expression_records(
-    index: ExpressionIndex,
-    files: pa.Table,
-    summaries: pa.Array,
-    version: int,
-    instant: str,
-    *,
-    logs_count: bool,
-    first: bool = False,
-) -> RecordChanges:
-    """Return the index records of files.
+def expression_bloom_records(files: pa.Table, filters: pa.StructArray, version: int, instant: str) -> RecordChanges:
+    """Return the index records of base files with bloom filters; log files have none.
 
     Args:
         files: FILE_COLUMNS and ``kind``; the files are not empty.
-        summaries: Index content of each file: a bloom filter (``type``, ``text``), or bounds of its values (a column of
-            `pyhudi.format.base_file.column_bounds.bounds_type`).
+        filters: Bloom filter of each file (``type``, ``text``).
+        version: Version of the data table.
         instant: Instant of the files.
+    """
+    files = files.combine_chunks()
+    base = _are_base(files)
+    files, filters = files.filter(base), filters.filter(base)
+    return bloom_records(files, filters.field("text"), filters.field("type"), instant, version)
+
+
+def expression_stats_records(
+    column: str, files: pa.Table, bounds: pa.StructArray, version: int, *, logs_count: bool, first: bool = False
+) -> RecordChanges:
+    """Return the index records of files with statistics, and of their partitions.
+
+    Args:
+        column: Column of the expression.
+        files: FILE_COLUMNS and ``kind``; the files are not empty.
+        bounds: Bounds of the values of each file (a column of `pyhudi.format.base_file.column_bounds.bounds_type`).
+        version: Version of the data table.
         logs_count: The values in log files are those of merged rows
             (`pyhudi.metadata.writer.initialize_partitions.log_values_are_final`).
         first: These are all files, so partition statistics are exact.
     """
     files = files.combine_chunks()
-    base = pc.equal(files["kind"], BASE).combine_chunks()
-    if index.kind == BLOOM_FILTERS:
-        files, summaries = files.filter(base), summaries.filter(base)
-        return bloom_records(files, summaries.field("text"), summaries.field("type"), instant, version)
-    column = index.expression.column
-    bounds = _of_column(column, _as_stored(summaries, files["size"].combine_chunks()))
+    of_column = _of_column(column, _as_stored(bounds, files["size"].combine_chunks()))
     partitions = files["partition"].combine_chunks()
     exact = pc.unique(partitions).to_pylist() if first else ()
     of_partitions = partition_stats_records(
-        partitions, bounds, version, tight=exact, dropped=(), make_keys=expression_partition_keys
+        partitions, of_column, version, tight=exact, dropped=(), make_keys=expression_partition_keys
     )
     if not logs_count:
-        files, bounds = files.filter(base), bounds.filter(base)
-    of_files = column_stats_records(files, bounds, version)
+        base = _are_base(files)
+        files, of_column = files.filter(base), of_column.filter(base)
+    of_files = column_stats_records(files, of_column, version)
     return merged_records([{column: of_files}, {column: of_partitions}])[column]
+
+
+def _are_base(files: pa.Table) -> pa.BooleanArray:
+    return pc.equal(files["kind"], BASE).combine_chunks()
 
 
 def _of_column(name: str, bounds: pa.StructArray) -> pa.StructArray:

@@ -18,7 +18,7 @@ from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clusterable
 from pyhudi.services.clustering.clustering_planner import pending_plans, reschedule, schedule
-from pyhudi.services.pending_plans import run_plans
+from pyhudi.services.pending_plans import BusyPlans, run_plans
 from pyhudi.services.thread_tasks import run_tasks
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
@@ -105,12 +105,10 @@ def run_pending(
     runner: ClusteringRunner,
     *,
     instant: str | None = None,
-    leave_others: bool = False,
-    take_over: bool = False,
+    busy: BusyPlans = BusyPlans.REFUSE,
 ) -> ClusteringResult:
-    """Execute the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: skip plans that
-    another process is executing or has executed, and all of them while another thread of this process executes plans.
-    ``take_over``: the user has requested the instant, knowing that no other program executes it.
+    """Execute the pending plans, oldest first, or only the one of ``instant``. ``busy``: treatment of those that
+    someone else may be executing.
 
     Raises:
         InstantNotFoundError: No such plan is pending.
@@ -121,11 +119,11 @@ def run_pending(
     """
     return run_plans(
         pending_plans(client.active_timeline()),
-        lambda plan: run_plan(client, plan, opts, runner, take_over=take_over, wait=not leave_others),
+        lambda plan: run_plan(client, plan, opts, runner, busy),
         ClusteringResult(),
         instant=instant,
         missing=f"no clustering {instant!r} is pending in the table at {client.storage.root}",
-        leave_others=leave_others,
+        busy=busy,
     )
 
 
@@ -135,17 +133,17 @@ def run_all(
     runner: ClusteringRunner,
     *,
     only_if_due: bool = False,
-    leave_others: bool = False,
+    busy: BusyPlans = BusyPlans.REFUSE,
 ) -> ClusteringResult:
     """Execute the pending plans or, if there are none, make a plan and execute it, because a plan after pending ones
     would cluster the same files again. Raises the errors of `run_pending` and `schedule`."""
-    done = run_pending(client, opts, runner, leave_others=leave_others)
+    done = run_pending(client, opts, runner, busy=busy)
     if done:
         return done
     plan = schedule(client, opts, only_if_due=only_if_due)
     if plan.instant is None:
         return ClusteringResult(reason=plan.reason)
-    return run_pending(client, opts, runner, instant=plan.instant, leave_others=leave_others)
+    return run_pending(client, opts, runner, instant=plan.instant, busy=busy)
 
 
 def run_plan(
@@ -153,15 +151,13 @@ def run_plan(
     plan: ClusteringPlan,
     opts: Options,
     runner: ClusteringRunner,
-    *,
-    take_over: bool = False,
-    wait: bool = True,
+    busy: BusyPlans = BusyPlans.REFUSE,
 ) -> ClusteringResult:
     """Execute one plan of the timeline. The result is empty if another process has executed it. After an error the plan
-    can be retried. A plan whose file groups were written to is replaced by one with a new instant. ``take_over`` and
-    errors as of `run_pending`. ``wait``: wait while another thread of this process executes plans."""
-    with in_process_plan_lock(client.storage, opts, wait=wait):
-        return _run_plan(client, plan, opts, runner, take_over=take_over)
+    can be retried. A plan whose file groups were written to is replaced by one with a new instant. ``busy`` and
+    errors as of `run_pending`."""
+    with in_process_plan_lock(client.storage, opts, wait=busy is not BusyPlans.LEAVE):
+        return _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER)
 
 
 def _run_plan(

@@ -15,7 +15,7 @@ from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
 from pyhudi.services.compaction.compaction_planner import check_compactable, pending_plans
-from pyhudi.services.pending_plans import run_plans
+from pyhudi.services.pending_plans import BusyPlans, run_plans
 from pyhudi.services.thread_tasks import run_tasks
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
@@ -30,10 +30,9 @@ from pyhudi.write.write_totals import WriteTotals
 
 if TYPE_CHECKING:
     from pyhudi.metadata.indexes.index_delta import IndexDelta
-    from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.write_gate import WriteGate
+    from pyhudi.transaction.transaction import Transaction
 
 PROGRESS = "compact file slices"
 """Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
@@ -52,11 +51,9 @@ class IndexMaintainer(Protocol):
         """Reader of the files."""
         ...
 
-    def index_delta(
-        self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata, gate: WriteGate
-    ) -> IndexDelta:
-        """Write the changes of a compaction at ``instant`` to the indexes; ``metadata`` is the metadata of its
-        commit. Files are written only while ``gate`` is open."""
+    def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta:
+        """Write the changes of a compaction to the indexes; ``metadata`` is the metadata of its commit. Files are
+        written only while the gate of the transaction is open."""
         ...
 
 
@@ -107,12 +104,10 @@ def run_pending(
     *,
     action: str = Action.COMPACTION,
     instant: str | None = None,
-    leave_others: bool = False,
-    take_over: bool = False,
+    busy: BusyPlans = BusyPlans.REFUSE,
 ) -> CompactionResult:
-    """Execute the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: skip plans that
-    another process is executing or has executed, and all of them while another thread of this process executes plans.
-    ``take_over``: the user has requested the instant, knowing that no other program executes it.
+    """Execute the pending plans, oldest first, or only the one of ``instant``. ``busy``: treatment of those that
+    someone else may be executing.
 
     Raises:
         InstantNotFoundError: No such plan is pending.
@@ -123,11 +118,11 @@ def run_pending(
     check_compactable(client.config)
     return run_plans(
         pending_plans(client.active_timeline(), action),
-        lambda plan: run_plan(client, plan, opts, runner, take_over=take_over, wait=not leave_others),
+        lambda plan: run_plan(client, plan, opts, runner, busy),
         CompactionResult(action=action),
         instant=instant,
         missing=f"no {action} {instant!r} is pending in the table at {client.storage.root}",
-        leave_others=leave_others,
+        busy=busy,
     )
 
 
@@ -136,22 +131,19 @@ def run_plan(
     plan: CompactionPlan,
     opts: Options,
     runner: Runner,
-    *,
-    take_over: bool = False,
-    wait: bool = True,
+    busy: BusyPlans = BusyPlans.REFUSE,
 ) -> CompactionResult:
     """Execute one plan of the timeline. The result is empty if it is no longer to be executed: another process has
     executed it, or it is a log compaction that failed before or that a later compaction includes. After an error the
-    plan of a compaction can be retried. ``take_over`` as of `run_pending`. ``wait``: wait while another thread of this
-    process executes plans.
+    plan of a compaction can be retried. ``busy`` as of `run_pending`.
 
     Raises:
         ConflictError: Another process considered this attempt dead.
         BusyError: Another process is executing the plan.
         TransactionError: A restore is pending.
     """
-    with in_process_plan_lock(client.storage, opts, wait=wait):
-        return _run_plan(client, plan, opts, runner, take_over=take_over)
+    with in_process_plan_lock(client.storage, opts, wait=busy is not BusyPlans.LEAVE):
+        return _run_plan(client, plan, opts, runner, take_over=busy is BusyPlans.TAKE_OVER)
 
 
 def _run_plan(
@@ -180,7 +172,7 @@ def _run_plan(
         tx.to_inflight()
         stats = runner(job)
         done = job.metadata(stats)
-        index = None if keeper is None else keeper.index_delta(client, tx.config, tx.instant, done, tx.gate)
+        index = None if keeper is None else keeper.index_delta(client, tx, done)
         outcome = tx.commit(done, index=index)
     if isinstance(outcome, Conflicted):
         if plan.is_log:

@@ -224,7 +224,7 @@ def _to_table(
 
 
 def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
-    from pyhudi.spark.sql.table_writers import create_for_stream, table_of_name
+    from pyhudi.spark.sql.table_writers import TableSpec, create_for_stream, table_of_name
     from pyhudi.spark.streaming.sink import check_output_mode, check_sink_options
 
     state = call_state(target)
@@ -239,7 +239,8 @@ def _stream_target(target: Any, given: _StreamArguments) -> CatalogTable | None:
     if found is not None:
         return found
     path = {"path": state.options["path"]} if "path" in state.options else {}
-    return create_for_stream(state.maker, given.target, tuple(state.partition_by), {**_sink_options(state), **path})
+    spec = TableSpec(tuple(state.partition_by), {**_sink_options(state), **path})
+    return create_for_stream(state.maker, given.target, spec)
 
 
 def _table_of_name(spark: SparkSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CatalogTable | None:

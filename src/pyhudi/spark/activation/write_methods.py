@@ -47,7 +47,7 @@ def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from pyhudi.spark.sql.table_writers import save_as_table
+    from pyhudi.spark.sql.table_writers import TableSpec, save_as_table
 
     name, source, mode, partition_by, options = _save_arguments(*args, **_save_arguments_of_table(kwargs))
     state = call_state(target)
@@ -57,13 +57,10 @@ def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwarg
         refuse_layout(target)
     if partition_by is None:
         partition_by = state.partition_by
+    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    spec = TableSpec(columns, with_options(state.options, options))
     saved = state.maker is not None and save_as_table(
-        state.maker,
-        name,
-        is_hudi=is_hudi,
-        mode=mode or state.mode or "errorifexists",
-        partition_by=(partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
-        given=with_options(state.options, options),
+        state.maker, name, spec, is_hudi=is_hudi, mode=mode or state.mode or "errorifexists"
     )
     return None if saved else original(target, *args, **kwargs)
 

@@ -44,10 +44,7 @@ def update_dependent_indexes(commit: IndexedCommit, index: IndexDelta | None, *,
         update = IndexDelta()
         if RECORD_INDEX in before.partitions:
             update = update.merge(secondary(config, gate, only))
-        expressions = expression_delta(
-            *(commit.spark, commit.client, config, commit.instant, commit.metadata), only=only, gate=gate
-        )
-        return update.merge(expressions)
+        return update.merge(expression_delta(commit.with_config(config, gate), only))
 
     def secondary(config: TableConfig, gate: WriteGate, only: Collection[str] | None) -> IndexDelta | None:
         if not rows_stay:

@@ -23,7 +23,7 @@ from pyhudi.metadata.indexes.expression_index_definition import (
     can_be_kept,
     expression_indexes,
 )
-from pyhudi.metadata.indexes.expression_index_records import expression_records
+from pyhudi.metadata.indexes.expression_index_records import expression_bloom_records, expression_stats_records
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, metadata_timeline
 from pyhudi.metadata.records.record_changes import RecordChanges
@@ -36,6 +36,7 @@ from pyhudi.metadata.writer.initialize_partitions import (
 )
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.expression_values import check_expression, summaries
+from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
 from pyhudi.spark.spark_errors import refused_values
 from pyhudi.table.pinned_table import PinnedTable
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from pyhudi.services.indexing.index_builder import LockedTable
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
-    from pyhudi.table.meta_client import TableMetaClient
-    from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.write_gate import WriteGate
 
 _log = logging.getLogger(__name__)
 
@@ -100,33 +98,20 @@ def first_records(
     return records
 
 
-def expression_delta(
-    spark: SparkSession,
-    client: TableMetaClient,
-    config: TableConfig,
-    instant: str,
-    metadata: CommitMetadata,
-    only: Collection[str] | None = None,
-    gate: WriteGate | None = None,
-) -> IndexDelta | None:
+def expression_delta(commit: IndexedCommit, only: Collection[str] | None = None) -> IndexDelta | None:
     """Write the updates of expression indexes. Runs a Spark job.
 
     Args:
-        spark: The session.
-        client: The table.
-        config: Current configuration of the table.
-        instant: Requested instant of the write.
-        metadata: Commit metadata to be published.
+        commit: The commit.
         only: Index partitions to update; None: all.
-        gate: Tasks write only while it is open (`GroupFiles`).
 
     Returns:
         The update, without indexes whose values cannot be computed, which the caller disables; None if the table has no
         expression indexes that pyhudi maintains.
     """
-    storage = client.storage
+    spark, storage, config = commit.spark, commit.storage, commit.config
     asked = [one for one in expression_indexes(storage, config, kept=True) if only is None or one.partition in only]
-    columns = schema_after(PinnedTable.of(client), metadata) if asked else pa.schema([])
+    columns = schema_after(PinnedTable.of(commit.client), commit.metadata) if asked else pa.schema([])
     indexes = [
         index
         for index in asked
@@ -138,9 +123,10 @@ def expression_delta(
         return None
     names = [index.partition for index in indexes]
     try:
-        found = _records(spark, storage, config, indexes, _IndexedFiles(files_of_commit(metadata), columns, instant))
+        files = _IndexedFiles(files_of_commit(commit.metadata), columns, commit.instant)
+        found = _records(spark, storage, config, indexes, files)
         kept = {name: records for name, records in zip(names, found, strict=True) if records is not None}
-        stats = _written(storage, config, kept, instant, gate)
+        stats = _written(commit, kept)
     except Exception as failure:  # also errors that Spark's own functions raise for some values
         _log.warning("%s of %s cannot be maintained: %s", ", ".join(names), storage.root, failure)
         return None
@@ -160,18 +146,13 @@ def _is_overridden(spark: SparkSession, index: ExpressionIndex, storage: Storage
     return bool(overridden)
 
 
-def _written(
-    storage: Storage,
-    config: TableConfig,
-    records: Mapping[str, RecordChanges],
-    instant: str,
-    gate: WriteGate | None,
-) -> list[Stat]:
+def _written(commit: IndexedCommit, records: Mapping[str, RecordChanges]) -> list[Stat]:
     """Write the records of each partition of the metadata table; return the write stats of the files."""
-    own = metadata_timeline(storage, config.version).timeline
+    version = commit.config.version
+    own = metadata_timeline(commit.storage, version).timeline
     stats = []
     for partition, part in records.items():
-        stats += write_logs(GroupFiles(storage, partition, instant, config.version, gate), own, part)
+        stats += write_logs(GroupFiles(commit.storage, partition, commit.instant, version, commit.gate), own, part)
     return stats
 
 
@@ -190,10 +171,13 @@ def _records(
 
     def records(index: ExpressionIndex) -> RecordChanges | None:
         values = by_file[index.partition].combine_chunks()
-        if index.kind == BLOOM_FILTERS and values.field("text").null_count:
-            return None
-        return expression_records(
-            *(index, summarized, values, config.version, files.instant), logs_count=logs_count, first=files.first
+        if index.kind == BLOOM_FILTERS:
+            if values.field("text").null_count:
+                return None
+            return expression_bloom_records(summarized, values, config.version, files.instant)
+        column = index.expression.column
+        return expression_stats_records(
+            column, summarized, values, config.version, logs_count=logs_count, first=files.first
         )
 
     return [records(index) for index in indexes]

@@ -17,6 +17,7 @@ from pyhudi.services.compaction.compaction_runner import PROGRESS, Runner, compa
 from pyhudi.spark.execution.python_workers import this_task
 from pyhudi.spark.indexes.expression_index import expression_delta
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.write.location_columns import STATUS
 from pyhudi.write.write_status import decode_stats
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
     from pyhudi.timeline.commit_metadata import CommitMetadata
-    from pyhudi.timeline.write_gate import WriteGate
+    from pyhudi.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +48,15 @@ class SparkCompactionRunner:
         report_progress(self.progress, PROGRESS, total, total)
         return stats
 
-    def index_delta(
-        self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata, gate: WriteGate
-    ) -> IndexDelta:
+    def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta:
         """Update expression indexes with the result of a compaction. May run a Spark job."""
+        commit = IndexedCommit.of(self.spark, client, tx.opts, tx, metadata)
 
-        def delta(
-            config: TableConfig, only: Collection[str] | None = None, gate: WriteGate | None = None
-        ) -> IndexDelta | None:
-            return expression_delta(self.spark, client, config, instant, metadata, only, gate)
+        def catch_up(config: TableConfig, only: Collection[str]) -> IndexDelta | None:
+            with commit.gate.reopened() as gate:
+                return expression_delta(commit.with_config(config, gate), only)
 
-        return replace(IndexDelta().merge(delta(config, gate=gate)), catch_up=delta)
+        return replace(IndexDelta().merge(expression_delta(commit)), catch_up=catch_up)
 
 
 def spark_runner(spark: SparkSession, progress: Progress | None = None) -> Runner:

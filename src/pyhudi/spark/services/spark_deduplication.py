@@ -129,15 +129,42 @@ def deduplicated_rows(spark: SparkSession, table: PinnedTable, opts: Options, fo
     return ranked.where(sf.col(_RANK) == 1).drop(_RANK)
 
 
-def deduplicate(
+def preview_deduplication(
     spark: SparkSession,
     client: TableMetaClient,
     opts: Options,
     partition: str,
     kind: DedupeType,
-    *,
-    dry_run: bool = False,
     output: str | None = None,
+) -> Deduplication:
+    """Find what `deduplicate` would change, without changing the table.
+
+    Args:
+        spark: The session to run on.
+        client: The table.
+        opts: Options of the query.
+        partition: Path of the partition.
+        kind: Selects the rows to keep.
+        output: Folder into which the rows are written that would be kept in the affected file groups, as Parquet.
+
+    Returns:
+        The duplicates that were found.
+
+    Raises:
+        UnsupportedTableError: The table has no record keys, or its file groups cannot be replaced individually.
+        QueryError: The dedupe type leaves several rows of a key.
+    """
+    table = PinnedTable.of(client)
+    found = find_duplicates(spark, table, opts, partition, kind)
+    if output is not None:
+        rows = deduplicated_rows(spark, table, opts, found).drop(FILE_ID, _PLACE)
+        with task_errors():
+            rows.write.format("parquet").mode("errorifexists").save(output)
+    return found
+
+
+def deduplicate(
+    spark: SparkSession, client: TableMetaClient, opts: Options, partition: str, kind: DedupeType
 ) -> Deduplication:
     """Remove the rows whose record keys occur more than once in a partition. If the process is killed, the table has
     all or none of the changes, and the next call completes the removal.
@@ -148,8 +175,6 @@ def deduplicate(
         opts: Options of files, locks and heartbeats.
         partition: Path of the partition.
         kind: Selects the rows to keep.
-        dry_run: Do not change the table.
-        output: Folder into which a dry run writes the rows that would be kept in the affected file groups, as Parquet.
 
     Returns:
         The duplicates that were found, and the changes that were made.
@@ -162,12 +187,6 @@ def deduplicate(
     """
     table = PinnedTable.of(client)
     found = find_duplicates(spark, table, opts, partition, kind)
-    if dry_run:
-        if output is not None:
-            rows = deduplicated_rows(spark, table, opts, found).drop(FILE_ID, _PLACE)
-            with task_errors():
-                rows.write.format("parquet").mode("errorifexists").save(output)
-        return found
     if not found.num_keys:
         return found
     with in_process_writer_lock(client.storage, opts):

@@ -77,25 +77,40 @@ def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None =
     return spark_sql(spark, prepared.text)
 
 
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """What a writer says of its table.
+
+    Attributes:
+        partitioned_by: Partition columns; none: as `options` say, or those of the table that is there.
+        options: Options of the write. ``path`` makes a new table external, others become its properties.
+    """
+
+    partitioned_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str | None:
+        """Location of an external table."""
+        return self.options.get("path")
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Properties of a new table."""
+        return {key: value for key, value in self.options.items() if key != "path"}
+
+
 def save_as_table(
-    rows: DataFrame,
-    text: str,
-    *,
-    is_hudi: bool | None,
-    mode: str,
-    partition_by: tuple[str, ...] = (),
-    given: Mapping[str, str] | None = None,
-    redefine: bool = False,
+    rows: DataFrame, text: str, spec: TableSpec, *, is_hudi: bool | None, mode: str, redefine: bool = False
 ) -> bool:
     """Save rows as a table, if it is one of Hudi's.
 
     Args:
         rows: The rows; of a table that is there, their columns are taken by name.
         text: The table's name.
+        spec: Partition columns and options.
         is_hudi: Whether the writer was told the format hudi; None: it was told none.
         mode: Spark's save mode.
-        partition_by: Partition columns of a new table.
-        given: Options; ``path`` makes the table external.
         redefine: A table that is overwritten gets the properties and partition columns that are given, and no others;
             otherwise it keeps those that are not given.
 
@@ -122,42 +137,33 @@ def save_as_table(
         return False
     chosen = parse_mode(mode)
     if table is not None:
-        _save_to(rows, table, chosen, partition_by, given, redefine=redefine)
+        _save_to(rows, table, spec, chosen, redefine=redefine)
         return True
-    location = (given or {}).get("path") or default_location(spark, full_name(spark, name))
-    with creation_turn(spark, location, given or {}):
+    location = spec.path or default_location(spark, full_name(spark, name))
+    with creation_turn(spark, location, spec.options):
         table = find_table(spark, name)  # another thread may have created it
         if table is not None:
-            _save_to(rows, table, chosen, partition_by, given, redefine=redefine)
+            _save_to(rows, table, spec, chosen, redefine=redefine)
         elif spark.catalog.tableExists(quoted(name)):
             if chosen == IGNORE:
                 return True
             raise TableExistsError(f"{quoted(name)} is a table or view that is none of Hudi's; drop it first")
         else:
-            create_from(rows, name, chosen, partition_by, given or {})
+            _create_from(rows, name, spec, chosen)
     return True
 
 
-def _save_to(
-    rows: DataFrame,
-    table: CatalogTable,
-    chosen: str,
-    partition_by: tuple[str, ...],
-    given: Mapping[str, str] | None,
-    *,
-    redefine: bool,
-) -> None:
+def _save_to(rows: DataFrame, table: CatalogTable, spec: TableSpec, chosen: str, *, redefine: bool) -> None:
     """Save rows to a table that is there, by the save mode ``chosen``. Other arguments and errors as of
     `save_as_table`."""
     spark = rows.sparkSession
     if chosen == ERROR:
         raise TableExistsError(f"there is a table {table.sql} already; say mode('append') or mode('overwrite')")
     if chosen == APPEND:
-        _check_partition_columns(spark, table, partition_by)
-        insert_rows(spark, _with(table, given), rows, by_name=True)
+        _check_partition_columns(spark, table, spec.partitioned_by)
+        insert_rows(_with(table, spec.options), rows, by_name=True)
     elif chosen == OVERWRITE:
-        kept = None if redefine else table
-        statement = _statement(spark, table.name, partition_by, given, kept)
+        statement = _statement(spark, table.name, spec) if redefine else _statement_of(spark, table, spec)
         if statement.location is None and not table.managed:
             statement = replace(statement, location=table.location)
         replace_table(spark, table, rows, statement)
@@ -177,9 +183,7 @@ def _check_partition_columns(spark: SparkSession, table: CatalogTable, partition
         )
 
 
-def create_from(
-    rows: DataFrame, name: Name, mode: str, partition_by: tuple[str, ...], given: Mapping[str, str]
-) -> None:
+def _create_from(rows: DataFrame, name: Name, spec: TableSpec, mode: str) -> None:
     """Make a table of rows. If there is a Hudi table at its path that the catalog does not have, the mode applies to it
     and it is registered, except with the mode ignore.
 
@@ -188,10 +192,10 @@ def create_from(
     """
     spark = rows.sparkSession
     name = full_name(spark, name)
-    statement = _statement(spark, name, partition_by, given, None)
+    statement = _statement(spark, name, spec)
     location = statement.location or default_location(spark, name)
     table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
-    if not SqlTable.exists(spark, location, given):
+    if not SqlTable.exists(spark, location, spec.options):
         create_new(spark, table, statement, rows)
     elif mode == ERROR:
         raise TableExistsError(
@@ -204,19 +208,16 @@ def create_from(
         create_table(spark, statement)
         found = find_table(spark, name)
         assert found is not None
-        insert_rows(spark, _with(found, given), rows, by_name=True)
+        insert_rows(_with(found, spec.options), rows, by_name=True)
 
 
-def create_for_stream(
-    rows: DataFrame, text: str, partition_by: tuple[str, ...], given: Mapping[str, str]
-) -> CatalogTable | None:
+def create_for_stream(rows: DataFrame, text: str, spec: TableSpec) -> CatalogTable | None:
     """Create a table with the columns of a stream.
 
     Args:
         rows: The stream.
         text: The table's name.
-        partition_by: Partition columns.
-        given: Options; ``path`` makes the table external.
+        spec: Partition columns and options.
 
     Returns:
         The table; None if the text is no name of a table.
@@ -224,7 +225,7 @@ def create_for_stream(
     spark, name = rows.sparkSession, parse_name(text)
     if name is None:
         return None
-    statement = _statement(spark, full_name(spark, name), partition_by, given, None)
+    statement = _statement(spark, full_name(spark, name), spec)
     create_table(spark, replace(statement, columns=_columns_text(rows.schema)))
     return find_table(spark, name)
 
@@ -247,7 +248,7 @@ def create_by_name(
     name = parse_name(text)
     if name is None:
         raise SqlSyntaxError(f"{text!r} is not the name of a table")
-    statement = _statement(spark, full_name(spark, name), (), given, None)
+    statement = _statement(spark, full_name(spark, name), TableSpec(options=given))
     columns = "" if schema is None else _columns_text(schema)
     create_table(spark, replace(statement, columns=columns, comment=comment))
     rows = read_table(spark, text)
@@ -292,7 +293,7 @@ def insert_into(
         raise QueryError(
             f"insertInto writes to the partitions of {table.sql}; leave out partitionBy({', '.join(partition_by)})"
         )
-    insert_rows(rows.sparkSession, _with(table, given), rows, overwrite=overwrite)
+    insert_rows(_with(table, given), rows, overwrite=overwrite)
     return True
 
 
@@ -307,25 +308,22 @@ def _with(table: CatalogTable, given: Mapping[str, str] | None) -> CatalogTable:
     return CatalogTable(table.name, table.location, {**table.properties, **added}, table.managed, table.foreign)
 
 
-def _statement(
-    spark: SparkSession,
-    name: Name,
-    partition_by: tuple[str, ...],
-    given: Mapping[str, str] | None,
-    old: CatalogTable | None,
-) -> CreateTable:
-    properties = {key: value for key, value in (given or {}).items() if key != "path"}
-    if old is not None:
-        properties = {**old.properties, **properties}
-        if not partition_by:
-            partition_by = tuple(f.name for f in SqlTable.of(spark, old).load_config().partition_fields)
-    fields = properties.get(options.PARTITIONPATH_FIELD.key, "")
-    partitions = partition_by or tuple(part.split(":")[0].strip() for part in fields.split(",") if part.strip())
-    place = None if old is None or old.managed else old.location
-    location = (given or {}).get("path", place)
-    if location is not None:
-        location = qualified_location(spark, full_name(spark, name), location)
-    return CreateTable(name, partitioned_by=partitions, properties=properties, location=location)
+def _statement(spark: SparkSession, name: Name, spec: TableSpec) -> CreateTable:
+    """Return the statement that creates a table."""
+    fields = spec.properties.get(options.PARTITIONPATH_FIELD.key, "")
+    named = tuple(part.split(":")[0].strip() for part in fields.split(",") if part.strip())
+    location = None if spec.path is None else qualified_location(spark, full_name(spark, name), spec.path)
+    columns = spec.partitioned_by or named
+    return CreateTable(name, partitioned_by=columns, properties=spec.properties, location=location)
+
+
+def _statement_of(spark: SparkSession, table: CatalogTable, spec: TableSpec) -> CreateTable:
+    """Return the statement that creates a table like one that is there, which has what the writer does not say."""
+    columns = spec.partitioned_by
+    if not columns:
+        columns = tuple(one.name for one in SqlTable.of(spark, table).load_config().partition_fields)
+    own = {key: value for key, value in table.properties.items() if key != "path"}
+    return _statement(spark, table.name, TableSpec(columns, {**own, **spec.options}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,13 +373,13 @@ class TableWriter:
 
     def append(self) -> None:
         """Insert the rows, columns by name."""
-        insert_rows(self.rows.sparkSession, _with(self._existing(), self.given), self.rows, by_name=True)
+        insert_rows(_with(self._existing(), self.given), self.rows, by_name=True)
 
     def overwritePartitions(self) -> None:  # noqa: N802
         """Replace the partitions that the rows belong to."""
         dynamic = {**self.given, options.OVERWRITE_MODE.key: "DYNAMIC"}
         table = _with(self._existing(), dynamic)
-        insert_rows(self.rows.sparkSession, table, self.rows, overwrite=True, by_name=True)
+        insert_rows(table, self.rows, overwrite=True, by_name=True)
 
     def overwrite(self, condition: Column) -> None:
         """Refuse to replace rows by a condition.
@@ -401,12 +399,5 @@ class TableWriter:
         return found
 
     def _save(self, mode: str) -> None:
-        save_as_table(
-            self.rows,
-            self.text,
-            is_hudi=True,
-            mode=mode,
-            partition_by=self.partitions,
-            given=self.given,
-            redefine=True,
-        )
+        spec = TableSpec(self.partitions, self.given)
+        save_as_table(self.rows, self.text, spec, is_hudi=True, mode=mode, redefine=True)

@@ -11,6 +11,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.errors import TransactionError
 from pyhudi.services.compaction.compaction_runner import run_pending
+from pyhudi.services.pending_plans import BusyPlans
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
@@ -55,7 +56,7 @@ class AsyncCompactor:
         try:
             client = TableMetaClient.open(self._storage, self._opts)
             if client.config.table_type is TableType.MERGE_ON_READ:
-                run_pending(client, self._opts, spark_runner(spark), leave_others=True)
+                run_pending(client, self._opts, spark_runner(spark), busy=BusyPlans.LEAVE)
         except TransactionError as error:  # another process is executing it
             _log.info("compaction postponed: %s", error)
         except Exception as error:

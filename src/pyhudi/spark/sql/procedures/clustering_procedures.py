@@ -13,7 +13,7 @@ from pyhudi.config import options
 from pyhudi.errors import QueryError
 from pyhudi.services.clustering.clustering_planner import pending_plans, schedule
 from pyhudi.services.clustering.clustering_runner import run_pending
-from pyhudi.services.pending_plans import read_plans
+from pyhudi.services.pending_plans import BusyPlans, read_plans
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
@@ -60,7 +60,7 @@ def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
     if op != _SCHEDULE:
         runner, plans = SparkClusteringRunner(spark), {}
         for instant in chosen:
-            done = run_pending(client.reload(), opts, runner, instant=instant, take_over=True)
+            done = run_pending(client.reload(), opts, runner, instant=instant, busy=BusyPlans.TAKE_OVER)
             # a plan whose file groups were written to since is made again, at another instant
             plans |= dict.fromkeys(done.instants, pending[instant])
     state = State.REQUESTED if op == _SCHEDULE else State.COMPLETED

@@ -11,7 +11,7 @@ from pyhudi.services.repair.partition_metadata_migration import migrate_partitio
 from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata
 from pyhudi.services.repair.properties_repair import repair_properties
 from pyhudi.spark.read.load_table import session_settings
-from pyhudi.spark.services.spark_deduplication import deduplicate
+from pyhudi.spark.services.spark_deduplication import deduplicate, preview_deduplication
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.storage import open_storage
@@ -67,10 +67,12 @@ def repair_deduplicate(spark: SparkSession, arguments: Arguments) -> Rows:
     ``repaired_output_path``."""
     kind = DedupeType.of(str(arguments.text("dedupe_type")))
     partition, output = (str(arguments.text(n)) for n in ("duplicated_partition_path", "repaired_output_path"))
-    dry_run = arguments.flag("dry_run")
     client, opts = arguments.opened(spark)
-    deduplicate(spark, client, opts, partition, kind, dry_run=dry_run, output=output if dry_run else None)
-    return [(f"Deduplicated files placed in: {output if dry_run else partition}.",)]
+    if arguments.flag("dry_run"):
+        preview_deduplication(spark, client, opts, partition, kind, output)
+        return [(f"Deduplicated files placed in: {output}.",)]
+    deduplicate(spark, client, opts, partition, kind)
+    return [(f"Deduplicated files placed in: {partition}.",)]
 
 
 PROCEDURES: dict[str, Procedure] = {

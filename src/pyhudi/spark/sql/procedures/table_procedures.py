@@ -14,7 +14,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.queries.table_functions import ALL_PARTITIONS, in_partitions, locate
-from pyhudi.spark.sql.table_writers import save_as_table
+from pyhudi.spark.sql.table_writers import TableSpec, save_as_table
 from pyhudi.sql.procedure_signatures import signature_of, signatures
 from pyhudi.sql.table_properties import registered_properties, table_options
 from pyhudi.table.meta_client import TableMetaClient
@@ -130,13 +130,13 @@ def copy_to_table(spark: SparkSession, arguments: Arguments) -> Rows:
     fields = tuple(field.name for field in config.partition_fields)
     columns = [name.strip() for name in (arguments.text("columns") or "").split(",") if name.strip()]
     chosen = columns or [name for name in rows.columns if not is_meta_column(name)]
+    properties = registered_properties(config.record_keys, config.ordering_fields, config.table_type)
     save_as_table(
         rows.select(*(quoted([name]) for name in chosen)),
         str(arguments.text("new_table")),
+        TableSpec(fields, table_options(properties)),
         is_hudi=True,
         mode=str(arguments.text("save_mode")),
-        partition_by=fields,
-        given=table_options(registered_properties(config.record_keys, config.ordering_fields, config.table_type)),
     )
     return [(0,)]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -66,23 +66,15 @@ def _partition_exists(spark: SparkSession, table: CatalogTable, statement: Inser
     return path in handle.inspect.partitions()["partition"].to_pylist()
 
 
-def insert_rows(
-    spark: SparkSession,
-    table: CatalogTable,
-    rows: DataFrame,
-    *,
-    overwrite: bool = False,
-    partition: PartitionSpec | None = None,
-    columns: tuple[str, ...] = (),
-    by_name: bool = False,
-) -> None:
+def insert_rows(table: CatalogTable, rows: DataFrame, *, overwrite: bool = False, by_name: bool = False) -> None:
     """Insert rows. Their columns are taken by name if they have the names of the table's or ``by_name`` says so, else
-    in the order of the table's, or of ``columns``. Meta columns of another table are left out.
+    in the order of the table's. Meta columns of another table are left out.
 
     Raises:
         SchemaMismatchError: there are too many columns or too few, or one's type does not go with the table's.
     """
-    insertion = _Insertion(overwrite, partition or {}, columns, by_name)
+    spark = rows.sparkSession
+    insertion = _Insertion(overwrite, by_name=by_name)
     given = write_options(spark, table)
     opts = Options.parse(given)
     storage = open_storage(table.location, opts)
@@ -96,12 +88,19 @@ def insert_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Insertion:
-    """Settings of an INSERT. Attributes as the arguments of `insert_rows`."""
+    """How the rows of an INSERT are inserted.
+
+    Attributes:
+        overwrite: They replace other rows.
+        partition: SQL text of the values of partition columns that the rows do not have; None: they have it.
+        columns: Columns of the table that the rows are for; none: all.
+        by_name: The names of the rows' columns say which these are.
+    """
 
     overwrite: bool
-    partition: PartitionSpec
-    columns: tuple[str, ...]
-    by_name: bool
+    partition: PartitionSpec = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    by_name: bool = False
 
     def run(self, spark: SparkSession, table: CatalogTable, rows: DataFrame, given: Mapping[str, str]) -> WriteResult:
         """Insert rows once, into the current snapshot. ``given``: the options (`write_options`), which cost a query of
@@ -115,7 +114,7 @@ class _Insertion:
         if static:
             whole = self.overwrite and set(static) == {field.name for field in client.config.partition_fields}
             values = partition_values(spark, static, schema, _path(spark, client, opts) if whole else None)
-        aligned = _aligned(spark, rows, schema, static, values, self.columns, self.by_name)
+        aligned = self._aligned(rows, schema, static, values)
         replaced: list[str] = []
         if not self.overwrite:
             operation = _insert_into(opts, client.config)
@@ -126,6 +125,41 @@ class _Insertion:
             elif static and not _is_dynamic(spark, opts):
                 replaced = matching_partitions(spark, table, static, values)
         return write(aligned, table.location, {**given, **operation}, "append", partitions=replaced, retries=False)
+
+    def _aligned(
+        self, rows: DataFrame, schema: StructType, static: Mapping[str, str], static_values: StaticValues | None
+    ) -> DataFrame:
+        """Return the rows with the table's columns."""
+        if not self.columns:
+            rows = rows.drop(*(name for name in rows.columns if is_meta_column(name)))
+        wanted, by_position = self._wanted_columns(rows, schema, static)
+        if len(rows.columns) != len(wanted):
+            raise SchemaMismatchError(
+                f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(wanted)} are "
+                f"inserted: {', '.join(wanted)}"
+            )
+        numbered = rows.toDF(*(f"_c{n}" for n in range(len(wanted))))
+        values: dict[str, Column] = {}
+        for number, name in enumerate(wanted):
+            if name in values:
+                raise SchemaMismatchError(f"the column {name!r} is inserted twice")
+            kind = numbered.schema.fields[number].dataType
+            values[name] = stored_as(F.col(f"_c{number}"), kind, schema[name].dataType, name, by_position=by_position)
+        if static_values is not None:
+            values |= {name: static_values.column(name, text, schema[name].dataType) for name, text in static.items()}
+        for one in schema.fields:
+            values.setdefault(one.name, F.lit(None).cast(one.dataType))
+        return numbered.select(*(values[name].alias(name) for name in schema.names))
+
+    def _wanted_columns(self, rows: DataFrame, schema: StructType, static: Collection[str]) -> tuple[list[str], bool]:
+        """Return the table's columns that the columns of the rows are for, in their order, and whether fields are
+        taken by position, too."""
+        sensitive = is_case_sensitive(rows.sparkSession)
+        if self.columns or self.by_name:
+            return [column_of(name, schema, sensitive) for name in self.columns or rows.columns], False
+        own = StructType([one for one in schema.fields if one.name not in static])
+        named = _named_columns(rows.schema, own, sensitive)
+        return named or own.names, not named
 
 
 def _overwrite(spark: SparkSession, opts: Options, config: TableConfig, static: PartitionSpec) -> str:
@@ -165,46 +199,6 @@ def _path(spark: SparkSession, client: TableMetaClient, opts: Options) -> Callab
 
 def _named(partition: PartitionSpec, schema: StructType, sensitive: bool) -> dict[str, str | None]:
     return {column_of(name, schema, sensitive): value for name, value in partition.items()}
-
-
-def _aligned(
-    spark: SparkSession,
-    rows: DataFrame,
-    schema: StructType,
-    static: Mapping[str, str],
-    static_values: StaticValues | None,
-    columns: tuple[str, ...],
-    by_name: bool,
-) -> DataFrame:
-    """Return the rows with the table's columns."""
-    if not columns:
-        rows = rows.drop(*(name for name in rows.columns if is_meta_column(name)))
-    sensitive = is_case_sensitive(spark)
-    if columns or by_name:
-        wanted = [column_of(name, schema, sensitive) for name in columns or rows.columns]
-    else:
-        own = StructType([field for field in schema.fields if field.name not in static])
-        named = _named_columns(rows.schema, own, sensitive)
-        by_name, wanted = bool(named), named or own.names
-    if len(rows.columns) != len(wanted):
-        raise SchemaMismatchError(
-            f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(wanted)} are inserted: "
-            f"{', '.join(wanted)}"
-        )
-    numbered = rows.toDF(*(f"_c{n}" for n in range(len(wanted))))
-    values: dict[str, Column] = {}
-    for number, name in enumerate(wanted):
-        if name in values:
-            raise SchemaMismatchError(f"the column {name!r} is inserted twice")
-        kind = numbered.schema.fields[number].dataType
-        values[name] = stored_as(
-            F.col(f"_c{number}"), kind, schema[name].dataType, name, by_position=not (columns or by_name)
-        )
-    if static_values is not None:
-        values |= {name: static_values.column(name, text, schema[name].dataType) for name, text in static.items()}
-    for field in schema.fields:
-        values.setdefault(field.name, F.lit(None).cast(field.dataType))
-    return numbered.select(*(values[field.name].alias(field.name) for field in schema.fields))
 
 
 def _named_columns(given: StructType, wanted: StructType, sensitive: bool) -> list[str]:
