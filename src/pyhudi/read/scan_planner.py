@@ -64,7 +64,7 @@ def plan_scan(
         QueryError: The query is not possible, or refers to unknown columns.
         UnsupportedTableError: The table has an unsupported feature, or has log files and its merger is not registered.
     """
-    query = query or Query(by_completion=table.config.version >= 8)
+    query = query or Query()
     _check_supported(table)
     context = _PlanningContext(query, opts or Options.parse({}), session or FilterSession())
     rows = _parsed(filter)

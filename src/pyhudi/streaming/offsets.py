@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import CheckpointError, QueryError
-from pyhudi.read.query.query import FIRST_BY_COMPLETION, Query
+from pyhudi.read.query.query import FIRST_BY_COMPLETION, InstantRange, Query
 from pyhudi.storage import join_path
 from pyhudi.streaming.source_log import SourceLog
 from pyhudi.table.pinned_table import PinnedTable
@@ -152,14 +152,8 @@ def batch_query(
         first = min(wanted.values())
         _check_nothing_missed(table, first, begin, number, log, by_completion=by_completion)
         begin = _before(first)
-    return replace(
-        query,
-        type=QueryType.INCREMENTAL,
-        begin=begin,
-        end=max(wanted.values()),
-        by_completion=by_completion,
-        only=frozenset(wanted),
-    )
+    instants = InstantRange(begin, max(wanted.values()), by_completion=by_completion, only=frozenset(wanted))
+    return replace(query, type=QueryType.INCREMENTAL, instants=instants)
 
 
 def _read_now(table: PinnedTable, names: list[str]) -> list[Instant]:

@@ -10,7 +10,7 @@ from pyhudi.config import Options
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.read.execution.local_reader import scan_table
-from pyhudi.read.query.query import Query
+from pyhudi.read.query.query import InstantRange, Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.instant import Action
@@ -347,10 +347,7 @@ def test_commits_whose_rows_were_moved_before_they_are_read(tmp_path, version, o
     table.write(30, {("a", "f2"): [row("z", 1, 30)]}, done=30)
     query = Query(
         type=QueryType.INCREMENTAL,
-        begin=at(9),
-        end=at(30),
-        by_completion=version >= 8,
-        only=frozenset({at(10), at(30)}),
+        instants=InstantRange(at(9), at(30), by_completion=version >= 8, only=frozenset({at(10), at(30)})),
     )
 
     def keys() -> list[str]:

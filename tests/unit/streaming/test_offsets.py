@@ -43,20 +43,20 @@ def files(table: PinnedTable, *numbers: int) -> list[str]:
 
 def test_a_batch_is_its_commits(table):
     query = batch_query(table, files(table, 10, 30), EARLIEST, 0, Query())
-    assert (query.begin, query.end, query.only) == (None, at(30), {at(10), at(30)})
+    assert (query.instants.begin, query.instants.end, query.instants.only) == (None, at(30), {at(10), at(30)})
     query = batch_query(table, files(table, 20), EARLIEST, 7, Query())
-    assert at(19) <= query.begin < at(20)
-    assert (query.end, query.only) == (at(20), {at(20)})
+    assert at(19) <= query.instants.begin < at(20)
+    assert (query.instants.end, query.instants.only) == (at(20), {at(20)})
 
 
 def test_commits_before_the_start_are_left_out(table):
     after = StartOffset(after=at(20))
     assert batch_query(table, files(table, 10, 20), after, 0, Query()) is None
     assert batch_query(table, files(table, 20), after, 3, Query()) is None
-    assert batch_query(table, files(table, 10, 30), after, 0, Query()).only == {at(30)}
+    assert batch_query(table, files(table, 10, 30), after, 0, Query()).instants.only == {at(30)}
     latest = StartOffset(first_batch_after=at(20))
     assert batch_query(table, files(table, 10, 20), latest, 0, Query()) is None
-    assert batch_query(table, files(table, 20), latest, 1, Query()).only == {at(20)}
+    assert batch_query(table, files(table, 20), latest, 1, Query()).instants.only == {at(20)}
     with pytest.raises(QueryError, match="in the thread of its query"):
         batch_query(table, files(table, 20), latest, None, Query())
 
@@ -91,9 +91,9 @@ def test_a_checkpoint_location_of_another_table(table):
     with pytest.raises(CheckpointError, match="has been moved"):
         batch_query(table, files(table, 10), replace(after, limited=True), 7, Query(), lambda _: read)
     # the first batch, one that may follow on archived commits, and one that does
-    assert batch_query(table, everything, after, 0, Query()).only == {at(30)}
-    assert batch_query(table, everything, replace(after, limited=True), 7, Query()).only == {at(30)}
-    assert batch_query(table, files(table, 30), after, 7, Query()).only == {at(30)}
+    assert batch_query(table, everything, after, 0, Query()).instants.only == {at(30)}
+    assert batch_query(table, everything, replace(after, limited=True), 7, Query()).instants.only == {at(30)}
+    assert batch_query(table, files(table, 30), after, 7, Query()).instants.only == {at(30)}
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -105,7 +105,7 @@ def test_commits_from_before_the_start_that_follow_on_archived_ones(tmp_path, ve
     table = PinnedTable.of(made.client())
     assert table.active.timeline.start > at(2)
     limited = StartOffset(after=at(5), limited=True)
-    assert batch_query(table, files(table, 3, 4, 5, 6), limited, 3, Query(), lambda _: read).only == {at(6)}
+    assert batch_query(table, files(table, 3, 4, 5, 6), limited, 3, Query(), lambda _: read).instants.only == {at(6)}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_late_write_that_was_archived_after_it_was_read(tmp_path: Path) -> Non
     made.archive(15)
     made.write(50, {("a", "f50"): [{"id": "50", "p": "a", "v": 50}]}, done=51)
     table = PinnedTable.of(made.client())
-    assert batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda _: read).only == {at(50)}
+    assert batch_query(table, files(table, 50), EARLIEST, 2, Query(), lambda _: read).instants.only == {at(50)}
     x = frozenset({"x.commit"})
     for log in (None, replace(read, read=frozenset()), SourceLog(x, x)):
         with pytest.raises(CheckpointError, match=f"commits up to {at(41)} have been archived"):
@@ -177,7 +177,7 @@ def test_what_the_first_batch_included_is_not_missing(tmp_path: Path) -> None:
     made.archive(10, 20, 30)
     made.write(40, {("a", "f40"): [{"id": "40", "p": "a", "v": 40}]})
     table = PinnedTable.of(made.client())
-    assert batch_query(table, files(table, 40), EARLIEST, 5, Query(), lambda _: read[0]).only == {at(40)}
+    assert batch_query(table, files(table, 40), EARLIEST, 5, Query(), lambda _: read[0]).instants.only == {at(40)}
     with pytest.raises(CheckpointError, match=f"commits up to {at(30)} have been archived"):
         batch_query(table, files(table, 40), EARLIEST, 5, Query(), lambda _: read[1])
 
@@ -234,8 +234,8 @@ def test_commits_that_were_archived_after_a_savepoint(tmp_path, version):
         batch_query(table, files(table, 6, 7), EARLIEST, 1, Query())
     with pytest.raises(QueryError, match="in the thread of its query"):
         batch_query(table, files(table, 6, 7), EARLIEST, None, Query())
-    assert batch_query(table, files(table, 7, 8), EARLIEST, 1, Query()).only == {at(7), at(8)}
-    assert batch_query(table, files(table, 6, 7), StartOffset(after=at(5)), 1, Query()).only == {at(6), at(7)}
+    assert batch_query(table, files(table, 7, 8), EARLIEST, 1, Query()).instants.only == {at(7), at(8)}
+    assert batch_query(table, files(table, 6, 7), StartOffset(after=at(5)), 1, Query()).instants.only == {at(6), at(7)}
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -246,7 +246,7 @@ def test_the_last_commit_of_the_batch_before_has_a_savepoint(tmp_path, version):
     services.archive()
     table = PinnedTable.of(TableMetaClient.open(str(tmp_path / "t")))
     assert [i.requested for i in table.active.timeline.writes()] == [at(n) for n in (5, 6, 7, 8)]
-    assert batch_query(table, files(table, 6), EARLIEST, 5, Query()).only == {at(6)}
+    assert batch_query(table, files(table, 6), EARLIEST, 5, Query()).instants.only == {at(6)}
 
 
 def test_an_archived_write_that_completed_after_the_batch_before(tmp_path):
@@ -260,8 +260,8 @@ def test_an_archived_write_that_completed_after_the_batch_before(tmp_path):
             batch_query(table, files(table, *numbers), EARLIEST, 1, Query())
     made.write(102, {("a", "f102"): [{"id": "102", "p": "a", "v": 102}]})
     table = PinnedTable.of(made.client())
-    assert batch_query(table, files(table, 102), EARLIEST, 1, Query()).only == {at(102)}
-    assert batch_query(table, files(table, 101), StartOffset(after=at(100)), 1, Query()).only == {at(101)}
+    assert batch_query(table, files(table, 102), EARLIEST, 1, Query()).instants.only == {at(102)}
+    assert batch_query(table, files(table, 101), StartOffset(after=at(100)), 1, Query()).instants.only == {at(101)}
 
 
 def test_an_archived_compaction_that_completed_after_the_batch_before(tmp_path):
@@ -271,4 +271,4 @@ def test_an_archived_compaction_that_completed_after_the_batch_before(tmp_path):
         made.write(n, {("a", "f1"): [{"id": "1", "p": "a", "v": n}]}, done=done, operation=operation)
     made.archive(1, 3)
     table = PinnedTable.of(made.client())
-    assert batch_query(table, files(table, 101), EARLIEST, 1, Query()).only == {at(101)}
+    assert batch_query(table, files(table, 101), EARLIEST, 1, Query()).instants.only == {at(101)}

@@ -82,7 +82,7 @@ def plan_cdc(table: PinnedTable, query: Query, opts: Options | None = None) -> C
             "supported; leave out hoodie.datasource.query.incremental.format for the latest state of changed "
             "records"
         )
-    if query.path_glob or query.sql_filters:
+    if query.incremental.path_glob or query.incremental.sql_filters:
         raise QueryError("a change data query supports neither a path glob nor SQL filters; filter its rows instead")
     writes = sorted(data_writes(table, query), key=lambda write: write.time)
     commits = [cdc_files(write.requested, write.read()) for write in writes]
@@ -103,7 +103,7 @@ def plan_cdc(table: PinnedTable, query: Query, opts: Options | None = None) -> C
         context,
         tuple(name for name in columns.names if not is_meta_column(name)),
         {},
-        query.by_completion,
+        query.instants.by_completion,
     )
     if tasks is None or not tasks.num_rows:
         return plan

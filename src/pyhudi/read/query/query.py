@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
@@ -19,29 +19,71 @@ FIRST_BY_COMPLETION = 8  # Table version from which ranges refer to completion t
 
 
 @dataclass(frozen=True, slots=True)
+class InstantRange:
+    """Commits of an incremental query.
+
+    Attributes:
+        begin: Start, exclusive; None: from the first commit on.
+        end: End, inclusive; None: up to now.
+        by_completion: Start and end are completion times, otherwise requested times.
+        only: Requested times of the active commits in the range that are meant; None: all.
+    """
+
+    begin: str | None = None
+    end: str | None = None
+    by_completion: bool = True
+    only: frozenset[str] | None = None
+
+    def includes(self, time: str) -> bool:
+        """Return True if an instant's time (see `by_completion`) is between start and end."""
+        return (self.begin is None or time > self.begin) and (self.end is None or time <= self.end)
+
+    def selects(self, requested: str) -> bool:
+        """Return True if an active commit of the range is meant."""
+        return self.only is None or requested in self.only
+
+    def __str__(self) -> str:
+        return f"from {self.begin or 'the start'} to {self.end or 'now'}"
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalSettings:
+    """What an incremental query returns for its commits.
+
+    Attributes:
+        fallback: The whole table is read if files of the commits no longer exist.
+        holes: Treatment of a write that is pending while later ones have completed.
+        schema_as_of_end: Rows have the columns as of the last commit, otherwise the current ones.
+        path_glob: Pattern of the paths of files that are read; empty: all.
+        sql_filters: Conditions on the rows.
+    """
+
+    fallback: bool = True
+    holes: HollowPolicy = HollowPolicy.FAIL
+    schema_as_of_end: bool = False
+    path_glob: str = ""
+    sql_filters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A query on one table. Times are instant times in the table's time zone.
 
-    ``begin`` (exclusive; None: from the start) and ``end`` (inclusive; None: now) are the range of an incremental
-    query: completion times if ``by_completion``, otherwise requested times. ``path_glob`` and ``sql_filters`` restrict
-    it further; ``only`` to these active instants, by requested time. ``fallback`` allows reading the whole table if
-    files of the range no longer exist. ``subpath`` is the requested part of the table, a folder relative to its root.
-    ``changes`` requests the changes themselves instead of the latest state of changed records. ``partitions_from_path``
-    takes the values of partition columns from paths even if files have them.
+    Attributes:
+        type: Type of the query.
+        as_of: Time of a snapshot; None: now.
+        instants: Commits of an incremental query.
+        incremental: What such a query returns for them.
+        changes: The changes themselves are read, instead of the latest state of changed records.
+        partitions_from_path: Values of partition columns come from paths even if files have them.
+        subpath: The part of the table that is read, a folder relative to its root; empty: the whole table.
     """
 
     type: QueryType = QueryType.SNAPSHOT
     as_of: str | None = None
-    begin: str | None = None
-    end: str | None = None
-    by_completion: bool = True
-    fallback: bool = True
-    holes: HollowPolicy = HollowPolicy.FAIL
-    only: frozenset[str] | None = None
-    schema_as_of_end: bool = False
+    instants: InstantRange = field(default_factory=InstantRange)
+    incremental: IncrementalSettings = field(default_factory=IncrementalSettings)
     changes: bool = False
-    path_glob: str = ""
-    sql_filters: tuple[str, ...] = ()
     partitions_from_path: bool = False
     subpath: str = ""
 
@@ -75,14 +117,14 @@ class Query:
         if begin is not None and (as_of is not None or read_optimized):
             other = "as_of" if as_of is not None else "read_optimized"
             raise QueryError(f"begin={begin!r} requests an incremental query, which does not support {other}")
-        shared = cls(by_completion=config.version >= FIRST_BY_COMPLETION)
         if begin is not None:
             given = opts or Options.parse({})
             fallback = given.get_typed(options.INCREMENTAL_FALLBACK_FULL_SCAN)
-            shared = replace(shared, type=QueryType.INCREMENTAL, fallback=fallback, holes=_holes(given))
-            return shared._between(begin, end, config)
+            settings = IncrementalSettings(fallback, _holes(given))
+            instants = _instant_range(begin, end, config)
+            return cls(QueryType.INCREMENTAL, instants=instants, incremental=settings)
         kind = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
-        return replace(shared, type=kind)._as_of(as_of, config)
+        return cls(kind)._as_of(as_of, config)
 
     @classmethod
     def from_options(cls, given: Mapping[str, str], config: TableConfig) -> Query:
@@ -96,7 +138,6 @@ class Query:
         _check_supported(opts, config)
         shared = cls(
             type=opts.get_typed(options.QUERY_TYPE),
-            by_completion=config.version >= FIRST_BY_COMPLETION,
             partitions_from_path=opts.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH),
         )
         if shared.is_incremental:
@@ -106,23 +147,13 @@ class Query:
     def _as_of(self, time: QueryTime | None, config: TableConfig) -> Query:
         return self if time is None else replace(self, as_of=query_instant(time, timezone=config.timezone))
 
-    def _between(self, begin: QueryTime, end: QueryTime | None, config: TableConfig) -> Query:
-        zone = config.timezone
-        last = None if end is None else query_instant(end, options.END_INSTANTTIME.key, timezone=zone)
-        return replace(self, begin=range_instant(begin, options.BEGIN_INSTANTTIME.key, timezone=zone), end=last)
-
     @property
     def is_incremental(self) -> bool:
         return self.type is QueryType.INCREMENTAL
 
-    def in_range(self, time: str) -> bool:
-        """Return True if an instant's time (see ``by_completion``) is in the incremental range."""
-        return (self.begin is None or time > self.begin) and (self.end is None or time <= self.end)
-
     def __str__(self) -> str:
         if self.is_incremental:
-            kind = "changes" if self.changes else "incremental"
-            return f"{kind} from {self.begin or 'the start'} to {self.end or 'now'}"
+            return f"{'changes' if self.changes else 'incremental'} {self.instants}"
         return f"{self.type} as of {self.as_of or 'now'}"
 
 
@@ -150,28 +181,41 @@ def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
             "whole history)"
         )
     filters = (opts.get_typed(options.INCREMENTAL_FILTERS) or "").strip()
-    return replace(
-        query._between(begin, opts.get_typed(options.END_INSTANTTIME), config),
-        by_completion=_by_completion(query, opts, config),
-        changes=opts.get_typed(options.INCREMENTAL_FORMAT) is IncrementalFormat.CDC,
+    instants = _instant_range(begin, opts.get_typed(options.END_INSTANTTIME), config)
+    settings = IncrementalSettings(
         fallback=opts.get_typed(options.INCREMENTAL_FALLBACK_FULL_SCAN),
         holes=_holes(opts),
         schema_as_of_end=opts.get_typed(options.INCREMENTAL_SCHEMA_AT_END),
         path_glob=opts.get_typed(options.INCREMENTAL_PATH_GLOB).strip(),
         sql_filters=tuple(f for f in re.split(r"\s*,\s*", filters) if f),
     )
+    return replace(
+        query,
+        instants=replace(instants, by_completion=_by_completion(opts, config)),
+        incremental=settings,
+        changes=opts.get_typed(options.INCREMENTAL_FORMAT) is IncrementalFormat.CDC,
+    )
 
 
-def _by_completion(query: Query, opts: Options, config: TableConfig) -> bool:
+def _instant_range(begin: QueryTime, end: QueryTime | None, config: TableConfig) -> InstantRange:
+    """Return a range of the times that the version of the table has."""
+    zone = config.timezone
+    first = range_instant(begin, options.BEGIN_INSTANTTIME.key, timezone=zone)
+    last = None if end is None else query_instant(end, options.END_INSTANTTIME.key, timezone=zone)
+    return InstantRange(first, last, by_completion=config.version >= FIRST_BY_COMPLETION)
+
+
+def _by_completion(opts: Options, config: TableConfig) -> bool:
     """Return True if the range of an incremental query refers to completion times, which depends on the table version
     unless the options set another one."""
     option = options.INCREMENTAL_TABLE_VERSION
+    has_completion_times = config.version >= FIRST_BY_COMPLETION
     version = (opts.get_typed(option) or "").strip()
     if not version:
-        return query.by_completion
+        return has_completion_times
     if version not in ("6", "8", "9"):
         raise InvalidOptionError(option.key, version, "6, 8, 9")
-    if int(version) >= FIRST_BY_COMPLETION and not query.by_completion:
+    if int(version) >= FIRST_BY_COMPLETION and not has_completion_times:
         raise ConfigError(
             f"option {option.key!r} is {version}, but this table has version {config.version}, which stores no "
             "completion times; leave the option out"

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyhudi.config.enums import HollowPolicy
 from pyhudi.config.options import HOLLOW_COMMIT_POLICY, INCREMENTAL_FALLBACK_FULL_SCAN
 from pyhudi.errors import QueryError
-from pyhudi.read.query.query import FIRST_BY_COMPLETION, Query
+from pyhudi.read.query.query import FIRST_BY_COMPLETION, InstantRange, Query
 from pyhudi.read.selection.commit_time_filter import CommitTimes
 from pyhudi.read.selection.incremental_files import Write, lost_files, written_files
 from pyhudi.read.selection.retention_limits import first_pending_write, retained_from
@@ -43,38 +43,37 @@ def select_incremental(table: PinnedTable, query: Query) -> Selection:
     Raises:
         QueryError: Files of the range no longer exist and falling back is not allowed, or an earlier write is pending.
     """
-    active = table.active
+    active, instants = table.active, query.instants
     known = _active_writes(active, query)
-    archived = _archived_writes(table, active, query, known)
-    reached = [w for w in known if query.in_range(w.time)]
-    inside = [w for w in reached if query.only is None or w.requested in query.only]
-    from_start = query.begin is None or (
-        archived is not None and all(w.time > query.begin for w in (*archived, *known))
+    archived = _archived_writes(table, instants, known)
+    reached = [w for w in known if instants.includes(w.time)]
+    inside = [w for w in reached if instants.selects(w.requested)]
+    from_start = instants.begin is None or (
+        archived is not None and all(w.time > instants.begin for w in (*archived, *known))
     )
-    wanted = inside + [w for w in archived or () if query.in_range(w.time)]
+    wanted = inside + [w for w in archived or () if instants.includes(w.time)]
     if not wanted:
         return Selection(SLICE_SCHEMA.empty_table(), [])
-    if query.by_completion or query.only is not None:
+    if instants.by_completion or instants.only is not None:
         start = active.timeline.start if archived is None and not from_start else None
         # what was archived between savepoints is not known then
         every = {w.requested for w in (*known, *(archived or ())) if start is None or w.requested >= start}
         rows = CommitTimes.only({w.requested for w in wanted}, every, from_start=from_start)
     else:
-        rows = CommitTimes(after=query.begin, up_to=max(w.requested for w in wanted))
+        rows = CommitTimes(after=instants.begin, up_to=max(w.requested for w in wanted))
     if from_start:
-        all_slices = _all_slices(
-            table, active, query, max(w.requested for w in wanted), _completed_after_end(query, archived or ())
-        )
+        late = _completed_after_end(instants, archived or ())
+        all_slices = _all_slices(table, instants, max(w.requested for w in wanted), late)
     else:
-        all_slices = _written_slices(table, active, query, [*wanted, *_rewriting(query, reached)])
+        all_slices = _written_slices(table, instants, [*wanted, *_rewriting(instants, reached)])
     has_other_rows = not from_start or len(inside) < len(reached)
     if isinstance(all_slices, str):
         all_slices, has_other_rows = _fall_back(table, query, all_slices), True
     last = max(w.requested for w in wanted)
     bounds = InstantBounds(
         commit_times=rows if has_other_rows else None,
-        log_blocks=None if query.by_completion else last,
-        schema=last if query.schema_as_of_end else None,
+        log_blocks=None if instants.by_completion else last,
+        schema=last if query.incremental.schema_as_of_end else None,
     )
     return replace(all_slices, bounds=bounds)
 
@@ -86,43 +85,40 @@ def data_writes(table: PinnedTable, query: Query) -> list[Write]:
     Raises:
         QueryError: An earlier write is pending, and the range refers to requested times.
     """
-    active = table.active
-    known = _active_writes(active, query)
-    archived = _archived_writes(table, active, query if query.begin is not None else replace(query, begin="0"), known)
-    mine = known if query.only is None else [w for w in known if w.requested in query.only]
-    by_instant = {w.requested: w for w in (*(archived or ()), *mine) if query.in_range(w.time)}
+    instants = query.instants
+    known = _active_writes(table.active, query)
+    bounded = instants if instants.begin is not None else replace(instants, begin="0")
+    archived = _archived_writes(table, bounded, known)
+    mine = [w for w in known if instants.selects(w.requested)]
+    by_instant = {w.requested: w for w in (*(archived or ()), *mine) if instants.includes(w.time)}
     return list(by_instant.values())
 
 
-def _all_slices(
-    table: PinnedTable, active: ActiveTimeline, query: Query, last: str, late: Mapping[str, str]
-) -> Selection | str:
+def _all_slices(table: PinnedTable, instants: InstantRange, last: str, late: Mapping[str, str]) -> Selection | str:
     """Return everything as of the end of the range, without a condition on rows; the reason if this is not possible.
 
     ``late`` are the archived writes, with completion times, that completed after the end.
     """
-    if query.end is None:
+    if instants.end is None:
         view = FileSystemView.load(table)
-        return Selection(view.latest_slices(None if query.by_completion else last), view.partitions)
-    compactions, others = _completed_after(active, query)
+        return Selection(view.latest_slices(None if instants.by_completion else last), view.partitions)
+    compactions, others = _completed_after(table.active, instants)
     # The groups that such a write replaced are needed, and the cleaner uses requested times.
-    if retained_from(active, min([last, *others, *late])) is not None:
+    if retained_from(table.active, min([last, *others, *late])) is not None:
         return "the cleaner has removed files of its end"
     view = FileSystemView.load(table, compactions=compactions, archived=late)
-    cut = {"completed_by": query.end} if query.by_completion else {"as_of": last}
+    cut = {"completed_by": instants.end} if instants.by_completion else {"as_of": last}
     return Selection(view.latest_slices(**cut), view.partitions)
 
 
-def _written_slices(
-    table: PinnedTable, active: ActiveTimeline, query: Query, writes: Sequence[Write]
-) -> Selection | str:
+def _written_slices(table: PinnedTable, instants: InstantRange, writes: Sequence[Write]) -> Selection | str:
     """Return the slices, as of the end, of the file groups written by the writes; the reason if files no longer
     exist."""
     written = written_files(writes)
     partitions = sorted(pc.unique(written["partition"]).to_pylist())
-    compactions = _completed_after(active, query)[0]
+    compactions = _completed_after(table.active, instants)[0]
     view = FileSystemView.load(table, partitions=partitions, compactions=compactions)
-    cut = {"completed_by": query.end} if query.by_completion else {"as_of": max(w.requested for w in writes)}
+    cut = {"completed_by": instants.end} if instants.by_completion else {"as_of": max(w.requested for w in writes)}
     written = written.filter(pc.invert(in_groups(written, view.replaced_groups(**cut))))
     slices = view.latest_slices(**cut)
     slices = slices.filter(in_groups(slices, written))
@@ -131,23 +127,23 @@ def _written_slices(
     return lost or Selection(slices, partitions)
 
 
-def _rewriting(query: Query, reached: Sequence[Write]) -> list[Write]:
+def _rewriting(instants: InstantRange, reached: Sequence[Write]) -> list[Write]:
     """Return the clusterings and compactions in the range of a query of some of its commits.
 
     They may have moved the rows of these commits to other files since the query was first planned.
     """
-    if query.only is None:
+    if instants.only is None:
         return []
-    others = [w for w in reached if w.requested not in query.only]
+    others = [w for w in reached if not instants.selects(w.requested)]
     return [w for w in others if w.read().operation in REWRITING_OPERATIONS]
 
 
-def _completed_after(active: ActiveTimeline, query: Query) -> tuple[frozenset[str], list[str]]:
+def _completed_after(active: ActiveTimeline, instants: InstantRange) -> tuple[frozenset[str], list[str]]:
     """Return the writes that were requested before the end of a range of completion times, and completed after it: the
     compactions among them, and the others."""
-    if not query.by_completion or query.end is None:
+    if not instants.by_completion or instants.end is None:
         return frozenset(), []
-    end = query.end
+    end = instants.end
     across = [i for i in active.timeline.writes().completed().up_to(end) if i.order_time > end]
     compactions = completed_compactions(active, across)
     return compactions, [i.requested for i in across if i.requested not in compactions]
@@ -161,19 +157,19 @@ def completed_compactions(active: ActiveTimeline, commits: Iterable[Instant]) ->
     )
 
 
-def _completed_after_end(query: Query, archived: Sequence[Write]) -> dict[str, str]:
+def _completed_after_end(instants: InstantRange, archived: Sequence[Write]) -> dict[str, str]:
     """Return completion times of archived writes that were requested before the end of a range of completion times, and
     completed after it, except compactions."""
-    across = [w for w in archived if _is_across(query, w.requested, w.time)]
+    across = [w for w in archived if _is_across(instants, w.requested, w.time)]
     return {w.requested: w.time for w in across if w.read().operation != COMPACT}
 
 
-def _is_across(query: Query, requested: str, time: str) -> bool:
-    return query.by_completion and query.end is not None and requested <= query.end < time
+def _is_across(instants: InstantRange, requested: str, time: str) -> bool:
+    return instants.by_completion and instants.end is not None and requested <= instants.end < time
 
 
 def _fall_back(table: PinnedTable, query: Query, why: str) -> Selection:
-    if not query.fallback:
+    if not query.incremental.fallback:
         raise QueryError(
             f"cannot execute the incremental query ({query}): {why}. Begin later, or set "
             f"{INCREMENTAL_FALLBACK_FULL_SCAN.key!r} to 'true' to read the whole table for the rows of that range "
@@ -187,21 +183,22 @@ def _fall_back(table: PinnedTable, query: Query, why: str) -> Selection:
 
 
 def _active_writes(active: ActiveTimeline, query: Query) -> list[Write]:
+    instants = query.instants
     done = [i for i in active.timeline.writes() if i.is_completed]
-    if not query.by_completion and query.only is None:
-        done = _without_holes(active, done, query)
-    return [Write(i.requested, _time(i, query), partial(active.commit_metadata, i)) for i in done]
+    if not instants.by_completion and instants.only is None:
+        done = _without_holes(active, done, query.incremental.holes)
+    return [Write(i.requested, _time(i, instants), partial(active.commit_metadata, i)) for i in done]
 
 
-def _time(instant: Instant, query: Query) -> str:
-    return instant.order_time if query.by_completion else instant.requested
+def _time(instant: Instant, instants: InstantRange) -> str:
+    return instant.order_time if instants.by_completion else instant.requested
 
 
-def _without_holes(active: ActiveTimeline, done: list[Instant], query: Query) -> list[Instant]:
+def _without_holes(active: ActiveTimeline, done: list[Instant], policy: HollowPolicy) -> list[Instant]:
     pending = first_pending_write(active)
     if pending is None or not any(i.requested > pending.requested for i in done):
         return done
-    if query.holes is HollowPolicy.BLOCK:
+    if policy is HollowPolicy.BLOCK:
         return [i for i in done if i.requested < pending.requested]
     raise QueryError(
         f"the {pending.action} {pending.requested} is pending while later writes have completed: an incremental "
@@ -210,27 +207,26 @@ def _without_holes(active: ActiveTimeline, done: list[Instant], query: Query) ->
     )
 
 
-def _archived_writes(
-    table: PinnedTable, active: ActiveTimeline, query: Query, known: Sequence[Write]
-) -> list[Write] | None:
+def _archived_writes(table: PinnedTable, instants: InstantRange, known: Sequence[Write]) -> list[Write] | None:
     """Return archived writes if the range may include them; None if they need not be read.
 
     A range from the start to a time in the active timeline does not need them, because it includes everything up to
     there. Commits with savepoints stay in the active timeline while later ones are archived, and a write that ran long
     may be archived before others that completed earlier.
     """
-    since = query.end if query.begin is None else query.begin
+    active = table.active
+    since = instants.end if instants.begin is None else instants.begin
     if since is None:
         return None
     start = active.timeline.start
     earliest = min((w.time for w in known if start is None or w.requested >= start), default=None)
-    if earliest is not None and since >= earliest and not (query.by_completion and _archived_since(active, since)):
+    if earliest is not None and since >= earliest and not (instants.by_completion and _archived_since(active, since)):
         return None
     names = archived_writes(table.storage, active.layout)
-    time = pc.coalesce(names["completion"], names["requested"]) if query.by_completion else names["requested"]
+    time = pc.coalesce(names["completion"], names["requested"]) if instants.by_completion else names["requested"]
     rows = list(zip(names["requested"].to_pylist(), time.to_pylist(), strict=True))
-    needed = (r for r, at in rows if query.in_range(at) or _is_across(query, r, at))
-    metadata = _Archive(table, active, min(needed, default=""))
+    needed = (r for r, at in rows if instants.includes(at) or _is_across(instants, r, at))
+    metadata = _Archive(table, min(needed, default=""))
     return [Write(requested, at, partial(metadata.read, requested)) for requested, at in rows]
 
 
@@ -241,9 +237,8 @@ def _archived_since(active: ActiveTimeline, time: str) -> bool:
 class _Archive:
     """Metadata of archived writes from ``oldest`` on, read at once on first use. Thread-safe."""
 
-    def __init__(self, table: PinnedTable, active: ActiveTimeline, oldest: str) -> None:
+    def __init__(self, table: PinnedTable, oldest: str) -> None:
         self._table = table
-        self._active = active
         self._oldest = oldest
         self._lock = Lock()
         self._found: dict[str, bytes] | None = None
@@ -251,7 +246,7 @@ class _Archive:
     def read(self, requested: str) -> CommitMetadata:
         with self._lock:
             if self._found is None:
-                table = read_history(self._table.storage, self._active.layout, after=self._oldest[:-1])
+                table = read_history(self._table.storage, self._table.active.layout, after=self._oldest[:-1])
                 table = table.filter(pc.is_in(table["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
                 self._found = dict(zip(table["requested"].to_pylist(), table["metadata"].to_pylist(), strict=True))
         data = self._found.get(requested)

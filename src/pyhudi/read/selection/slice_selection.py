@@ -72,9 +72,9 @@ def _restricted(selection: Selection, query: Query, root: str) -> Selection:
         inside = pc.starts_with(pc.binary_join_element_wise(slices["partition"], "", "/"), query.subpath + "/")
         slices = slices.filter(inside)
         partitions = [p for p in partitions if f"{p}/".startswith(query.subpath + "/")]
-    if query.path_glob:
+    if query.incremental.path_glob:
         # A slice of logs only is identified by its file group.
         group = pc.binary_join_element_wise(slices["partition"], slices["file_id"], "/")
         full = pc.binary_join_element_wise(root, pc.coalesce(slices["base_path"], group), "/")
-        slices = slices.filter(pc.match_substring_regex(full, "(?s)" + glob_pattern("*" + query.path_glob)))
+        slices = slices.filter(pc.match_substring_regex(full, "(?s)" + glob_pattern("*" + query.incremental.path_glob)))
     return replace(selection, slices=slices, partitions=partitions)

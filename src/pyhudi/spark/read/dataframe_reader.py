@@ -214,7 +214,7 @@ def _merged(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: O
     base, rows = merged_rows(spark, table, plan, settings)
     if plan.filter is not None and plan.filter.sql is not None:
         rows = rows.where(plan.filter.sql)
-    for text in plan.query.sql_filters:
+    for text in plan.query.incremental.sql_filters:
         rows = rows.where(text)
     if rows.columns != list(plan.columns):
         rows = rows.select(*map(quoted_name, plan.columns))
@@ -239,7 +239,7 @@ def _with_arrow(spark: SparkSession, table: PinnedTable, plan: ScanPlan) -> Data
     rows = rows_of_tasks(spark.range(0, len(tasks), 1, len(tasks)), run, reader.output_schema)
     if plan.filter is not None and plan.filter.sql is not None:
         rows = rows.where(plan.filter.sql)
-    for text in plan.query.sql_filters:
+    for text in plan.query.incremental.sql_filters:
         rows = rows.where(text)
     return _selected(rows, plan)
 
@@ -252,7 +252,7 @@ def _with_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
         rows = rows.where(_commit_times(plan.commit_times))
     if plan.filter is not None:
         rows = rows.where(filter_column(plan.filter, plan.schema))
-    for text in plan.query.sql_filters:
+    for text in plan.query.incremental.sql_filters:
         rows = rows.where(text)
     return rows
 

@@ -24,7 +24,7 @@ from pyhudi.errors import ConfigError, HudiError, OptionWithoutEffectWarning, Qu
 from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, plan_cdc
 from pyhudi.read.cdc.cdc_reader import CdcReader
 from pyhudi.read.execution.local_reader import scan_batches
-from pyhudi.read.query.query import FIRST_BY_COMPLETION, Query
+from pyhudi.read.query.query import FIRST_BY_COMPLETION, IncrementalSettings, Query
 from pyhudi.read.query.query_instants import range_instant
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
@@ -213,7 +213,7 @@ class _Planner(ABC):
         """
         fallback = options.INCREMENTAL_FALLBACK_FULL_SCAN
         query = Query(
-            fallback=self.settings.is_set(fallback) and self.settings.get_typed(fallback),
+            incremental=IncrementalSettings(self.settings.is_set(fallback) and self.settings.get_typed(fallback)),
             partitions_from_path=self.settings.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH),
         )
         timeline = table.storage.uri(table.active.layout.folder)

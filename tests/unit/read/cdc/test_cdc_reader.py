@@ -14,7 +14,7 @@ from pyhudi.config import Options
 from pyhudi.errors import QueryError
 from pyhudi.read.cdc.cdc_plan import CdcPlan, plan_cdc
 from pyhudi.read.cdc.cdc_reader import CdcReader
-from pyhudi.read.query.query import Query
+from pyhudi.read.query.query import InstantRange, Query
 from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.table.meta_client import TableMetaClient
@@ -110,7 +110,7 @@ def test_images_have_the_paths_text_in_place_of_a_time_that_files_lack(tmp_path:
     table.write(10, {day: [{"id": "1", "v": 1}]}, action=Action.DELTA_COMMIT, recorded=told)
     table.log(20, {day: [{"id": "1", "v": 2}]}, base=10)
     table.write(30, {("2023/11/15", "f2"): []}, action=Action.DELTA_COMMIT, recorded=told)
-    plan = plan_cdc(PinnedTable.of(table.client()), Query(begin=at(10), end=at(20), by_completion=True))
+    plan = plan_cdc(PinnedTable.of(table.client()), Query(instants=InstantRange(at(10), at(20), by_completion=True)))
     (change,) = rows_of(plan)
     for side, v in (("before", 1), ("after", 2)):
         assert json.loads(change[side]) == {"id": "1", "v": v, "ts": "2023/11/14"}
@@ -138,13 +138,13 @@ def test_a_savepoint_does_not_have_what_its_commit_has_replaced(tmp_path: Path, 
     table = replaced_and_cleaned(tmp_path / "t", version, saved=20)
     assert not list((tmp_path / "t" / "a").glob("*.parquet"))
     with pytest.raises(QueryError, match=f"{at(20)} are no longer available"):
-        plan_cdc(table, Query(begin=at(10), end=at(20), by_completion=version >= 8))
+        plan_cdc(table, Query(instants=InstantRange(at(10), at(20), by_completion=version >= 8)))
 
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_the_savepoint_of_a_commit_keeps_what_the_next_one_has_replaced(tmp_path: Path, version: int) -> None:
     table = replaced_and_cleaned(tmp_path / "t", version, saved=10)
-    plan = plan_cdc(table, Query(begin=at(10), end=at(20), by_completion=version >= 8))
+    plan = plan_cdc(table, Query(instants=InstantRange(at(10), at(20), by_completion=version >= 8)))
     found = rows_of(plan)
     assert [(row["op"], json.loads(row["before"])["v"]) for row in found] == [("d", 1)]
 
@@ -161,7 +161,7 @@ def test_a_savepoint_has_the_files_to_which_its_commit_has_appended(tmp_path: Pa
         table.write(n, {("a", "f1"): rows(n)}, operation="COMPACT")
     services.clean()
     pinned = PinnedTable.of(TableMetaClient.open(str(table.root)))
-    plan = plan_cdc(pinned, Query(begin=at(10), end=at(20), by_completion=version >= 8))
+    plan = plan_cdc(pinned, Query(instants=InstantRange(at(10), at(20), by_completion=version >= 8)))
     found = rows_of(plan)
     assert [(row["op"], json.loads(row["before"])["v"], json.loads(row["after"])["v"]) for row in found] == [
         ("u", 1, 2)

@@ -10,7 +10,7 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.config.enums import HollowPolicy, QueryType
 from pyhudi.errors import ConfigError, InvalidOptionError, QueryError
-from pyhudi.read.query.query import Query, glob_pattern
+from pyhudi.read.query.query import IncrementalSettings, InstantRange, Query, glob_pattern
 from pyhudi.table.config.table_config import TableConfig
 
 TYPE = "hoodie.datasource.query.type"
@@ -37,8 +37,7 @@ def query(version: int = 9, table_type: str = "COPY_ON_WRITE", **options: str) -
 
 
 def test_a_snapshot_is_the_default():
-    assert query() == Query(by_completion=True)
-    assert query(version=6) == Query(by_completion=False)
+    assert query() == query(version=6) == Query()
 
 
 def test_time_travel_and_read_optimized():
@@ -65,17 +64,17 @@ def test_values_in_any_case():
 @pytest.mark.parametrize(("version", "by_completion"), [(6, False), (8, True), (9, True)])
 def test_ranges_count_completion_times_from_version_8_on(version, by_completion):
     found = query(version, type="incremental", begin="earliest", end="2026-11-21 10:00:00.000")
-    assert (found.begin, found.end, found.by_completion) == (None, "20261121100000000", by_completion)
+    assert found.instants == InstantRange(None, "20261121100000000", by_completion=by_completion)
 
 
 def test_the_range_is_open_at_its_start_and_closed_at_its_end():
     found = query(type="incremental", begin="20261121100000000", end="20261121110000000")
-    inside = [t for t in ("20261121100000000", "20261121100000001", "20261121110000000") if found.in_range(t)]
+    inside = [t for t in ("20261121100000000", "20261121100000001", "20261121110000000") if found.instants.includes(t)]
     assert inside == ["20261121100000001", "20261121110000000"]
 
 
 def test_the_version_whose_rules_hold_can_be_given():
-    assert not query(type="incremental", begin="0", **{READ + "incr.table.version": "6"}).by_completion
+    assert not query(type="incremental", begin="0", **{READ + "incr.table.version": "6"}).instants.by_completion
     with pytest.raises(ConfigError, match="stores no completion times"):
         query(6, type="incremental", begin="0", **{READ + "incr.table.version": "8"})
     with pytest.raises(InvalidOptionError, match=r"7.*6, 8, 9"):
@@ -128,11 +127,8 @@ def test_an_incremental_query_takes_its_other_options():
             READ + "schema.use.end.instanttime": "true",
         },
     )
-    assert (found.path_glob, found.sql_filters, found.fallback, found.schema_as_of_end) == (
-        "/a/*",
-        ("v > 3", "id = 'x'"),
-        False,
-        True,
+    assert found.incremental == IncrementalSettings(
+        fallback=False, schema_as_of_end=True, path_glob="/a/*", sql_filters=("v > 3", "id = 'x'")
     )
 
 
@@ -144,7 +140,7 @@ def test_queries_by_argument():
         "hoodie.read.timeline.holes.resolution.policy": "BLOCK",
     }
     query = Query.of(config(), begin="earliest", opts=Options.parse(given))
-    assert (query.fallback, query.holes) == (False, HollowPolicy.BLOCK)
+    assert query.incremental == IncrementalSettings(fallback=False, holes=HollowPolicy.BLOCK)
     assert Query.of(config(), read_optimized=True).type is QueryType.READ_OPTIMIZED
 
 

@@ -50,7 +50,7 @@ def merged_rows(
     """
     context = plan.merging
     assert context is not None
-    in_sql = plan.query.sql_filters or (plan.filter is not None and plan.filter.sql is not None)
+    in_sql = plan.query.incremental.sql_filters or (plan.filter is not None and plan.filter.sql is not None)
     if in_sql:  # It may refer to any column. Conditions implied by it filter rows before they are sent to Spark.
         implied = None if plan.filter is None else plan.filter.for_rows(plan.schema)
         plan = replace(plan, filter=implied, columns=tuple(plan.schema.names))
