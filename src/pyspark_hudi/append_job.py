@@ -28,8 +28,8 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.type_conversion import convert
 from pyhudi.services.post_commit_services import after_commit, run_async_services
 from pyhudi.services.upgrade.auto_upgrade import required_version
-from pyhudi.spark.write.dataframe_writer import key_spec
 from pyhudi.spark.write.write_input import without_meta_columns, write_schema
+from pyhudi.spark.write.write_preparation import key_spec
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.bucket_index_detection import check_not_bucketed
 from pyhudi.table.config.key_generator_type import PartitionKind

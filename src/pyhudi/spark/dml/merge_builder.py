@@ -18,7 +18,8 @@ from pyhudi.spark.dml.target_table import TargetSnapshot, TargetTable
 from pyhudi.spark.execution.cached_frames import CachedFrames
 from pyhudi.spark.lookup.key_constraint import KeyConstraint, KeyConstraintError
 from pyhudi.spark.read.table_lineage import snapshot_ids
-from pyhudi.spark.write.dataframe_writer import DmlCommit, write_changes
+from pyhudi.spark.write.dataframe_writer import write_changes
+from pyhudi.spark.write.dml_commit import DmlCommit
 from pyhudi.sql.statements import ClauseKind
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
@@ -172,7 +173,7 @@ class MergeBuilder:
             counts = None if merge.is_certain(taken) else count_changes(taken, self.clauses)
             repeated = counts is not None and counts.repeated_deletes
             rows, changes = merge.changes(taken, cached, repeated=repeated)
-            done = write_changes(rows, target.client, target.opts, DmlCommit(Operation.UPSERT, target.reads, changes))
+            done = write_changes(rows, target.client, target.opts, Operation.UPSERT, DmlCommit(target.reads, changes))
         if counts is None:
             counts = MergeCounts(done.num_updates, done.num_deletes, done.num_inserts)
         return ChangeResult(done, counts.updated + counts.deleted, counts.updated, counts.inserted, counts.deleted)
@@ -192,7 +193,7 @@ class MergeBuilder:
         exact = KeyConstraint(key_columns(target))
         reads = target.whole_table()
         try:
-            done = write_changes(rows, target.client, opts, DmlCommit(Operation.UPSERT, reads, key_constraint=exact))
+            done = write_changes(rows, target.client, opts, Operation.UPSERT, DmlCommit(reads, key_constraint=exact))
         except KeyConstraintError:
             return None
         updated = exact.rows - done.num_inserts

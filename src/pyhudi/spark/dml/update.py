@@ -21,8 +21,8 @@ from pyhudi.spark.keys.deduplication import is_delete
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.session_settings import is_case_sensitive
 from pyhudi.spark.spark_errors import task_errors
-from pyhudi.spark.write.dataframe_writer import DmlCommit, write_changes
-from pyhudi.spark.write.write_job import RowChanges
+from pyhudi.spark.write.dataframe_writer import write_changes
+from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
 from pyhudi.storage import open_storage
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.location_columns import DELETE
@@ -131,7 +131,7 @@ def update_pinned(
             unassigned=unassigned,
             takes_places=takes_places,
         )
-        done = write_changes(rows, target.client, target.opts, DmlCommit(Operation.UPSERT, reads, changes))
+        done = write_changes(rows, target.client, target.opts, Operation.UPSERT, DmlCommit(reads, changes))
     if matched is None:
         matched = done.num_deletes + done.num_updates if moves else done.num_updates
     return ChangeResult(done, matched, rows_updated=matched)
@@ -184,7 +184,7 @@ def delete_pinned(
     columns = [quoted([name]) for name in target.deletion_columns]
     rows = rows.select(*columns, *target.helpers, F.lit(True).alias(DELETE))
     changes = RowChanges(target.located, adds=False, bases=target.bases)
-    done = write_changes(rows, target.client, target.opts, DmlCommit(Operation.DELETE, target.reads, changes))
+    done = write_changes(rows, target.client, target.opts, Operation.DELETE, DmlCommit(target.reads, changes))
     return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 
 

@@ -21,7 +21,7 @@ from pyhudi.spark.execution.write_stages import run_write_tasks
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
 from pyhudi.spark.write.write_execution import execute_write
-from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.spark.write.write_job import ExistingTable, RowKeys, WriteJob
 from pyhudi.table.bootstrap.bootstrap_index import FULL_BOOTSTRAP, SourceFile
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.handles.skeleton_handle import SkeletonHandle
@@ -81,9 +81,9 @@ def _full_job(spark: SparkSession, plan: BootstrapPlan, client: TableMetaClient)
     return WriteJob(
         _rows(spark, plan),
         replace(plan.target, config=client.config),
-        client,
+        ExistingTable(client),
         Operation.BULK_INSERT,
-        plan.spec,
+        RowKeys(plan.spec),
         plan.schema,
         instant=FULL_BOOTSTRAP,
     )

@@ -23,6 +23,7 @@ from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
 from pyhudi.spark.lookup.key_constraint import KeyConstraint
 from pyhudi.spark.spark_errors import spark_errors
+from pyhudi.spark.write.dml_commit import DmlCommit, RowChanges
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
@@ -48,45 +49,6 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class RowChanges:
-    """Differences of the rows of an UPDATE, DELETE or MERGE from those of other writes (`pyhudi.spark.dml`).
-
-    Attributes:
-        located: Rows of the table have their file group.
-        keys_assigned: Columns of the record key may be assigned, so keys have to be compared.
-        partition_assigned: Partition fields may be assigned, so rows may move to another partition.
-        new_keys: The keys of new records are known not to be in the table.
-        distinct_keys: These keys are known to be unique, too.
-        adds: There may be new records.
-        bases: Base files (partition, file_id, base_path) to which the positions of rows refer; None: rows have no
-            positions.
-        cached: The rows are cached, so evaluating them twice is cheap.
-        deletes: Some of the rows may be deletes.
-        unassigned: Columns of the table that no update assigns. Rows with positions have null there, and keep the
-            stored values.
-        takes_places: New records have keys of records that the same write deletes in their partitions. They go to new
-            file groups, where no file has both.
-    """
-
-    located: bool
-    keys_assigned: bool = False
-    partition_assigned: bool = False
-    new_keys: bool = False
-    distinct_keys: bool = False
-    adds: bool = True
-    bases: pa.Table | None = None
-    cached: bool = False
-    deletes: bool = True
-    unassigned: frozenset[str] = frozenset()
-    takes_places: bool = False
-
-    @property
-    def only_updates(self) -> bool:
-        """True if all rows are updates of rows at known positions."""
-        return self.bases is not None and not (self.adds or self.deletes or self.partition_assigned)
-
-
-@dataclass(frozen=True, slots=True)
 class IdempotentCommit:
     """Identification of a commit whose rows may be written more than once, such as those of a micro-batch.
 
@@ -101,44 +63,87 @@ class IdempotentCommit:
 
 
 @dataclass(frozen=True, slots=True)
+class ExistingTable:
+    """The table of a write before the write.
+
+    Attributes:
+        client: The table.
+        columns: Its recorded columns (Avro JSON); None: it has none yet.
+        names_at: Names of columns in older files; None: the table has no schema history.
+    """
+
+    client: TableMetaClient
+    columns: str | None = None
+    names_at: ColumnNamesByInstant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowKeys:
+    """How the rows of a write get their keys.
+
+    Attributes:
+        spec: Specification of keys.
+        stored: Rows have the keys with which they were read (`pyhudi.spark.write.stored_keys`).
+    """
+
+    spec: KeySpec
+    stored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class WriteJob:
     """A write that has passed all checks that do not require data.
 
     Attributes:
         df: Rows with the user's own columns.
         target: The table and the settings of the write.
-        client: The table; None if it does not exist yet.
+        existing: The table before the write; None if it does not exist yet.
         operation: Operation of the write.
-        spec: Specification of keys.
+        keys: Keys of the rows.
         schema: Columns of the files that are written.
-        planned_on: The recorded columns of the table at the start (Avro JSON).
         bucketing: Distribution of rows over buckets; None: with another index.
-        changes: Differences from other writes, if the rows are changes of rows that were read.
-        reads: What the statement has read.
-        stored_keys: Rows have the keys with which they were read (`pyhudi.spark.write.stored_keys`).
+        dml: What makes the commit of an UPDATE, DELETE or MERGE different; None: of another write.
         instant: Requested instant of a write that always has the same one; None: a new one.
-        names_at: Names of columns in older files; None: the table has no schema history.
-        key_constraint: Condition on the keys under which the write is executed.
         partitions: Paths of the partitions that the operation replaces or drops, verbatim; empty: as the options say.
         idempotent: How the commit is recognized, if its rows may be written more than once.
     """
 
     df: DataFrame
     target: WriteTarget
-    client: TableMetaClient | None
+    existing: ExistingTable | None
     operation: Operation
-    spec: KeySpec
+    keys: RowKeys
     schema: pa.Schema
-    planned_on: str | None = None
     bucketing: BucketIndex | None = None
-    changes: RowChanges | None = None
-    reads: ReadSet | None = None
-    stored_keys: bool = False
+    dml: DmlCommit | None = None
     instant: str | None = None
-    names_at: ColumnNamesByInstant | None = None
-    key_constraint: KeyConstraint | None = None
     partitions: tuple[str, ...] = ()
     idempotent: IdempotentCommit | None = None
+
+    @property
+    def client(self) -> TableMetaClient | None:
+        """The table; None if it does not exist yet."""
+        return None if self.existing is None else self.existing.client
+
+    @property
+    def spec(self) -> KeySpec:
+        """Specification of keys."""
+        return self.keys.spec
+
+    @property
+    def changes(self) -> RowChanges | None:
+        """Differences from other writes, if the rows are changes of rows that were read."""
+        return None if self.dml is None else self.dml.changes
+
+    @property
+    def key_constraint(self) -> KeyConstraint | None:
+        """Condition on the keys under which the write is executed."""
+        return None if self.dml is None else self.dml.key_constraint
+
+    @property
+    def reads(self) -> ReadSet | None:
+        """What the write has read."""
+        return None if self.dml is None else self.dml.reads
 
     @property
     def storage(self) -> Storage:
@@ -196,7 +201,7 @@ class WriteJob:
     def context(self, instant: str) -> WriteContext:
         """Return the context of the tasks."""
         context = write_context(self.target, self.operation, instant, self.schema)
-        context = context.with_column_names(self.names_at)
+        context = context.with_column_names(None if self.existing is None else self.existing.names_at)
         if self.changes is None:
             return context
         unassigned = self.changes.unassigned
@@ -270,7 +275,8 @@ class WriteJob:
             index = update_dependent_indexes(commit, index)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
         already_committed = None if self.idempotent is None else self.idempotent.already_committed
-        conditions = CommitConditions(self.planned_on, agree, self.reads, already_committed)
+        planned_on = None if self.existing is None else self.existing.columns
+        conditions = CommitConditions(planned_on, agree, self.reads, already_committed)
         outcome = tx.commit(metadata, index=index, conditions=conditions)
         if isinstance(outcome, Conflicted):
             raise outcome.error()

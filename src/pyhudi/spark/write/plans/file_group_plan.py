@@ -24,6 +24,7 @@ from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations
 from pyhudi.spark.lookup.tagging import BatchDeduplication, Tagged
+from pyhudi.spark.write.dml_commit import RowChanges
 from pyhudi.spark.write.plans.in_task_tagging_plan import (
     InTaskTaggingPlan,
     base_files,
@@ -39,7 +40,7 @@ from pyhudi.spark.write.plans.table_state import TableState
 from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.row_changes import keyed_changes, located_changes, read_groups, with_base_paths
 from pyhudi.spark.write.stored_keys import with_stored_keys
-from pyhudi.spark.write.write_job import RowChanges, WriteJob
+from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
@@ -245,7 +246,7 @@ def _keyed(job: WriteJob, instant: str) -> DataFrame:
     """Return the rows with keys and delete marks."""
     if job.changes is not None:
         return keyed_changes(job, instant)
-    rows = with_stored_keys(job, instant) if job.stored_keys else with_keys(job.df, job.spec, instant)
+    rows = with_stored_keys(job, instant) if job.keys.stored else with_keys(job.df, job.spec, instant)
     deletes = job.operation is Operation.DELETE
     if deletes:
         rows = keys_only(rows, job.spec)

@@ -68,7 +68,7 @@ def tag_rows(table: TableState, rows: DataFrame, cached: CachedFrames, records: 
         include_deleted=stays,
         has_log_deletes=has_log_deletes,
         records=index,
-        stored_keys=job.stored_keys,
+        stored_keys=job.keys.stored,
     )
     if job.global_keys:
         # Ordering values are compared with stored ones, which may exceed the types of the rows.

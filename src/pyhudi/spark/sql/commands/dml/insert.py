@@ -23,7 +23,8 @@ from pyhudi.spark.sql.commands.command_target import own_schema, write_options
 from pyhudi.spark.sql.commands.dml.repeated_query import RepeatedQuery
 from pyhudi.spark.sql.commands.static_partitions import StaticValues, matching_partitions, partition_values
 from pyhudi.spark.sql.sql_table import SqlTable
-from pyhudi.spark.write.dataframe_writer import key_spec, write
+from pyhudi.spark.write.dataframe_writer import append_once
+from pyhudi.spark.write.write_preparation import key_spec
 from pyhudi.sql.statements import Insert, PartitionSpec
 from pyhudi.storage import open_storage
 from pyhudi.table.config.table_config import TableConfig
@@ -124,7 +125,7 @@ class _Insertion:
                 replaced = [values.path]
             elif static and not _is_dynamic(spark, opts):
                 replaced = matching_partitions(spark, table, static, values)
-        return write(aligned, table.location, {**given, **operation}, "append", partitions=replaced, retries=False)
+        return append_once(aligned, table.location, {**given, **operation}, partitions=replaced)
 
     def _aligned(
         self, rows: DataFrame, schema: StructType, static: Mapping[str, str], static_values: StaticValues | None

@@ -1,0 +1,64 @@
+"""Commit of an UPDATE, DELETE or MERGE: what the statement has read, and how its rows differ from those of writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyhudi.spark.lookup.key_constraint import KeyConstraint
+from pyhudi.transaction.conflicts.serializable_reads import ReadSet
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """Differences of the rows of an UPDATE, DELETE or MERGE from those of other writes (`pyhudi.spark.dml`).
+
+    Attributes:
+        located: Rows of the table have their file group.
+        keys_assigned: Columns of the record key may be assigned, so keys have to be compared.
+        partition_assigned: Partition fields may be assigned, so rows may move to another partition.
+        new_keys: The keys of new records are known not to be in the table.
+        distinct_keys: These keys are known to be unique, too.
+        adds: There may be new records.
+        bases: Base files (partition, file_id, base_path) to which the positions of rows refer; None: rows have no
+            positions.
+        cached: The rows are cached, so evaluating them twice is cheap.
+        deletes: Some of the rows may be deletes.
+        unassigned: Columns of the table that no update assigns. Rows with positions have null there, and keep the
+            stored values.
+        takes_places: New records have keys of records that the same write deletes in their partitions. They go to new
+            file groups, where no file has both.
+    """
+
+    located: bool
+    keys_assigned: bool = False
+    partition_assigned: bool = False
+    new_keys: bool = False
+    distinct_keys: bool = False
+    adds: bool = True
+    bases: pa.Table | None = None
+    cached: bool = False
+    deletes: bool = True
+    unassigned: frozenset[str] = frozenset()
+    takes_places: bool = False
+
+    @property
+    def only_updates(self) -> bool:
+        """True if all rows are updates of rows at known positions."""
+        return self.bases is not None and not (self.adds or self.deletes or self.partition_assigned)
+
+
+@dataclass(frozen=True, slots=True)
+class DmlCommit:
+    """Commit of an UPDATE, DELETE or MERGE.
+
+    Attributes:
+        reads: Files that the statement has read.
+        changes: Differences from the rows of other writes; None: keys are looked up as in an upsert.
+        key_constraint: Constraint on the keys of the rows.
+    """
+
+    reads: ReadSet
+    changes: RowChanges | None = None
+    key_constraint: KeyConstraint | None = None

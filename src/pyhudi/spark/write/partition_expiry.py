@@ -1,0 +1,49 @@
+"""Deletion of the partitions whose time to live is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import Operation
+from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.write.delete_partition import delete_selected_partitions
+from pyhudi.spark.write.write_preparation import prepare_write
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
+from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.transaction.in_process_locks import in_process_writer_lock
+
+
+def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, given: Mapping[str, object]) -> TtlResult:
+    """Drop the partitions whose time to live is over, in one commit of the operation delete_partition.
+
+    Raises:
+        ConfigError: no time to live is set.
+        ConflictError: another writer was faster.
+        UnsupportedTableError: the table cannot be written, or has consistent hashing.
+    """
+    opts = client.config.validate_against(Options.parse(given))
+    ttl = PartitionTtl.from_options(opts)
+    with in_process_writer_lock(client.storage, opts):
+        client = client.reload()
+        pinned = PinnedTable.of(client)
+        found = ttl.expired(pinned)
+        if not found:
+            return TtlResult(reason=f"no partition has expired: {ttl}")
+        columns = resolve_table_schema(pinned)
+        assert columns is not None  # there are files
+        nothing = spark.createDataFrame([], spark_schema(columns.schema))
+        own = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(found)})
+        job = prepare_write(nothing, client.storage, client, own, Operation.DELETE_PARTITION)
+
+        def choose(table: PinnedTable, view: FileSystemView) -> Sequence[str]:
+            found[:] = ttl.expired_in(table, view)
+            return found
+
+        result = delete_selected_partitions(job, choose)
+        return TtlResult(tuple(found), result.instant)

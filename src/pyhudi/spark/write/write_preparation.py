@@ -1,0 +1,118 @@
+"""Preparation of writes: everything that can be checked and derived without the data."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import IndexType, Operation
+from pyhudi.index.bucket_index import BucketIndex
+from pyhudi.index.sampled_keys import sample_keys
+from pyhudi.keygen import KeySpec
+from pyhudi.read.execution.merged_reader import column_names
+from pyhudi.read.log_only_keys import log_only_keys
+from pyhudi.read.schema.table_columns import resolve_table_schema
+from pyhudi.schema.converters.spark_json import from_spark_json
+from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.services.post_commit_services import (
+    check_inline,
+)
+from pyhudi.spark.keys.deduplication import batch_order
+from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.write.dml_commit import RowChanges
+from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
+from pyhudi.spark.write.stored_keys import identifies_records, keep_stored_keys
+from pyhudi.spark.write.write_input import as_in_table, own_columns, write_schema
+from pyhudi.spark.write.write_job import ExistingTable, RowKeys, WriteJob
+from pyhudi.storage import Storage
+from pyhudi.table.bucket_index_detection import check_not_bucketed
+from pyhudi.table.config.key_generator_type import KeyGenType
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.write.settings.write_target import WriteTarget
+from pyhudi.write.write_checks import check_partial, check_writable, warn_of_old_partitions
+
+
+def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
+    """Return the specification of the keys of a table."""
+    spec, version = KeySpec.from_config(client.config, opts), client.config.version
+    if spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1 and version < 9:
+        return spec.matching(*(sample_keys(client) or log_only_keys(client, opts)))
+    return spec
+
+
+def prepare_write(
+    df: DataFrame,
+    storage: Storage,
+    client: TableMetaClient | None,
+    opts: Options,
+    operation: Operation,
+    changes: RowChanges | None = None,
+) -> WriteJob:
+    """Check everything that can be checked without the data.
+
+    Args:
+        df: Rows to write.
+        storage: Storage of the table.
+        client: The table; None if it does not exist yet.
+        opts: Options of the write.
+        operation: Operation of the write.
+        changes: Differences from other writes, if the rows are changes of rows that were read.
+
+    Raises:
+        ConfigError: Options contradict each other or the table.
+        UnsupportedTableError: The table or the operation cannot be written.
+        SchemaMismatchError: The rows lack columns, or have other types than the table.
+    """
+    target = WriteTarget.of(storage, client, opts)
+    config, merging, opts = target.config, target.merging, target.opts
+    located = changes is not None and changes.located
+    changing = operation.changes_records
+    stored_keys = not config.record_keys and changes is None and changing and identifies_records(df.columns)
+    stored_keys &= client is not None and config.populate_meta_fields
+    check_writable(config, merging, operation, opts, located=located or stored_keys)
+    check_inline(config, opts)
+    if client is not None:
+        warn_of_old_partitions(config, operation, opts)
+    bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
+    if client is not None and operation is not Operation.DELETE_PARTITION and not bucketed:
+        check_not_bucketed(client)
+    spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
+    by_key = stored_keys and operation is Operation.DELETE  # needs no other column
+    rows = own_columns(df, may_be_none=by_key)
+    if not by_key and (operation is not Operation.DELETE_PARTITION or not opts.get_typed(options.PARTITIONS_TO_DELETE)):
+        with_keys(rows, spec, "")  # refuses missing key and partition columns; the frame itself is made later
+    if operation is Operation.BULK_INSERT:
+        check_sort_columns(rows.schema, opts)
+    check_partial(config, operation, opts, rows.columns)
+    pinned = None if client is None else PinnedTable.of(client)
+    table = None if pinned is None else resolve_table_schema(pinned)
+    incoming = from_spark_json(rows.schema.json())
+    schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
+    # the key generator of Apache Hudi gets rows with the table's types, too
+    keyed_by = [*spec.record_fields, *(field.name for field in spec.partition_fields), *merging.ordering_fields]
+    rows = as_in_table(rows, keyed_by, schema)
+    if stored_keys:
+        rows = keep_stored_keys(as_in_table(df, keyed_by, schema))
+    existing = None
+    if client is not None and pinned is not None:
+        names_at = column_names(pinned, schema) if table is not None and table.has_history else None
+        existing = ExistingTable(client, None if table is None else table.recorded, names_at)
+    keys = RowKeys(spec, stored_keys)
+    job = WriteJob(rows, target, existing, operation, keys, schema, _bucketing(storage, client, config, opts))
+    job.context("")  # refuses codecs and sizes that cannot be
+    if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and job.combines:
+        batch_order(spark_schema(remove_meta_columns(schema)), merging)  # and ordering columns that are missing
+    return job
+
+
+def _bucketing(
+    storage: Storage, client: TableMetaClient | None, config: TableConfig, opts: Options
+) -> BucketIndex | None:
+    """Distribution of rows over buckets, with the numbers of buckets that the table keeps."""
+    found = BucketIndex.from_options(config, opts)
+    if found is None or client is None:
+        return found
+    return found.of_table(storage, client.active_timeline().timeline)
