@@ -42,6 +42,35 @@ class PruningReport:
 
 
 @dataclass(frozen=True, slots=True)
+class FileReading:
+    """How rows of files become rows of the table.
+
+    Attributes:
+        bounds: Bounds on the instants of rows, log blocks and schema.
+        renamed: Base instants whose files have other names for some columns (see
+            :mod:`pyhudi.schema.evolution.column_names`).
+        invalid_text: What becomes of text that is not UTF-8.
+    """
+
+    bounds: InstantBounds = field(default_factory=InstantBounds)
+    renamed: Mapping[str, FileNames] = field(default_factory=dict)
+    invalid_text: InvalidText = InvalidText.FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class LogMerging:
+    """How slices with log files are merged.
+
+    Attributes:
+        context: Settings for all records.
+        key_rows: Records that the filter asks for, as far as it names keys; None: any.
+    """
+
+    context: SliceContext
+    key_rows: KeyFilter | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ScanPlan:
     """Plan of a query: the file slices to read and how.
 
@@ -52,15 +81,11 @@ class ScanPlan:
         schema: All columns of the table as of the query.
         columns: The requested top-level columns, in order.
         filter: Condition that the rows must satisfy; files may have other rows, too.
-        bounds: Bounds on the instants of rows, log blocks and schema.
+        reading: How rows of files become rows of the table.
         partition_columns: Columns whose values come from the paths of the partitions of ``tasks``.
         pruning: Report of the pruning.
-        renamed: Base instants whose files have other names for some columns (see
-            :mod:`pyhudi.schema.evolution.column_names`).
         keys: Columns that are the same in all versions of a record.
-        merging: Settings for merging slices with log files; None: there are none.
-        key_rows: Records that the filter asks for, as far as it names keys (of slices with log files); None: any.
-        invalid_text: What becomes of text that is not UTF-8.
+        merging: How slices with log files are merged; None: there are none.
     """
 
     query: Query
@@ -68,14 +93,11 @@ class ScanPlan:
     schema: pa.Schema
     columns: tuple[str, ...]
     filter: RowFilter | None
-    bounds: InstantBounds
+    reading: FileReading
     partition_columns: PathColumns
     pruning: PruningReport
-    renamed: Mapping[str, FileNames] = field(default_factory=dict)
     keys: frozenset[str] = frozenset()
-    merging: SliceContext | None = None
-    key_rows: KeyFilter | None = None
-    invalid_text: InvalidText = InvalidText.FAIL
+    merging: LogMerging | None = None
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -96,7 +118,12 @@ class ScanPlan:
     @property
     def commit_times(self) -> CommitTimes | None:
         """Condition on the commit times of the rows; files may have other rows, too."""
-        return self.bounds.commit_times
+        return self.reading.bounds.commit_times
+
+    @property
+    def key_rows(self) -> KeyFilter | None:
+        """Records that the filter asks for, as far as it names keys (of slices with log files); None: any."""
+        return None if self.merging is None else self.merging.key_rows
 
     @property
     def partitions_before_pruning(self) -> int:

@@ -23,11 +23,11 @@ from pyhudi.read.filters.filter_warnings import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.pruning.indexes.bucket_pruning import prune_buckets
 from pyhudi.read.pruning.key_condition import key_condition
-from pyhudi.read.pruning.metadata_pruner import MetadataPruner
+from pyhudi.read.pruning.metadata_pruner import MetadataPruner, PruningFilter
 from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, prune_paths, values_from_path
 from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator
 from pyhudi.read.query.query import Query
-from pyhudi.read.scan_plan import PruningReport, ScanPlan
+from pyhudi.read.scan_plan import FileReading, LogMerging, PruningReport, ScanPlan
 from pyhudi.read.schema.table_columns import TableSchema, path_columns, project, query_columns, resolve_table_schema
 from pyhudi.read.selection.selected_slices import Selection
 from pyhudi.read.selection.slice_selection import Prune, select_slices
@@ -179,13 +179,16 @@ def _planned(
     warn_of_path_texts(table.config, schema, rows)
     pruning = None if rows is None else rows.for_pruning(schema)
     tasks, partitions = _prune(table, context, schema, selection, pruner, pruning)
+    bounds = selection.bounds
+    names = None if history is None else history.column_names(schema, bounds.schema)
+    renamed = {} if names is None else names.of(pc.unique(tasks["base_instant"]).to_pylist())
     plan = ScanPlan(
         query=query,
         tasks=tasks,
         schema=schema,
         columns=tuple(wanted.names),
         filter=rows,
-        bounds=selection.bounds,
+        reading=FileReading(bounds, renamed, context.opts.get_typed(options.READ_INVALID_TEXT)),
         partition_columns=_path_columns(table, context, schema, partitions),
         pruning=PruningReport(
             slices=selection.slices.num_rows if earlier is None else earlier.tasks.num_rows,
@@ -194,11 +197,7 @@ def _planned(
             skipped=tuple(pruner.report),
         ),
         keys=_key_columns(table, schema),
-        invalid_text=context.opts.get_typed(options.READ_INVALID_TEXT),
     )
-    names = None if history is None else history.column_names(schema, selection.bounds.schema)
-    if names is not None:
-        plan = replace(plan, renamed=names.of(pc.unique(tasks["base_instant"]).to_pylist()))
     return _with_merging(table, context, plan, pruner, pruning, names) if plan.num_slices_with_logs else plan
 
 
@@ -257,11 +256,11 @@ def _with_merging(
         table,
         plan.schema,
         path_columns=plan.partition_columns.required,
-        bounds=plan.bounds,
+        bounds=plan.reading.bounds,
         names=names,
         opts=context.opts,
     )
-    return replace(plan, merging=merging, key_rows=_key_rows(table, plan, pruner, rows))
+    return replace(plan, merging=LogMerging(merging, _key_rows(table, plan, pruner, rows)))
 
 
 def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
@@ -270,7 +269,7 @@ def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
     if prune is not None and not plan.query.is_incremental:
         kept = pa.array(prune(partitions), pa.string())
         slices = slices.filter(pc.is_in(slices["partition"], value_set=kept))
-    return Selection(slices, partitions, plan.bounds)
+    return Selection(slices, partitions, plan.reading.bounds)
 
 
 def _deletes_since(table: PinnedTable) -> bool:
@@ -297,7 +296,7 @@ def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: 
     Files may have other values of columns than paths tell, and other keys than those that are read if invalid bytes are
     replaced.
     """
-    if rows is None or not rows.anyof or plan.invalid_text is InvalidText.REPLACE:
+    if rows is None or not rows.anyof or plan.reading.invalid_text is InvalidText.REPLACE:
         return None
     by_path = {*plan.partition_columns.values, *plan.partition_columns.required}
     condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, pruner.conditions.non_file_columns))
@@ -332,14 +331,13 @@ def _file_pruner(
     conditions = StatisticsEvaluator(
         table.config, schema, context.path_columns(table, schema), _unchanged(found, history)
     )
-    return MetadataPruner(
-        table, files, context.query, conditions, rows, context.opts, context.session.overridden_functions
-    )
+    filter = PruningFilter.of(rows, schema, context.session.overridden_functions)
+    return MetadataPruner(table, files, context.query, conditions, filter, context.opts)
 
 
 def _by_path(table: PinnedTable, context: _PlanningContext, pruner: MetadataPruner, paths: list[str]) -> list[str]:
     """Return those of the partitions, given by path, that may hold matching rows according to their paths."""
-    rows, schema = pruner.rows, pruner.schema
+    rows, schema = pruner.filter.rows, pruner.schema
     if rows is None or rows.sql is not None or not schema.names:
         return paths
     if not context.uses_path_values(context.path_columns(table, schema)):

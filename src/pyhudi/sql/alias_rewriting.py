@@ -93,6 +93,6 @@ def source_alias(source: str) -> str | None:
         return None
     if cursor.word() != "(":
         name = cursor.name()
-        if parse_time_travel(cursor) != (None, None) and cursor.done:
+        if parse_time_travel(cursor) is not None and cursor.done:
             return name[-1]
     return None if tokens[-1].text == ")" else tokens[-1].text

@@ -11,7 +11,7 @@ from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.join_keys import JoinKey, join_keys
 from pyhudi.sql.predicate_pushdown import pushed_predicate
 from pyhudi.sql.statements import Name
-from pyhudi.sql.time_travel_clause import parse_time_travel
+from pyhudi.sql.time_travel_clause import TimeTravel, parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 TABLE_FUNCTIONS = frozenset(
@@ -22,6 +22,19 @@ VECTOR_FUNCTIONS = frozenset({"hudi_vector_search", "hudi_vector_search_batch"})
 
 
 @dataclass(frozen=True, slots=True)
+class Qualifiers:
+    """Qualifiers of columns that name a table, by their places in the text.
+
+    Args:
+        own: Those that are longer than the table's own name: their start, and start and end of their last part.
+        longer: Those that may be the table's full name, in lower case, with these positions.
+    """
+
+    own: tuple[tuple[int, int, int], ...] = ()
+    longer: tuple[tuple[Name, int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """A table, or a table function, in a query.
 
@@ -29,15 +42,11 @@ class Reference:
         name: Parts of the table's name, or the name of the function.
         start: Start in the text.
         end: End in the text, with its time travel.
-        as_of: SQL of the time of ``TIMESTAMP AS OF``.
-        version: SQL of ``VERSION AS OF``.
+        time_travel: Its time or version; None: it has none.
         arguments: Values of a function's arguments, or their SQL (`VECTOR_FUNCTIONS`); None: it is a table.
-        aliased: The query gives it an alias.
-        alias_at: Where an alias belongs: after its name, or after its sample.
+        alias_at: Where an alias belongs, after its name or its sample; None: the query gives it one.
         ambiguous: Another table, or an alias, of the query is called as the table without its database.
-        qualified: Qualifiers of columns that are longer than the table's own name: their start, and start and end of
-            their last part.
-        longer: Qualifiers that may be the table's full name, in lower case, with these positions.
+        qualifiers: Qualifiers of columns with its name.
         predicate: Condition on its rows in WHERE (`pyhudi.sql.predicate_pushdown`).
         joined: Its columns that the query compares with columns of other tables (`pyhudi.sql.join_keys`).
     """
@@ -45,14 +54,11 @@ class Reference:
     name: Name
     start: int
     end: int
-    as_of: str | None = None
-    version: str | None = None
+    time_travel: TimeTravel | None = None
     arguments: tuple[str, ...] | None = None
-    aliased: bool = False
     alias_at: int | None = None
     ambiguous: bool = False
-    qualified: tuple[tuple[int, int, int], ...] = ()
-    longer: tuple[tuple[Name, int, int, int], ...] = ()
+    qualifiers: Qualifiers = Qualifiers()
     predicate: str | None = None
     joined: tuple[JoinKey, ...] = ()
 
@@ -106,17 +112,14 @@ def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
     if len(name) == 1 and name[0].lower() in _defined(node):
         return None
     start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
-    as_of, version, end = _time_travel(cursor, end)
+    time_travel, end = _time_travel(cursor, end)
     return Reference(
         name,
         start,
         end,
-        as_of,
-        version,
-        aliased=bool(node.alias),
-        alias_at=_end_of_sample(cursor, end),
-        qualified=_qualified(tree, name),
-        longer=_longer_qualifiers(tree, name),
+        time_travel,
+        alias_at=None if node.alias else _end_of_sample(cursor, end),
+        qualifiers=Qualifiers(_qualified(tree, name), _longer_qualifiers(tree, name)),
         predicate=pushed_predicate(node),
         joined=join_keys(node),
     )
@@ -151,10 +154,10 @@ def _go_to(cursor: Cursor, position: int) -> int:
     return cursor.at
 
 
-def _time_travel(cursor: Cursor, end: int) -> tuple[str | None, str | None, int]:
-    start = _go_to(cursor, end)
-    as_of, version = parse_time_travel(cursor)
-    return as_of, version, end if cursor.at == start else cursor.tokens[cursor.at - 1].end + 1
+def _time_travel(cursor: Cursor, end: int) -> tuple[TimeTravel | None, int]:
+    _go_to(cursor, end)
+    found = parse_time_travel(cursor)
+    return found, end if found is None else cursor.tokens[cursor.at - 1].end + 1
 
 
 def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int, int], ...]:
@@ -214,8 +217,8 @@ def _functions(cursor: Cursor) -> list[Reference]:
             values = _expressions(cursor) if name in VECTOR_FUNCTIONS else _arguments(token.text, cursor)
             kind = "" if cursor.done else cursor.tokens[cursor.at].kind
             end = cursor.tokens[cursor.at - 1].end + 1
-            aliased = kind in ("ALIAS", "VAR", "IDENTIFIER")
-            functions.append(Reference((name,), token.start, end, arguments=values, aliased=aliased))
+            alias_at = None if kind in ("ALIAS", "VAR", "IDENTIFIER") else end
+            functions.append(Reference((name,), token.start, end, arguments=values, alias_at=alias_at))
     return functions
 
 
@@ -253,15 +256,13 @@ def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callab
     is called so and columns are qualified by its full name, a name that nothing else has."""
     cuts: dict[tuple[int, int], str] = {}
     for reference, name in changes:
-        renamed = reference.ambiguous and bool(reference.qualified) and not reference.aliased
+        at = reference.alias_at
+        renamed = reference.ambiguous and bool(reference.qualifiers.own) and at is not None
         own = quote(f"_pyhudi_{reference.start}_{reference.name[-1]}" if renamed else reference.name[-1])
-        alias = "" if reference.aliased else f" AS {own}"
-        if reference.alias_at is None or reference.alias_at == reference.end:
-            cuts[reference.start, reference.end] = name + alias
-        else:
-            cuts[reference.start, reference.end] = name
-            cuts[reference.alias_at, reference.alias_at] = alias
-        for start, last, end in reference.qualified:
+        cuts[reference.start, reference.end] = name + (f" AS {own}" if at == reference.end else "")
+        if at is not None and at != reference.end:
+            cuts[at, at] = f" AS {own}"
+        for start, last, end in reference.qualifiers.own:
             cuts[start, end if renamed else last] = own if renamed else ""
     text = query
     for (start, end), new in sorted(cuts.items(), reverse=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyhudi.sql.token_cursor import Cursor
 
 _TIMES, _VERSIONS = ("TIMESTAMP", "SYSTEM_TIME"), ("VERSION", "SYSTEM_VERSION")
@@ -10,17 +12,29 @@ _OPERATORS = frozenset({"+", "-", "*", "/", "%", "||", "&", "|", "^", "DIV"})
 _UNITS = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND")
 
 
-def parse_time_travel(cursor: Cursor) -> tuple[str | None, str | None]:
-    """Consume the time or version of a table, if there is one. Return the SQL of the time and that of the version."""
+@dataclass(frozen=True, slots=True)
+class TimeTravel:
+    """Time or version of a table in a query.
+
+    Args:
+        value: Its SQL.
+        is_version: It follows ``VERSION AS OF``, otherwise ``TIMESTAMP AS OF``.
+    """
+
+    value: str
+    is_version: bool
+
+
+def parse_time_travel(cursor: Cursor) -> TimeTravel | None:
+    """Consume the time or version of a table, if there is one."""
     start = cursor.at
     cursor.take("FOR")
     kind = cursor.word()
     if kind not in (*_TIMES, *_VERSIONS) or not (cursor.word(1) == "AS" and cursor.word(2) == "OF"):
         cursor.at = start
-        return None, None
+        return None
     cursor.at += 3
-    value = _value(cursor)
-    return (value, None) if kind in _TIMES else (None, value)
+    return TimeTravel(_value(cursor), is_version=kind in _VERSIONS)
 
 
 def _value(cursor: Cursor) -> str:

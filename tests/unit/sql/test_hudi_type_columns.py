@@ -70,7 +70,7 @@ def test_arguments_of_searches_are_expressions() -> None:
     found, other = find_references(query) or []
     assert found.arguments == ("'t'", "'v'", "array(0.1, -f(2, 3))", "k => 1 + 1")
     assert query[found.end :].startswith(" AS s")
-    assert found.aliased
+    assert found.alias_at is None
     assert other.name == ("other",)
     subquery = find_references("SELECT * FROM hudi_vector_search('t', 'v', (SELECT v FROM q WHERE id = 1), 2)") or []
     assert [one.name for one in subquery] == [("hudi_vector_search",)]

@@ -9,6 +9,7 @@ pytest.importorskip("sqlglot")
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.table_references import find_references, replaced
 from pyhudi.sql.table_statement import expand_table_statements
+from pyhudi.sql.time_travel_clause import TimeTravel
 
 
 def swapped(query: str) -> str:
@@ -54,10 +55,10 @@ def test_times_and_arguments():
     found = find_references(
         "select * from a timestamp as of '2024', b version as of 3, hudi_table_changes('t', 'cdc', 1)"
     )
-    assert [(r.name, r.as_of, r.version, r.arguments) for r in found] == [
-        (("a",), "'2024'", None, None),
-        (("b",), None, "3", None),
-        (("hudi_table_changes",), None, None, ("t", "cdc", "1")),
+    assert [(r.name, r.time_travel, r.arguments) for r in found] == [
+        (("a",), TimeTravel("'2024'", is_version=False), None),
+        (("b",), TimeTravel("3", is_version=True), None),
+        (("hudi_table_changes",), None, ("t", "cdc", "1")),
     ]
     with pytest.raises(SqlSyntaxError, match="literals"):
         find_references("select * from hudi_table_changes(t)")
@@ -80,7 +81,7 @@ def test_times_and_arguments():
 )
 def test_times_are_expressions(time):
     for after in ("", " x", " AS x WHERE a = 1", " JOIN u ON a = b"):
-        assert find_references(f"SELECT * FROM t TIMESTAMP AS OF {time}{after}")[0].as_of == time
+        assert find_references(f"SELECT * FROM t TIMESTAMP AS OF {time}{after}")[0].time_travel.value == time
 
 
 def test_aliases_follow_samples():
@@ -110,8 +111,12 @@ def test_tables_of_two_databases_are_told_apart():
 def test_longer_qualifiers_are_found():
     query = "SELECT shop.t.id, s.x, t.s.x, spark_catalog.shop.t.id FROM t JOIN shop.t AS u ON Shop.T.id = 1"
     (own, full) = find_references(query)
-    assert [head for head, *_ in own.longer] == [("shop", "t"), ("spark_catalog", "shop", "t"), ("shop", "t")]
-    assert [head for head, *_ in full.longer] == [("spark_catalog", "shop", "t")]
+    assert [head for head, *_ in own.qualifiers.longer] == [
+        ("shop", "t"),
+        ("spark_catalog", "shop", "t"),
+        ("shop", "t"),
+    ]
+    assert [head for head, *_ in full.qualifiers.longer] == [("spark_catalog", "shop", "t")]
 
 
 def test_what_is_not_understood_is_left_to_spark():

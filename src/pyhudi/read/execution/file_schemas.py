@@ -65,7 +65,7 @@ def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[File
     """Split tasks of the plan by the types in their base files. Nearly always there is one part."""
     groups: dict[str, _Group] = {}
     for instant, schema in written_schemas(table.active, tasks).items():
-        names = plan.renamed.get(instant, {})
+        names = plan.reading.renamed.get(instant, {})
         stored = stored_schema(plan.schema, schema, names)
         group = groups.setdefault(f"{stored} {names}", _Group(stored, names, [], []))
         group.instants.append(instant)

@@ -66,7 +66,7 @@ class TaskReader:
     @classmethod
     def of(cls, plan: ScanPlan, storage: Storage) -> TaskReader:
         """Return the reader for the tasks of a plan."""
-        return cls(storage, plan.schema, plan.columns, plan.filter, plan.commit_times, plan.invalid_text)
+        return cls(storage, plan.schema, plan.columns, plan.filter, plan.commit_times, plan.reading.invalid_text)
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -271,9 +271,9 @@ def slice_readers(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list
     reader = TaskReader.of(plan, storage)
     if plan.merging is None:
         return [partial(reader.read, task) for task in tasks_of(plan)]
-    memory = plan.merging.memory
-    memory = replace(memory, budget=max(memory.budget // threads, _LEAST_BUDGET))
-    context = replace(plan.merging, memory=memory)
+    context = plan.merging.context
+    memory = replace(context.memory, budget=max(context.memory.budget // threads, _LEAST_BUDGET))
+    context = replace(context, memory=memory)
     merged = MergedReader.of(plan, context)
     values = plan.partition_columns.by_partition()
     works: list[Work] = []
@@ -290,7 +290,7 @@ def tasks_of(plan: ScanPlan) -> list[ReadTask]:
     values = plan.partition_columns.by_partition()
     columns = (plan.tasks[name].to_pylist() for name in ("base_path", "partition", "base_instant"))
     return [
-        ReadTask(path, values.get(partition, {}), plan.renamed.get(instant, {}))
+        ReadTask(path, values.get(partition, {}), plan.reading.renamed.get(instant, {}))
         for path, partition, instant in zip(*columns, strict=True)
     ]
 

@@ -8,7 +8,7 @@ none of its files can have a matching value, because merging takes every value o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,32 +44,64 @@ _MANY_PARTITIONS = 32
 """Number of partitions from which files are first pruned partition by partition."""
 
 
+@dataclass(frozen=True, slots=True)
+class PruningFilter:
+    """Filter of a query, as indexes apply it.
+
+    Attributes:
+        given: The filter; None: all rows match.
+        rows: Condition that it implies for every matching row.
+        overridden_functions: Names of functions in it that the session has redefined.
+    """
+
+    given: RowFilter | None
+    rows: RowFilter | None
+    overridden_functions: Collection[str] = ()
+
+    @classmethod
+    def of(cls, given: RowFilter | None, schema: pa.Schema, overridden_functions: Collection[str]) -> PruningFilter:
+        """Return the filter for a table with these columns."""
+        rows = None if given is None else given.for_pruning(schema) or given
+        return cls(given, rows, overridden_functions)
+
+    @property
+    def groups(self) -> Groups:
+        """Terms of the condition on rows: those of one group all hold for a matching row."""
+        assert self.rows is not None
+        return self.rows.anyof
+
+
 @dataclass
 class MetadataPruner:
-    """Pruner of partitions and slices for one query; ``report`` has a line per index.
+    """Pruner of partitions and slices for one query.
 
-    ``overridden_functions`` are names of functions in the filter that the session has redefined.
+    Attributes:
+        table: The table.
+        files: Its files.
+        query: The query.
+        conditions: Evaluation of conditions by statistics.
+        filter: Filter of the query.
+        opts: Options of the read.
+        report: A line for each index.
+        known_partitions: Number of partitions before pruning.
+        expressions: Expression indexes that apply to the filter, once they have been looked for.
+        keys: Lookup of the records that the filter selects.
     """
 
     table: PinnedTable
     files: TableFiles
     query: Query
     conditions: StatisticsEvaluator
-    given: InitVar[RowFilter | None]
+    filter: PruningFilter
     opts: Options
-    overridden_functions: Collection[str] = ()
     report: list[str] = field(default_factory=list, init=False)
     known_partitions: int = field(default=0, init=False)
-    rows: RowFilter | None = None
-    """Condition implied by the filter that is ``given`` for every matching row."""
-    text: RowFilter | None = None
-    expressions: ExpressionIndexPruner | None = None
+    expressions: ExpressionIndexPruner | None = field(default=None, init=False)
     keys: RecordLocations = field(init=False)
 
-    def __post_init__(self, given: RowFilter | None) -> None:
-        self.text = given
-        self.rows = None if given is None else given.for_pruning(self.schema) or given
-        self.keys = RecordLocations(self.table, self.files, self.query, self.conditions, self.rows, self.opts)
+    def __post_init__(self) -> None:
+        rows = self.filter.rows
+        self.keys = RecordLocations(self.table, self.files, self.query, self.conditions, rows, self.opts)
 
     @property
     def schema(self) -> pa.Schema:
@@ -111,7 +143,7 @@ class MetadataPruner:
             masks = self._without_values_from_path(
                 self.conditions.masks(terms, bounds_of, sure=True), terms, paths_kept
             )
-            out = matches_no_group(self._groups, masks, len(kept))
+            out = matches_no_group(self.filter.groups, masks, len(kept))
         except HudiError as e:
             self.files.disable_indexes(e)
             self.report.append(f"{PARTITION_STATS}: not used: {e}")
@@ -146,7 +178,7 @@ class MetadataPruner:
             return kept
         try:
             without = partitions_without_matching_files(
-                metadata, self.conditions, self._groups, terms, kept, self.known_partitions
+                metadata, self.conditions, self.filter.groups, terms, kept, self.known_partitions
             )
         except HudiError:
             return kept  # The check per slice reports the problem.
@@ -211,7 +243,7 @@ class MetadataPruner:
             return slices
         files, owner = slice_files(slices)
         masks, without = self._masks_by_statistics(metadata, terms, slices, files, owner)
-        out = matches_no_group(self._groups, masks, slices.num_rows)
+        out = matches_no_group(self.filter.groups, masks, slices.num_rows)
         self._report_pruned(COLUMN_STATS, "slices", out, terms)
         if without.any():
             self.report.append(f"{COLUMN_STATS}: {int(without.sum())} of {files.num_rows} files have no statistics")
@@ -296,16 +328,17 @@ class MetadataPruner:
 
     def _expressions(self, metadata: MetadataTable) -> ExpressionIndexPruner | None:
         """Return the expression indexes that apply to the filter."""
-        if self.text is None or not any(is_expression(name) for name in metadata.partitions):
+        filter = self.filter
+        if filter.given is None or not any(is_expression(name) for name in metadata.partitions):
             return None
-        if self.overridden_functions:
-            names = ", ".join(self.overridden_functions)
+        if filter.overridden_functions:
+            names = ", ".join(filter.overridden_functions)
             self._report_once(f"expression indexes: not used: the session has redefined the functions {names}")
             return None
         if self.expressions is None:
             try:
                 self.expressions = ExpressionIndexPruner.of(
-                    metadata, self.text, self.rows, self.schema, self.conditions.non_file_columns
+                    metadata, filter.given, filter.rows, self.schema, self.conditions.non_file_columns
                 )
             except HudiError as e:
                 self.files.disable_indexes(e)
@@ -316,14 +349,15 @@ class MetadataPruner:
 
     def _usable(self) -> MetadataTable | None:
         """Return the metadata table, if its indexes may be used."""
-        if self.rows is None or self.query.is_incremental:
+        rows = self.filter.rows
+        if rows is None or self.query.is_incremental:
             return None
         why = None
         if not self.opts.get_typed(options.DATA_SKIPPING_ENABLE):
             why = f"{options.DATA_SKIPPING_ENABLE.key} is false"
         elif self.files.metadata is None:
             why = self.files.why
-        elif not self.rows.anyof and self._expressions(self.files.metadata) is None:
+        elif not rows.anyof and self._expressions(self.files.metadata) is None:
             why = "the filter has no supported SQL comparison and no condition [(column, op, value), …]"
         if why is None:
             return self.files.metadata
@@ -331,13 +365,8 @@ class MetadataPruner:
         return None
 
     @property
-    def _groups(self) -> Groups:
-        assert self.rows is not None
-        return self.rows.anyof
-
-    @property
     def _terms(self) -> dict[Term, str]:
-        return self.conditions.with_statistics(term for group in self._groups for term in group)
+        return self.conditions.with_statistics(term for group in self.filter.groups for term in group)
 
     def _why_no_partition_stats(self, metadata: MetadataTable) -> str | None:
         if PARTITION_STATS not in metadata.partitions:

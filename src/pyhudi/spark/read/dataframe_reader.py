@@ -228,7 +228,7 @@ def _with_arrow(spark: SparkSession, table: PinnedTable, plan: ScanPlan) -> Data
     reader = TaskReader.of(plan, table.storage) if plan.filter is None or plan.filter.sql is None else None
     if reader is None:  # Spark evaluates the SQL text, which may refer to any column.
         columns = tuple(plan.schema.names)
-        reader = TaskReader(table.storage, plan.schema, columns, None, plan.commit_times, plan.invalid_text)
+        reader = TaskReader(table.storage, plan.schema, columns, None, plan.commit_times, plan.reading.invalid_text)
     tasks = tasks_of(plan)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

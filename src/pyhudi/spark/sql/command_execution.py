@@ -266,7 +266,7 @@ def _check_view(spark: SparkSession, statement: s.CreateView) -> None:
         if reference.arguments is not None:
             what = f"the table function {reference.name[0]}"
         elif (table := find_table(spark, reference.name)) is not None:
-            if reference.as_of is not None or reference.version is not None:
+            if reference.time_travel is not None:
                 what = f"time travel of {table.sql}"
             elif (
                 len(reference.name) == 2

@@ -29,7 +29,7 @@ def is_key_lookup(plan: ScanPlan) -> bool:
     another job would first have to determine the rows that logs replace.
     """
     rows = plan.key_rows
-    return plan.merging is not None and rows is not None and rows.keys is not None and len(rows.keys) <= MOST_KEYS
+    return rows is not None and rows.keys is not None and len(rows.keys) <= MOST_KEYS
 
 
 def merged_rows(
@@ -48,8 +48,8 @@ def merged_rows(
         the rows that tasks merge, filtered by all conditions except SQL, with the columns of the plan, or all columns
         if there is SQL.
     """
-    context = plan.merging
-    assert context is not None
+    assert plan.merging is not None
+    context = plan.merging.context
     in_sql = plan.query.incremental.sql_filters or (plan.filter is not None and plan.filter.sql is not None)
     if in_sql:  # It may refer to any column. Conditions implied by it filter rows before they are sent to Spark.
         implied = None if plan.filter is None else plan.filter.for_rows(plan.schema)

@@ -77,9 +77,10 @@ def single_scan(
         the cache and are not merged, because they are read for the first time or are too large to be merged before rows
         are requested.
     """
-    context, with_logs = plan.merging, plan.with_logs()
-    if context is None or not _can_be_scanned(plan, with_logs, settings):
+    with_logs = plan.with_logs()
+    if plan.merging is None or not _can_be_scanned(plan, with_logs, settings):
         return None
+    context = plan.merging.context
     cache = merged_log_cache(spark, table.storage, settings)
     if cache is None:
         return None

@@ -152,10 +152,10 @@ class _QueryRewriter:
         name = scope.qualified(self._spark, reference.name)
         entry = find(self._spark, name)
         if isinstance(entry, CatalogTable):
-            self._show_table(number, replace(reference, qualified=_qualifiers(reference, entry.name)), entry)
+            self._show_table(number, _with_qualifiers(reference, entry.name), entry)
         elif isinstance(entry, CatalogView) and self._show_view(number, reference, name, entry):
             pass
-        elif name != reference.name and reference.as_of is None and reference.version is None:
+        elif name != reference.name and reference.time_travel is None:
             self._changes[number] = reference, quoted(name)
         else:
             self._views.append(reference.name)
@@ -170,7 +170,7 @@ class _QueryRewriter:
         position = f" {scope.prunes} {number}" if source.predicate is not None else ""
         identity = f"{table.location} {given}{position}"
         if time_travel and scope.lasting:
-            identity = f"{table.location} {sorted(own.items())} {reference.as_of} {reference.version} {scope.args}"
+            identity = f"{table.location} {sorted(own.items())} {reference.time_travel} {scope.args}"
         rows = self._show(number, reference, self._view_name(identity), source)
         self._reads[reference.start] = TableRead(rows, reference.predicate)
         self._tables[reference.start] = source
@@ -184,11 +184,12 @@ class _QueryRewriter:
         inner = _rewritten(spark, stored.query, own)
         if not inner.reads_hudi_tables:
             return False
-        if reference.as_of is not None or reference.version is not None:
+        if reference.time_travel is not None:
             raise QueryError(f"{quoted(name)} is a view, which has no versions; use time travel of its tables")
         self._sources |= inner.sources
-        qualified = replace(reference, qualified=_qualifiers(reference, full))
-        self._show(number, qualified, self._view_name(f"view {full}"), QuerySource(inner.text, stored))
+        self._show(
+            number, _with_qualifiers(reference, full), self._view_name(f"view {full}"), QuerySource(inner.text, stored)
+        )
         return True
 
     def _function_source(self, function: str, arguments: tuple[str, ...]) -> FunctionSource:
@@ -249,12 +250,13 @@ def _with_blob_functions(spark: SparkSession, query: str) -> str:
     return text
 
 
-def _qualifiers(reference: Reference, name: Name) -> tuple[tuple[int, int, int], ...]:
-    """Return the positions of column qualifiers (`Reference.qualified`) by the name in the query and by the full name
-    ``name``."""
-    full = folded((SESSION_CATALOG, *name))
-    longer = (positions for head, *positions in reference.longer if head in (full, full[1:]))
-    return (*reference.qualified, *((start, last, end) for start, last, end in longer))
+def _with_qualifiers(reference: Reference, name: Name) -> Reference:
+    """Return a reference with all qualifiers of its columns: its name in the query, and the full one, which is
+    given."""
+    full, found = folded((SESSION_CATALOG, *name)), reference.qualifiers
+    longer = (positions for head, *positions in found.longer if head in (full, full[1:]))
+    own = (*found.own, *((start, last, end) for start, last, end in longer))
+    return replace(reference, qualifiers=replace(found, own=own))
 
 
 def _create_pruned_view(

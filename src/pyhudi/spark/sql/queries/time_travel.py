@@ -32,10 +32,10 @@ def time_travel_options(spark: SparkSession, table: CatalogTable, reference: Ref
     Raises:
         QueryError: The time is no instant, null, or a parameter by position.
     """
-    value = reference.as_of if reference.as_of is not None else reference.version
-    if value is None:
+    if reference.time_travel is None:
         return {}
-    if reference.version is not None and (value.isdigit() or value[:1] in "'\""):
+    value = reference.time_travel.value
+    if reference.time_travel.is_version and (value.isdigit() or value[:1] in "'\""):
         _check_version(spark, table, value.strip("'\""))
     if value[:1] in "'\"" and value[1:-1].find(value[0]) < 0:
         return {options.AS_OF_INSTANT.key: value[1:-1]}
