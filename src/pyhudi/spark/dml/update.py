@@ -104,9 +104,7 @@ def update_pinned(
     unassigned: frozenset[str] = frozenset() if moves else target.unassigned(named)
     with CachedFrames() as cached:
         if not moves:
-            own |= target.absent(unassigned)
-            new = [value.alias(name) for name, value in own.items()]
-            rows = rows.select(*new, *target.helpers)
+            rows = _with_values(rows, target, own | target.absent(unassigned))
             rows = rows.withColumn(DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False))
         matched, reads = None, target.reads
         searched: tuple[str, ...] = ()
@@ -135,6 +133,11 @@ def update_pinned(
     if matched is None:
         matched = done.num_deletes + done.num_updates if moves else done.num_updates
     return ChangeResult(done, matched, rows_updated=matched)
+
+
+def _with_values(rows: DataFrame, target: TargetTable, values: Mapping[str, Column]) -> DataFrame:
+    """Return rows at their locations with these values."""
+    return rows.select(*(value.alias(name) for name, value in values.items()), *target.helpers)
 
 
 def _is_certain(target: TargetTable, assigned: Set[str]) -> bool:

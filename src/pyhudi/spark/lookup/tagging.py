@@ -189,15 +189,8 @@ def tag(
     deduplication = BatchDeduplication(lookup.spec, lookup.merging, is_global, hard_deletes)
     if len(BaseFiles.from_slices(slices, None, log_only=lookup.merge_logs)) == 0:
         return Tagged(deduplication.untagged(rows, persist) if combine else untagged(rows))
-    located = batch = None
-    inconsistencies: tuple[str, ...] = ()
-    if lookup.records is not None:
-        located = look_up_locations(rows, lookup.records, persist)
-        batch = located.batch
-        unknown = unknown_groups(located, slices, lookup.client)
-        if unknown is not None:
-            located, batch, inconsistencies = None, None, unknown
-    batch = batch or deduplication.summarize(rows)
+    located, inconsistencies = _located(rows, slices, lookup, persist)
+    batch = deduplication.summarize(rows) if located is None else located.batch
     merged = combine and batch.has_duplicates
     if merged:
         rows = deduplication.merge(rows)
@@ -214,6 +207,18 @@ def tag(
     tagging = _FileTagging(search, persist if narrow else _lazy)
     tagged = tagging.tag_in_all_partitions(hard_deletes) if is_global else tagging.tag_in_partition()
     return Tagged(tagged if narrow else persist(tagged), inconsistencies=inconsistencies)
+
+
+def _located(
+    rows: DataFrame, slices: pa.Table, lookup: KeyLookup, persist: PersistFrame
+) -> tuple[BatchLocations | None, tuple[str, ...]]:
+    """Return the locations of the keys of rows, if a record index is looked up; and the errors found in it, with which
+    there are no locations."""
+    if lookup.records is None:
+        return None, ()
+    located = look_up_locations(rows, lookup.records, persist)
+    unknown = unknown_groups(located, slices, lookup.client)
+    return (located, ()) if unknown is None else (None, unknown)
 
 
 def _tag_by_records(

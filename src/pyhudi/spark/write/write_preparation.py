@@ -75,10 +75,7 @@ def prepare_write(
     check_writable(config, merging, operation, opts, located=located or stored_keys)
     check_inline(config, opts)
     if client is not None:
-        warn_of_old_partitions(config, operation, opts)
-    bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
-    if client is not None and operation is not Operation.DELETE_PARTITION and not bucketed:
-        check_not_bucketed(client)
+        _check_existing(client, operation, opts)
     spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
     by_key = stored_keys and operation is Operation.DELETE  # needs no other column
     rows = own_columns(df, may_be_none=by_key)
@@ -106,6 +103,14 @@ def prepare_write(
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and job.combines:
         batch_order(spark_schema(remove_meta_columns(schema)), merging)  # and ordering columns that are missing
     return job
+
+
+def _check_existing(client: TableMetaClient, operation: Operation, opts: Options) -> None:
+    """Check that an operation with these options fits the table."""
+    warn_of_old_partitions(client.config, operation, opts)
+    bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
+    if operation is not Operation.DELETE_PARTITION and not bucketed:
+        check_not_bucketed(client)
 
 
 def _bucketing(

@@ -135,26 +135,10 @@ def read_natively(
     """
     extras = extras or ScanExtras()
     numbers, more = extras.numbers, extras.files
-    if not HAS_VARIANTS and _has_variants(pa.struct(list(plan.schema))):
+    reason = _why_not_by_spark(plan)
+    if reason is not None:
         if required:
-            raise QueryError(
-                "this release of Spark has no variants, and would read shredded ones as null; leave out "
-                f"{options.READ_ENGINE.key}"
-            )
-        return None
-    if plan.bootstrapped()[0].tasks.num_rows:
-        if required:
-            raise QueryError(
-                "Spark cannot read bootstrapped files, whose columns are in two files each; leave out "
-                f"{options.READ_ENGINE.key}"
-            )
-        return None
-    if _has_orc_times(plan):
-        if required:
-            raise QueryError(
-                "Spark reads the timestamps of ORC files in the time zone of its JVM, regardless of the zone of the "
-                "writer; leave out pyhudi.read.engine"
-            )
+            raise _unreadable(reason)
         return None
     if numbers is not None:
         plan = replace(plan, tasks=_numbered(plan.tasks, numbers))
@@ -162,10 +146,8 @@ def read_natively(
     sources = partition_columns(table, plan, settings, numbered=numbers is not None)
     if sources is None:
         if required:
-            raise QueryError(
-                f"Spark cannot parse the values of the partition columns {', '.join(plan.partition_columns.values)} "
-                "from so many paths; leave out pyhudi.read.engine"
-            )
+            names = ", ".join(plan.partition_columns.values)
+            raise _unreadable(f"Spark cannot parse the values of the partition columns {names} from so many paths")
         return None
     try:
         files = plan.tasks.num_rows + (0 if more is None else more.num_rows)
@@ -175,6 +157,23 @@ def read_natively(
         if required or not is_missing_file_system(e):
             raise
         return None
+
+
+def _why_not_by_spark(plan: ScanPlan) -> str | None:
+    """Return the reason why Spark would not read the files of a plan correctly; None if it does."""
+    if not HAS_VARIANTS and _has_variants(pa.struct(list(plan.schema))):
+        return "this release of Spark has no variants, and would read shredded ones as null"
+    if plan.bootstrapped()[0].tasks.num_rows:
+        return "Spark cannot read bootstrapped files, whose columns are in two files each"
+    if _has_orc_times(plan):
+        return (
+            "Spark reads the timestamps of ORC files in the time zone of its JVM, regardless of the zone of the writer"
+        )
+    return None
+
+
+def _unreadable(reason: str) -> QueryError:
+    return QueryError(f"{reason}; leave out {options.READ_ENGINE.key}")
 
 
 def _has_variants(kind: pa.DataType) -> bool:
