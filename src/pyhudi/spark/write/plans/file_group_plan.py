@@ -58,58 +58,80 @@ _GROUPS_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
+class CountedRows:
+    """Tagged rows with their numbers by file group.
+
+    Attributes:
+        rows: The rows.
+        counts: Their numbers (COUNTS_SCHEMA).
+        by_key: Rows have file groups, but no positions.
+        located: Locations of all keys in the record index, if no others are needed.
+        counted: There are numbers of rows, and rows for each file group.
+        inconsistencies: Contradictions found in the record index.
+    """
+
+    rows: DataFrame
+    counts: pa.Table
+    by_key: bool
+    located: BatchLocations | None = None
+    counted: bool = True
+    inconsistencies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FileGroupPlan:
-    """A `WritePlan`. ``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups at
-    the time of planning, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``snapshot`` is the timeline on which
-    it is based; ``records``: the record index, if new keys were looked up there or in all files; ``by_key``: rows have
-    file groups, but no positions; ``located``: the locations of all keys in the index, if no others are needed;
-    ``counted``: the workload has numbers of rows, and rows for each file group; ``inconsistencies``: contradictions
-    found in the record index.
+    """A `WritePlan`.
+
+    Attributes:
+        job: The job.
+        batch: Its rows, which are cheap to evaluate thanks to `cached`.
+        workload: What is written to which file group.
+        slices: The file groups at the time of planning.
+        logs: Those that get log files (LOG_SLICES_SCHEMA).
+        snapshot: The timeline on which the plan is based.
+        cached: The cached rows.
+        records: The record index, if new keys were looked up there or in all files.
     """
 
     job: WriteJob
-    rows: DataFrame
+    batch: CountedRows
     workload: Workload
     slices: pa.Table
     logs: pa.Table
     snapshot: TimelineSnapshot
     cached: CachedFrames
     records: RecordIndex | None = None
-    by_key: bool = False
-    located: BatchLocations | None = None
-    counted: bool = True
-    inconsistencies: tuple[str, ...] = ()
 
     def is_current(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
         """Return True if the timeline is unchanged, and the rows are cached if indexes need their keys."""
         return TimelineSnapshot.of(timeline) == self.snapshot and (
-            self.counted or without_key_indexes(metadata_partitions)
+            self.batch.counted or without_key_indexes(metadata_partitions)
         )
 
     def inflight_metadata(self) -> CommitMetadata:
         """Return the rows of each file group."""
         stats = profile_stats(self.workload)
-        return CommitMetadata(type_name(self.job.operation), stats if self.counted else stats.slice(0, 0))
+        return CommitMetadata(type_name(self.job.operation), stats if self.batch.counted else stats.slice(0, 0))
 
     def write(self, instant: str) -> pa.Table:
         """Write the rows. Return the write stats. Runs a Spark job."""
         context = self.job.context(instant).with_log_slices(self.logs)
-        if self.by_key:
+        if self.batch.by_key:
             # the index tells file groups, not rows in them
             context = replace(context, merging=replace(context.merging, keyed=KeyedWrite()))
-        return run_upsert(route(self.rows, self.workload, most_tasks(self.job)), context)
+        return run_upsert(route(self.batch.rows, self.workload, most_tasks(self.job)), context)
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
         """Return the changes of keys by the write."""
         looked_up = self.records is not None
-        planned = None if self.located is None else PlannedKeys(self.located, self.workload)
+        planned = None if self.batch.located is None else PlannedKeys(self.batch.located, self.workload)
         return KeyChanges(
             stats,
             self.slices,
             replaced,
             self._deleted,
             looked_up=looked_up,
-            inconsistencies=self.inconsistencies,
+            inconsistencies=self.batch.inconsistencies,
             planned=planned,
         )
 
@@ -119,12 +141,12 @@ class FileGroupPlan:
 
     def _deleted(self) -> DataFrame | None:
         """Return the keys of records that are certainly deleted in their partitions."""
-        if DELETE not in self.rows.columns or (self.located is not None and not self.located.deletes):
+        if DELETE not in self.batch.rows.columns or (self.batch.located is not None and not self.batch.located.deletes):
             return None  # none is
         gone = F.col(DELETE) & F.col(FILE_ID).isNotNull()
         job = self.job
         if job.changes is not None:
-            return self.rows.where(gone).select(
+            return self.batch.rows.where(gone).select(
                 RECORD_KEY, PARTITION_PATH
             )  # with ordering values of the stored records
         if job.operation is not Operation.DELETE and job.merging.mode is not MergeMode.COMMIT_TIME_ORDERING:
@@ -132,8 +154,8 @@ class FileGroupPlan:
                 return None
             # where ordering values count, the stored record may win against a delete; but a row that has become one
             # has won already: its record moves to another partition
-            gone &= ~is_delete(self.rows.schema, job.merging)
-        return self.rows.where(gone).select(RECORD_KEY, PARTITION_PATH)
+            gone &= ~is_delete(self.batch.rows.schema, job.merging)
+        return self.batch.rows.where(gone).select(RECORD_KEY, PARTITION_PATH)
 
 
 def plan_file_groups(
@@ -176,13 +198,7 @@ def plan_file_groups(
         _check_duplicates(job, found.counts)
         workload = table.workload(found.counts)
         logs = table.log_slices(appended_groups(workload))
-        return FileGroupPlan(
-            *(job, found.rows, workload, table.slices, logs, table.snapshot, cached, records),
-            by_key=found.by_key,
-            located=found.located,
-            counted=found.counted,
-            inconsistencies=found.inconsistencies,
-        )
+        return FileGroupPlan(job, found, workload, table.slices, logs, table.snapshot, cached, records)
     except BaseException:
         cached.release()
         raise
@@ -201,26 +217,12 @@ def _in_task_tagging(
     return InTaskTaggingPlan(job, rows, partitions, lookup, table.slices, logs, table.snapshot, cached)
 
 
-@dataclass(frozen=True, slots=True)
-class _CountedRows:
-    """Tagged rows with their numbers by file group (COUNTS_SCHEMA); the other fields are those of `FileGroupPlan`."""
-
-    rows: DataFrame
-    counts: pa.Table
-    by_key: bool
-    located: BatchLocations | None = None
-    counted: bool = True
-    inconsistencies: tuple[str, ...] = ()
-
-
-def _count_tagged(
-    table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None
-) -> _CountedRows:
+def _count_tagged(table: TableState, rows: DataFrame, cached: CachedFrames, records: RecordIndex | None) -> CountedRows:
     """Tag rows by their keys, and count them."""
     found = tag_rows(table, rows, cached, records)
     counts = count_rows(found.rows) if found.counts is None else found.counts
     by_key = records is not None and table.job.duplicate_policy is DuplicatePolicy.NONE
-    return _CountedRows(found.rows, counts, by_key=by_key, located=found.located, inconsistencies=found.inconsistencies)
+    return CountedRows(found.rows, counts, by_key=by_key, located=found.located, inconsistencies=found.inconsistencies)
 
 
 def _count_located(
@@ -230,7 +232,7 @@ def _count_located(
     cached: CachedFrames,
     records: RecordIndex | None,
     metadata_partitions: Collection[str],
-) -> _CountedRows:
+) -> CountedRows:
     """Tag rows with the file groups from which they were read, and count them if necessary."""
     bases = _bases_to_rewrite(table, changes, metadata_partitions)
     rows = rows if bases is not None or changes.cached else cached.add(rows)
@@ -239,7 +241,7 @@ def _count_located(
     counts = with_base_paths(counts, table.slices, changes.bases)
     # without positions only the file groups are known
     by_key = records is not None or changes.bases is None
-    return _CountedRows(tagged.rows, counts, by_key, counted=bases is None, inconsistencies=tagged.inconsistencies)
+    return CountedRows(tagged.rows, counts, by_key, counted=bases is None, inconsistencies=tagged.inconsistencies)
 
 
 def _keyed(job: WriteJob, instant: str) -> DataFrame:
