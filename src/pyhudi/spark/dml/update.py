@@ -93,26 +93,20 @@ def update_pinned(
         ConflictError: Another writer changed the rows that were read.
     """
     target, rows = _matching_rows(spark, pinned, where, alias, reads_whole_table)
-    named = resolved(assigned, target.schema, case_sensitive=is_case_sensitive(spark), alias=alias)
-    keys = sorted(target.key_columns & named.keys())
-    if keys:
-        raise ConfigError(f"UPDATE cannot assign {keys[0]!r}: it is part of the record key; delete and insert rows")
-    values = check_types(rows, ((name, as_column(value)) for name, value in named.items()), target.schema)
-    moves = bool(target.partition_columns & named.keys())
-    marks = bool(target.delete_markers & named.keys())
+    values = _assigned_values(rows, target, assigned, alias)
+    moves = bool(target.partition_columns & values.keys())
+    marks = bool(target.delete_markers & values.keys())
     own = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
-    unassigned: frozenset[str] = frozenset() if moves else target.unassigned(named)
+    unassigned: frozenset[str] = frozenset() if moves else target.unassigned(values)
     with CachedFrames() as cached:
         if not moves:
-            rows = _with_values(rows, target, own | target.absent(unassigned))
-            rows = rows.withColumn(DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False))
+            rows = _with_values(rows, target, own | target.absent(unassigned), marks=marks)
         matched, reads = None, target.reads
         searched: tuple[str, ...] = ()
         takes_places = False
-        if not _is_certain(target, named.keys()):  # The write would not count rows whose stored version wins.
+        if not _is_certain(target, values.keys()):  # The write would not count rows whose stored version wins.
             rows = cached.add(rows)
-            with task_errors():
-                matched = rows.count()
+            matched = _count(rows)
         if moves:
             assignments = RowAssignments(own, F.lit(False))
             rows, searched, takes_places = split_partition_moves(rows, target, assignments, cached)
@@ -135,9 +129,32 @@ def update_pinned(
     return ChangeResult(done, matched, rows_updated=matched)
 
 
-def _with_values(rows: DataFrame, target: TargetTable, values: Mapping[str, Column]) -> DataFrame:
-    """Return rows at their locations with these values."""
-    return rows.select(*(value.alias(name) for name, value in values.items()), *target.helpers)
+def _assigned_values(
+    rows: DataFrame, target: TargetTable, assigned: Mapping[str, object], alias: str | None
+) -> dict[str, Column]:
+    """Return the new values by the table's names of their columns.
+
+    Raises:
+        ConfigError: A column of the record key is assigned.
+        SchemaMismatchError: A column does not exist, or a value cannot be converted to its type.
+    """
+    sensitive = is_case_sensitive(rows.sparkSession)
+    named = resolved(assigned, target.schema, case_sensitive=sensitive, alias=alias)
+    keys = sorted(target.key_columns & named.keys())
+    if keys:
+        raise ConfigError(f"UPDATE cannot assign {keys[0]!r}: it is part of the record key; delete and insert rows")
+    return check_types(rows, ((name, as_column(value)) for name, value in named.items()), target.schema)
+
+
+def _with_values(rows: DataFrame, target: TargetTable, values: Mapping[str, Column], *, marks: bool) -> DataFrame:
+    """Return rows at their locations with these values, which may mark rows as deletes."""
+    rows = rows.select(*(value.alias(name) for name, value in values.items()), *target.helpers)
+    return rows.withColumn(DELETE, is_delete(target.schema, target.merging) if marks else F.lit(False))
+
+
+def _count(rows: DataFrame) -> int:
+    with task_errors():
+        return int(rows.count())
 
 
 def _is_certain(target: TargetTable, assigned: Set[str]) -> bool:
