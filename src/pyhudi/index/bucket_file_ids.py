@@ -15,6 +15,8 @@ BUCKET_GROUPS_SCHEMA = pa.schema(
 """File group of each existing bucket, and its base file; null if there are only log files."""
 
 _DIGITS = 8
+SHARED_FILE_ID_SUFFIX = "-0000-0000-0000-000000000000-0"
+"""Suffix of the ids of file groups that non-blocking writers create, which all of them have to give the same id."""
 
 
 def new_file_id_suffix() -> str:

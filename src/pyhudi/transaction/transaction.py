@@ -44,9 +44,10 @@ from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.commit_request import CommitConditions, CommitRequest
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
-from pyhudi.transaction.conflicts.conflict_resolution import find_conflict
+from pyhudi.transaction.conflicts.conflict_resolution import ConflictExceptions, find_conflict
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
+from pyhudi.transaction.locks.lock_provider import is_non_blocking
 from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report_commit
 from pyhudi.transaction.post_commit.metadata_updates import (
     build_metadata_table,
@@ -331,7 +332,8 @@ class Transaction:
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         allows = allows_updates(self.opts)
         version = self.config.version
-        return find_conflict(metadata, self.instant, self.timeline, active, version, allow_pending_clustering=allows)
+        exceptions = ConflictExceptions(allows, is_non_blocking(self.opts))
+        return find_conflict(metadata, self.instant, self.timeline, active, version, exceptions)
 
     def _leave_pending(self) -> None:
         """Leave the write pending for the next writer to resolve. From now on the heartbeat expires."""

@@ -7,7 +7,16 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import DuplicatePolicy, FileFormat, IndexType, MergeMode, Operation, TableType
+from pyhudi.config.enums import (
+    BucketIndexEngine,
+    ConcurrencyMode,
+    DuplicatePolicy,
+    FileFormat,
+    IndexType,
+    MergeMode,
+    Operation,
+    TableType,
+)
 from pyhudi.errors import (
     ConfigError,
     NotAHudiTableError,
@@ -66,6 +75,7 @@ def check_writable(
     _check_index(index, operation)
     _check_duplicate_policy(operation, opts)
     check_record_index(config, opts)
+    _check_concurrency_mode(config, opts)
     copies = config.table_type is TableType.COPY_ON_WRITE and not config.populate_meta_fields
     if index is IndexType.BUCKET and copies and operation in FILLING:
         raise UnsupportedTableError(
@@ -78,6 +88,25 @@ def check_writable(
             f"{name} requires record keys, but table {config.name!r} generates its own; pass rows that were read "
             f"from it, with their columns {RECORD_KEY} and {PARTITION_PATH}, or use insert, bulk_insert, UPDATE, "
             f"DELETE or MERGE; a new table can have {options.RECORDKEY_FIELD.key}"
+        )
+
+
+def _check_concurrency_mode(config: TableConfig, opts: Options) -> None:
+    if opts.get_typed(options.CONCURRENCY_MODE) is not ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL:
+        return
+    given = f"{options.CONCURRENCY_MODE.key}={ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL}"
+    bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
+    bucketed &= opts.get_typed(options.BUCKET_ENGINE) is BucketIndexEngine.SIMPLE
+    if config.table_type is not TableType.MERGE_ON_READ or config.version < 8 or not bucketed:
+        raise ConfigError(
+            f"{given} requires a merge-on-read table of version 8 or later with the simple bucket index, but this is a "
+            f"{config.table_type} table of version {config.version} with {options.INDEX_TYPE.key}="
+            f"{opts.text(options.INDEX_TYPE)}; use OPTIMISTIC_CONCURRENCY_CONTROL"
+        )
+    if config.cdc_enabled:
+        raise UnsupportedTableError(
+            f"{given}: the log of changes does not tell in which order concurrent writes change a record; use "
+            "OPTIMISTIC_CONCURRENCY_CONTROL"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -25,6 +25,7 @@ from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.plans.bucket_column import with_bucket
+from pyhudi.spark.write.plans.bucket_plan import BucketPlan
 from pyhudi.storage import open_storage
 from pyhudi.table.config.key_generator_type import KeyGenType
 from tests.cases import seldom
@@ -404,3 +405,83 @@ def test_numbers_of_buckets_that_differ_between_partitions(spark: SparkSession, 
     other = {"hoodie__bucket__index__partition__expressions": "p0,8"}
     with pytest.raises(ConfigError, match="leave the option out"):
         write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **other))
+
+
+NON_BLOCKING = {
+    "hoodie__index__type": "BUCKET",
+    "hoodie__bucket__index__num__buckets": 1,
+    "hoodie__write__concurrency__mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+    "hoodie__compact__inline": False,
+}
+
+
+@pytest.mark.parametrize("version", [9, seldom(8)])
+def test_non_blocking_writers(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Writers append log files to the same file groups, also if both create them, while another compacts."""
+    path = str(tmp_path / "table")
+
+    def upsert(*rows: Row, operation: str = "upsert") -> None:
+        write(frame(spark, rows), path, by_event_time(operation, "MERGE_ON_READ", version, **NON_BLOCKING))
+
+    def upsert_with(meanwhile: Callable[[], object], *rows: Row, operation: str = "upsert") -> None:
+        """Write while another writer is at work, and commits first."""
+        real = BucketPlan.write
+
+        def write_after_another(plan: BucketPlan, instant: str) -> pa.Table:
+            monkeypatch.setattr(BucketPlan, "write", real)
+            meanwhile()
+            return real(plan, instant)
+
+        monkeypatch.setattr(BucketPlan, "write", write_after_another)
+        upsert(*rows, operation=operation)
+
+    upsert(("a", "p", 1, "first"), operation="insert")
+    upsert_with(
+        lambda: upsert(("a", "p", 5, "theirs"), ("b", "p", 2, "theirs"), ("c", "q", 1, "theirs")),
+        *(("a", "p", 4, "ours"), ("b", "p", 3, "ours"), ("c", "q", 2, "ours")),
+    )
+    assert rows_of(path) == [("a", "p", 5, "theirs"), ("b", "p", 3, "ours"), ("c", "q", 2, "ours")]
+    table = HudiTable.for_path(path)
+    slices = table.inspect.file_slices().select(["partition", "file_id", "base_path"]).to_pylist()
+    assert slices == [
+        {"partition": name, "file_id": "00000000-0000-0000-0000-000000000000-0", "base_path": None} for name in "pq"
+    ]
+    # what completes after a compaction was planned is not part of it
+    upsert_with(table.services.compact, ("a", "p", 6, "later"), ("b", "p", 1, "late"), ("d", "p", 1, "new"))
+    expected = [("a", "p", 6, "later"), ("b", "p", 3, "ours"), ("c", "q", 2, "ours"), ("d", "p", 1, "new")]
+    assert rows_of(path) == expected
+    plans: list[str] = []
+    upsert_with(lambda: plans.append(str(table.services.schedule_compaction().instant)), ("c", "q", 3, "x"))
+    table.services.run_compaction(plans[0])
+    expected[2] = ("c", "q", 3, "x")
+    assert rows_of(path) == expected
+    table.services.compact()
+    upsert_with(lambda: upsert(("d", "p", 2, "x")), ("a", "p", 9, "x"), operation="delete")
+    assert rows_of(path) == [*expected[1:3], ("d", "p", 2, "x")]
+    assert table.validate_metadata().num_rows == 0
+    # base files may not be written meanwhile
+    with pytest.raises(ConflictError, match="concurrently changed file group '00000000-0000"):
+        upsert_with(lambda: upsert(("e", "r", 1, "theirs")), ("f", "r", 1, "ours"), operation="bulk_insert")
+    assert [row[0] for row in rows_of(path)] == ["b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"hoodie__datasource__write__table__type": "COPY_ON_WRITE"},
+        {"hoodie__write__table__version": 6},
+        {"hoodie__index__type": "SIMPLE"},
+        {"hoodie__index__bucket__engine": "CONSISTENT_HASHING"},
+    ],
+)
+def test_tables_that_non_blocking_writers_cannot_write(
+    spark: SparkSession, tmp_path: Path, other: dict[str, object]
+) -> None:
+    given = {"hoodie__datasource__write__table__type": "MERGE_ON_READ", **NON_BLOCKING, **other}
+    with pytest.raises(
+        ConfigError, match="requires a merge-on-read table of version 8 or later with the simple bucket"
+    ):
+        write(frame(spark, [("a", "p", 1, "x")]), str(tmp_path / "table"), options("upsert", **given))
+    assert not (tmp_path / "table").exists()

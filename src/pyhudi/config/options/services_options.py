@@ -37,7 +37,8 @@ TIME_GENERATOR_MAX_CLOCK_SKEW_MS = integer(
 CONCURRENCY_MODE = choice(
     "hoodie.write.concurrency.mode",
     ConcurrencyMode.SINGLE_WRITER,
-    "Number of writers that may write to the table concurrently.",
+    "Number of writers that may write to the table concurrently. Non-blocking writers append log files to the same "
+    "file groups of a merge-on-read table with the simple bucket index (from table version 8 on).",
 )
 LOCK_PROVIDER = optional_text(
     _LOCK + "provider",

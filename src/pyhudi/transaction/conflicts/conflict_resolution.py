@@ -1,13 +1,14 @@
-"""Optimistic concurrency control: detection of instants of other writers that conflict with a commit.
+"""Concurrency control: detection of instants of other writers that conflict with a commit.
 
 Two writes conflict if they write to or replace the same file group (partition and file id). This is Apache Hudi's
-default strategy, with its exceptions for compaction.
+default strategy, with its exceptions for compaction. With non-blocking concurrency control, writes that only append log
+files do not conflict with each other: readers merge their records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,28 +40,40 @@ def _rewritten(metadata: CommitMetadata) -> pa.Table:
     return touched_groups(replace(metadata, stats=stats.filter(pc.is_null(stats["logVersion"]))))
 
 
+@dataclass(frozen=True, slots=True)
+class ConflictExceptions:
+    """What is no conflict by the options of a write.
+
+    Attributes:
+        pending_clustering: Writes to file groups that wait for a clustering.
+        appends: Log files that two writes append to the same file group.
+    """
+
+    pending_clustering: bool = False
+    appends: bool = False
+
+
 def find_conflict(
     metadata: CommitMetadata,
     requested: str,
     begun: Timeline,
     active: ActiveTimeline,
     version: int,
-    *,
-    allow_pending_clustering: bool = False,
+    exceptions: ConflictExceptions = ConflictExceptions(),
 ) -> Conflicted | None:
     """Return the first instant that conflicts with committing ``metadata``, or None.
 
     ``begun`` is the timeline on which the write was planned, ``active`` the one just loaded under the lock of the
-    table. Conflicts are: overlapping writes that completed since; a pending clustering of the same groups, unless
-    writes are allowed (``allow_pending_clustering``); in version 6 a compaction that was unknown when the write was
-    planned, because log files are assigned to slices by name there.
+    table. Conflicts are: overlapping writes that completed since; a pending clustering of the same groups; in
+    version 6 a compaction that was unknown when the write was planned, because log files are assigned to slices by name
+    there. ``exceptions`` are none.
     """
     others = [
         i
         for i in active.timeline.completed().writes()
         if not begun.is_completed(i.requested) and i.requested != requested
     ]
-    pending = [] if allow_pending_clustering else [pending_clustering_groups(active)]
+    pending = [] if exceptions.pending_clustering else [pending_clustering_groups(active)]
     if version < 8:
         compactions = pending_compaction_groups(active)
         known = pa.array([i.requested for i in begun], pa.string())
@@ -81,6 +94,8 @@ def find_conflict(
         both = common_group(_rewritten(metadata) if is_independent else mine, touched_groups(theirs))
         if both is None and opened.num_rows and not is_independent:
             both = common_group(opened, _buckets(touched_groups(theirs)))
+        if both is not None and exceptions.appends and not is_independent:
+            both = _common_group_rewritten(metadata, theirs)
         if both is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {both}")
     for groups in pending:
@@ -90,6 +105,16 @@ def find_conflict(
             plan = active.timeline.find(planned)
             assert plan is not None
             return Conflicted(requested, plan, f"pending {plan.action} {planned} is going to rewrite {both}")
+    return None
+
+
+def _common_group_rewritten(mine: CommitMetadata, theirs: CommitMetadata) -> str | None:
+    """Return the name of a file group, or bucket, that both writes have changed, and of which one of them wrote more
+    than log files; None if there is none."""
+    for rewritten, touched in ((_rewritten(mine), touched_groups(theirs)), (touched_groups(mine), _rewritten(theirs))):
+        both = common_group(rewritten, touched) or common_group(_buckets(rewritten), _buckets(touched))
+        if both is not None:
+            return both
     return None
 
 

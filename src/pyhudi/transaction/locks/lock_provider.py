@@ -188,6 +188,12 @@ def new_owner() -> str:
     return str(uuid.uuid4())
 
 
+def is_non_blocking(opts: Options) -> bool:
+    """Return True if the options declare writers that append to log files of the same file groups without a
+    conflict."""
+    return opts.get_typed(options.CONCURRENCY_MODE) is ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL
+
+
 def has_several_writers(opts: Options) -> bool:
     """Return True if the options declare concurrent writers."""
     return opts.get_typed(options.CONCURRENCY_MODE) is not ConcurrencyMode.SINGLE_WRITER

@@ -14,6 +14,7 @@ from pyhudi.format.log import LogBlockHeader, LogWriter
 from pyhudi.merge.modes.record_versions import ordering_of
 from pyhudi.merge.ordering_values import type_of
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.log_file_output import log_slice, open_log
@@ -42,7 +43,11 @@ class AppendHandle:
 
     def takes(self, key: GroupKey) -> bool:
         """Return True if rows of the file group go to log files."""
-        return self._slice_of(key) >= 0
+        return self._slice_of(key) >= 0 or self._opens(key)
+
+    def _opens(self, key: GroupKey) -> bool:
+        """Return True if the file group has no file yet and begins with a log file."""
+        return self._logs.opens_groups and key.base_path is None and self._slice_of(key) < 0
 
     def _slice_of(self, key: GroupKey) -> int:
         """Return the index of the file group's slice; -1: none. Every task has all slices, but looks up few."""
@@ -54,6 +59,10 @@ class AppendHandle:
         """Write one file group; ``rows`` is at its first row and is left after its last. Return one stat per log
         file."""
         started = time.monotonic()
+        if self._opens(key):
+            context = self._context
+            base_format = context.partition_metadata_format
+            write_partition_metadata(context.storage, key.partition, context.instant, base_format=base_format)
         base_name = "" if key.base_path is None else file_name_of(key.base_path)
         slice_names: list[str] = self._slice_value(key, "log_names") or []
         indexed = self._context.columns.indexed
@@ -113,7 +122,8 @@ class AppendHandle:
         return instant
 
     def _slice_value(self, key: GroupKey, column: str) -> Any:
-        return self._logs.slices[column][self._slice_of(key)].as_py()
+        number = self._slice_of(key)
+        return None if number < 0 else self._logs.slices[column][number].as_py()
 
     def _constants(self, key: GroupKey) -> dict[str, str | None]:
         if not self._context.columns.populate_meta_fields:

@@ -31,7 +31,8 @@ class LogSettings:
     ``positions``: blocks store the positions of their records in the base file. ``partial``: records have only these
     columns and keep the values of all others. ``slices`` (LOG_SLICES_SCHEMA) are the file slices that get log files;
     rows of other file groups are written to base files. ``cdc``: the table has CDC logs, so the commit lists the
-    base file and the other log files of each slice, which change data queries need.
+    base file and the other log files of each slice, which change data queries need. ``opens_groups``: rows of file
+    groups without any file are written to log files, too, as concurrent writers may create the same group.
     """
 
     schema: LogSchema
@@ -40,6 +41,7 @@ class LogSettings:
     partial: pa.Schema | None = None
     cdc: bool = False
     slices: pa.Table = field(default_factory=LOG_SLICES_SCHEMA.empty_table)
+    opens_groups: bool = False
 
     @property
     def named_by_slice(self) -> bool:

@@ -35,11 +35,6 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("",),
         f"custom index classes are not supported; use one of the built-in indexes in {options.INDEX_TYPE.key}",
     ),
-    options.CONCURRENCY_MODE.key: (
-        ("single_writer", "optimistic_concurrency_control"),
-        "it requires merge-on-read tables with a bucket index, for which it is not supported; use "
-        "OPTIMISTIC_CONCURRENCY_CONTROL",
-    ),
 }
 """Key → values without effect, and the reason to refuse any other."""
 

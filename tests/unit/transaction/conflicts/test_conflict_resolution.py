@@ -10,7 +10,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline import REPLACED_SCHEMA, CommitMetadata, Instant, State, Timeline, write_stats
 from pyhudi.timeline.action_metadata import encode_record, requested_replace
-from pyhudi.transaction.conflicts.conflict_resolution import find_conflict, touched_groups
+from pyhudi.transaction.conflicts.conflict_resolution import ConflictExceptions, find_conflict, touched_groups
 from tests.unit.transaction.tables import active
 
 ME = "20240101000000005"
@@ -18,11 +18,14 @@ EARLIER, LATER = "20240101000000001", "20240101000000009"
 
 
 def metadata(groups: Sequence[str], operation: str = "UPSERT") -> CommitMetadata:
-    """A write to file groups given as ``partition:file id``."""
-    pairs = [group.split(":") for group in groups]
-    return CommitMetadata(
-        operation, write_stats([{"partitionPath": p, "fileId": f, "path": f"{p}/{f}"} for p, f in pairs])
-    )
+    """A write to file groups given as ``partition:file id``, with ``:log`` for log files."""
+    rows = [group.split(":") for group in groups]
+    log = {"logVersion": 1, "baseFile": "", "logFiles": ["log"]}
+    stats = [
+        {"partitionPath": row[0], "fileId": row[1], "path": f"{row[0]}/{row[1]}", **(log if len(row) > 2 else {})}
+        for row in rows
+    ]
+    return CommitMetadata(operation, write_stats(stats))
 
 
 def completed(
@@ -69,6 +72,25 @@ def test_a_bucket_is_one_file_group(storage: Storage, version: int):
     tail = "-0000-4000-8000-000000000000-0"
     assert against(storage, [f"a:00000003{tail}"], version) == other, "both have opened it"
     assert against(storage, [f"a:00000004{tail}", f"b:00000003{tail}", f"a:0000000a{tail}"], version) is None
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "stands_against"),
+    [
+        ("a:00000001-x:log", "a:00000001-x:log", False),
+        ("a:00000001-x:log", "a:00000001-y:log", False),
+        ("a:00000001-x:log", "a:00000001-x", True),
+        ("a:00000001-x", "a:00000001-x:log", True),
+        ("a:00000001-x:log", "a:00000001-y", True),
+        ("a:00000001-x", "a:00000001-y:log", True),
+        ("a:00000001-x", "a:00000002-x:log", False),
+    ],
+)
+def test_log_files_of_non_blocking_writers(storage: Storage, mine: str, theirs: str, stands_against: bool):
+    completed(storage, LATER, [theirs, "b:1:log"], action="deltacommit")
+    given = (metadata([mine, "b:1:log"]), ME, Timeline(), active(storage), 9)
+    assert find_conflict(*given) is not None
+    assert (find_conflict(*given, ConflictExceptions(appends=True)) is not None) == stands_against
 
 
 def test_only_the_same_group_of_the_same_partition(storage: Storage, version: int):

@@ -22,7 +22,7 @@ from pyhudi.config import options
 from pyhudi.config.enums import BucketIndexEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import RecordKeyError
 from pyhudi.index.bucket_counts import store_counts
-from pyhudi.index.bucket_file_ids import bucket_groups, new_file_id_suffix
+from pyhudi.index.bucket_file_ids import SHARED_FILE_ID_SUFFIX, bucket_groups, new_file_id_suffix
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.bucket_number_check import check_buckets
 from pyhudi.index.consistent_hashing import HashingMetadata, VisibleGroups, known_partitions, load_metadata, store_first
@@ -59,6 +59,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
+from pyhudi.transaction.locks.lock_provider import is_non_blocking
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.settings.log_settings import log_slices
@@ -239,7 +240,8 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table, cached: CachedFrame
 
 def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) -> DataFrame:
     """Return the rows with the file groups of their buckets, on the tasks that write these."""
-    opened_id = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(new_file_id_suffix()))
+    suffix = SHARED_FILE_ID_SUFFIX if is_non_blocking(job.opts) else new_file_id_suffix()
+    opened_id = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(suffix))
     file_id, base_path = opened_id, F.lit(None).cast("string")
     keys, tasks = _task_placement(slices, job)
     if groups.num_rows:
@@ -294,6 +296,8 @@ def _context(job: WriteJob, instant: str, logs: pa.Table | None) -> WriteContext
     context = job.context(instant)
     if logs is not None:
         context = context.with_log_slices(logs)
+    if context.logs is not None and is_non_blocking(job.opts) and job.operation is not Operation.BULK_INSERT:
+        context = replace(context, logs=replace(context.logs, opens_groups=True))
     # a bucket is one file group, of any size
     return replace(context, merging=replace(context.merging, keyed=keyed)).with_file_size(_UNLIMITED)
 
