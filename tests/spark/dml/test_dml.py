@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -349,9 +350,14 @@ def test_columns_that_are_not_assigned_are_neither_read_nor_written(
     # a MERGE reads of the table what it compares, and what decides
     given = (2, "x", -1, None), (3, "x", 33, None), (5, "Oslo", 50, (5, "y")), (4, "x", 99, None)
     source = frame(spark, *given).alias("s")
+    capsys.readouterr()
+    monkeypatch.setattr(merge_module, "write_changes", lambda rows, *args: rows.explain() or write_changes(rows, *args))
     merge = table.merge(source, "target.id = s.id").when_matched_delete("s.fare = 99")
     done = merge.when_matched_update({"note": "s.note"}, "s.fare > 0").when_not_matched_insert_all().execute()
     assert (done.rows_updated, done.rows_deleted, done.rows_inserted) == (1, 1, 1)
+    scans = re.findall(r"FileScan parquet \[(.*?)\]", capsys.readouterr().out)
+    assert scans
+    assert all("id#" in scan and "note#" in scan and "city#" not in scan for scan in scans)
     kept = [(*row[:2], fares[n], None if row[0] == 3 else notes[n]) for n, row in enumerate(FIRST[:3])]
     assert rows(table) == [*kept, (5, "Oslo", 50, (5, "y"))]
     assert table.validate_metadata().num_rows == 0

@@ -48,13 +48,14 @@ _COPY, _EQUATED, _MATCHED = "_pyhudi_copy_of_", "_pyhudi_equated_", "_pyhudi_mat
 class MatchedClauses:
     """Pairs of rows to which a clause applies: new and stored values, locations, and the number of the clause.
 
-    ``unique``: no row of the table is in two pairs. ``exact``: values of the source without equal values in the table
-    also differ from all of them as key texts.
+    ``unique``: no row of the table is in two pairs. ``new_keys``: source rows without a match have keys that the table
+    does not have. ``unassigned``: columns of which updates have no values (`TargetTable.unassigned`).
     """
 
     rows: DataFrame
     unique: bool = False
-    exact: bool = False
+    new_keys: bool = False
+    unassigned: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,24 +168,25 @@ class MergePlan:
         ).alias(self.alias)
         if self._has_clause(ClauseKind.NOT_MATCHED_BY_SOURCE) or not self._equated():
             joined = rows.join(self._marked(), as_column(self.on), self._join_type())
-            return MatchedClauses(
-                cached.add(self._evaluated(joined, tuple(ClauseKind)).where(F.col(_CLAUSE).isNotNull()))
-            )
+            unassigned = self._unassigned(new_keys=False)
+            taken = self._evaluated(joined, tuple(ClauseKind), unassigned).where(F.col(_CLAUSE).isNotNull())
+            return MatchedClauses(cached.add(taken), unassigned=unassigned)
         source = cached.add(self._marked())
-        pairs = rows.join(source, as_column(self.on))
-        matched = self._evaluated(pairs, (ClauseKind.MATCHED,)) if self._has_clause(ClauseKind.MATCHED) else None
         found = self._counted(source)  # Before Spark plans a join of the source with cached rows.
+        new_keys = found.exact and self._inserts_by_key()
+        unassigned = self._unassigned(new_keys=new_keys)
+        pairs = rows.join(source, as_column(self.on))
         parts = []
-        if matched is not None:
-            pairs = cached.add(matched)
+        if self._has_clause(ClauseKind.MATCHED):
+            pairs = cached.add(self._evaluated(pairs, (ClauseKind.MATCHED,), unassigned))
             parts.append(pairs)
         if self._has_clause(ClauseKind.NOT_MATCHED):
             others = self._unmatched(source, pairs, found.count)
             # With the columns of the table, which are null.
             others = rows.limit(0).join(others, F.lit(False), "right")
-            parts.append(cached.add(self._evaluated(others, (ClauseKind.NOT_MATCHED,))))
+            parts.append(cached.add(self._evaluated(others, (ClauseKind.NOT_MATCHED,), unassigned)))
         taken = reduce(lambda some, more: some.unionByName(more), parts).where(F.col(_CLAUSE).isNotNull())
-        return MatchedClauses(taken, found.unique, found.exact)
+        return MatchedClauses(taken, found.unique, new_keys, unassigned)
 
     def _join_type(self) -> str:
         """Return the type of the join of table and source that keeps all rows to which clauses apply."""
@@ -205,16 +207,16 @@ class MergePlan:
         same = [F.col(quoted([_EQUATED + name])) == F.col(quoted([_MATCHED + name])) for name in names]
         return source.join(matched, same, "left_anti")
 
-    def _evaluated(self, joined: DataFrame, kinds: Sequence[ClauseKind]) -> DataFrame:
+    def _evaluated(self, joined: DataFrame, kinds: Sequence[ClauseKind], unassigned: frozenset[str]) -> DataFrame:
         """Evaluate the clauses for some kinds of rows: the number of the clause that applies to a pair (null: none),
-        and the resulting row.
+        and the resulting row, of which updates have no values of ``unassigned`` columns.
 
         In clauses for source rows without a match, an unqualified name is a column of the source; those of the table
         are null.
         """
         stored = [kind for kind in kinds if kind is not ClauseKind.NOT_MATCHED]
         numbered = joined.withColumn(_CLAUSE, self._clause_number(stored))
-        updated = numbered.withColumns(self._updated(numbered, stored)).drop(*self._own.values())
+        updated = numbered.withColumns(self._updated(numbered, stored, unassigned)).drop(*self._own.values())
         if ClauseKind.NOT_MATCHED in kinds:
             if self._folded(self.alias) not in {self._folded(name) for name in self.source.columns}:
                 updated = updated.withColumn(self.alias, self._absent())
@@ -249,11 +251,11 @@ class MergePlan:
             found = F.when(fits, F.lit(number)).otherwise(found)
         return found
 
-    def _updated(self, joined: DataFrame, kinds: Sequence[ClauseKind]) -> dict[str, Column]:
+    def _updated(self, joined: DataFrame, kinds: Sequence[ClauseKind], unassigned: frozenset[str]) -> dict[str, Column]:
         """Return the values of the table's columns after the updates, null for unassigned ones, and, if rows may move,
         those before."""
         kept = {name: self._own[name] for name in self.target.schema.names}
-        kept |= self.target.absent(self._unassigned)
+        kept |= self.target.absent(unassigned)
         found = {_NEW + name: value for name, value in self._assign(kinds, joined, kept).items()}
         if self.moves:
             found[_STORED] = F.struct(*(value.alias(name) for name, value in self._own.items()))
@@ -318,24 +320,27 @@ class MergePlan:
             return frozenset(self.target.schema.names)
         return frozenset(name for clause in updates for name in self._named(clause))
 
-    @property
-    def _unassigned(self) -> frozenset[str]:
-        """Columns that updates may omit; empty if there are new records, because one whose key already exists is an
-        update of all columns."""
-        if self.moves or self._has_clause(ClauseKind.NOT_MATCHED):
+    def _unassigned(self, *, new_keys: bool) -> frozenset[str]:
+        """Return the columns that updates may omit.
+
+        There are none if a source row without a match may have a key that the table has, because it is then an update
+        of all columns. Otherwise new records still need the columns of their keys (``new_keys``).
+        """
+        inserts = self._has_clause(ClauseKind.NOT_MATCHED)
+        if self.moves or (inserts and not new_keys):
             return frozenset()
-        return self.target.unassigned(self._assigned())
+        found = self.target.unassigned(self._assigned())
+        return found - self.target.placing_columns if inserts else found
 
     @property
     def moves(self) -> bool:
         """True if an update may move a row to another partition."""
         return bool(self.target.partition_columns & self._assigned())
 
-    def _inserts_new_keys(self, taken: MatchedClauses) -> bool:
-        """Return True if source rows without a match have new keys, because they were matched by the key with which
-        they are inserted."""
+    def _inserts_by_key(self) -> bool:
+        """Return True if source rows without a match were matched by the key with which they are inserted."""
         target = self.target
-        if not taken.exact or not has_plain_keys(target.spec):
+        if not has_plain_keys(target.spec):
             return False
         inserts = [clause for clause in self.clauses if clause.action is MergeAction.INSERT]
         if not isinstance(self.on, str) or self.moves or any(clause.values is not None for clause in inserts):
@@ -349,7 +354,7 @@ class MergePlan:
     def is_certain(self, taken: MatchedClauses) -> bool:
         """Return True if the write changes each row of the pairs: no two belong to the same record, none moves, and no
         stored version wins by its ordering value or by a merger."""
-        new = self._inserts_new_keys(taken) or not self._has_clause(ClauseKind.NOT_MATCHED)
+        new = taken.new_keys or not self._has_clause(ClauseKind.NOT_MATCHED)
         by_time = self.target.merging.mode is MergeMode.COMMIT_TIME_ORDERING
         return self.target.located and taken.unique and new and by_time and not (self.moves or self._marks_deletes)
 
@@ -383,18 +388,17 @@ class MergePlan:
         deleted = F.col(KIND) == MergeAction.DELETE.value
         if self._marks_deletes:
             deleted |= is_delete(target.schema, target.merging)
-        new_keys = self._inserts_new_keys(taken)
         found = RowChanges(
             target.located,
             keys_assigned=bool(target.key_columns & self._assigned()),
             partition_assigned=self.moves,
-            new_keys=new_keys,
-            distinct_keys=new_keys and taken.unique,
+            new_keys=taken.new_keys,
+            distinct_keys=taken.new_keys and taken.unique,
             adds=self.moves or self._has_clause(ClauseKind.NOT_MATCHED),
             bases=target.bases,
             cached=not self.moves and not repeated,
             deletes=self._marks_deletes or any(clause.action is MergeAction.DELETE for clause in self.clauses),
-            unassigned=self._unassigned,
+            unassigned=taken.unassigned,
         )
         own = {name: F.col(quoted([name])) for name in target.schema.names}
         if repeated:
