@@ -26,6 +26,7 @@ from pyhudi.errors import (
     warn,
 )
 from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_TEXT
 from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_TEXT
 from pyhudi.schema.logical_types.vectors import is_vector, vector_text
@@ -34,10 +35,12 @@ from pyhudi.schema.name_resolution import top_column
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.settings.write_settings import partial_columns
-from pyhudi.write.write_operations import DELETING, merges_records
+from pyhudi.write.write_operations import DELETING, REPLACING, merges_records
 
 FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
 """Operations that write new versions of existing base files, or log files."""
+_INDEXES_OF_KEYS = (RECORD_INDEX, "secondary_index_")
+"""Beginnings of the names of metadata partitions with locations of records."""
 _NO_LOOKUP = frozenset({Operation.BULK_INSERT, Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE})
 """Operations that add records whose keys they do not look up."""
 _PARTITIONED_INDEXES = 9
@@ -75,7 +78,7 @@ def check_writable(
     _check_index(index, operation)
     _check_duplicate_policy(operation, opts)
     check_record_index(config, opts)
-    _check_concurrency_mode(config, opts)
+    _check_concurrency_mode(config, opts, operation)
     copies = config.table_type is TableType.COPY_ON_WRITE and not config.populate_meta_fields
     if index is IndexType.BUCKET and copies and operation in FILLING:
         raise UnsupportedTableError(
@@ -91,7 +94,7 @@ def check_writable(
         )
 
 
-def _check_concurrency_mode(config: TableConfig, opts: Options) -> None:
+def _check_concurrency_mode(config: TableConfig, opts: Options, operation: Operation) -> None:
     if opts.get_typed(options.CONCURRENCY_MODE) is not ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL:
         return
     given = f"{options.CONCURRENCY_MODE.key}={ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL}"
@@ -107,6 +110,20 @@ def _check_concurrency_mode(config: TableConfig, opts: Options) -> None:
         raise UnsupportedTableError(
             f"{given}: the log of changes does not tell in which order concurrent writes change a record; use "
             "OPTIMISTIC_CONCURRENCY_CONTROL"
+        )
+    if operation in REPLACING:
+        raise UnsupportedTableError(
+            f"{given}: {operation.value} replaces file groups, and the file groups that such writers create have the "
+            "same ids again, so that their rows would be hidden; use OPTIMISTIC_CONCURRENCY_CONTROL, or delete rows"
+        )
+    indexes = [name for name in config.metadata_partitions if name.startswith(_INDEXES_OF_KEYS)]
+    record_index = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
+    if any(opts.get_typed(option) for option in record_index):
+        indexes.append(RECORD_INDEX)
+    if indexes:
+        raise UnsupportedTableError(
+            f"{given}: the index {indexes[0]} cannot tell which of concurrent changes of a record is the last one; "
+            "drop it, or use OPTIMISTIC_CONCURRENCY_CONTROL"
         )
 
 

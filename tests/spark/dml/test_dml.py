@@ -489,6 +489,16 @@ def test_rows_without_file_groups_do_not_swap_partitions(spark, tmp_path, kind):
     assert rows(table) == stored
 
 
+def test_a_delete_by_new_values_makes_no_room(spark, tmp_path):
+    """It may lose against the stored record, where ordering values count."""
+    columns = "id int, city string, fare int, _hoodie_is_deleted boolean"
+    table = HudiTable.create(str(tmp_path / "t"), TABLES["cow"])
+    table.bulk_insert(frame(spark, (1, "Moss", 9, False), (1, "Oslo", 9, False), columns=columns))
+    with pytest.raises(RecordKeyError, match="'1' cannot move to the partition 'Moss'"):
+        table.update({"_hoodie_is_deleted": "city = 'Moss'", "fare": "fare - 1", "city": "'Moss'"})
+    assert table.scan().to_arrow().num_rows == 2
+
+
 @pytest.mark.parametrize("kind", [seldom("cow"), "mor", seldom("record-index"), seldom("bucket")])
 def test_new_values_that_mark_rows_as_deletes(spark, tmp_path, kind):
     columns = "id int, city string, _hoodie_is_deleted boolean"

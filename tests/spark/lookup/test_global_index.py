@@ -223,6 +223,21 @@ def test_merged_records_without_partition_columns_in_files(spark: SparkSession, 
     assert rows_of(path) == [("a", "p", 2, "kept")]
 
 
+def test_merged_records_with_nested_columns_of_other_fields(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    more = moving("GLOBAL_SIMPLE", "COPY_ON_WRITE", **FILLING)
+
+    def given(part: str, ts: int, fields: str) -> DataFrame:
+        return spark.sql(f"SELECT 'a' AS id, '{part}' AS part, {ts}L AS ts, 'v' AS v, {fields} AS s")
+
+    write(given("p", 1, "named_struct('x', 1, 'y', 2)"), path, options("upsert", **more))
+    with pytest.raises(UnsupportedTableError, match=r"has other fields, or in another order, than .*'s'"):
+        write(given("q", 2, "named_struct('y', 3, 'x', 4)"), path, options("upsert", **more))
+    write(given("q", 3, "named_struct('x', 5, 'y', 6)"), path, options("upsert", **more))
+    stored = HudiTable.for_path(path).scan(columns=["part", "s"]).to_arrow().to_pylist()
+    assert stored == [{"part": "q", "s": {"x": 5, "y": 6}}]
+
+
 def test_record_indexes_without_a_record_index(spark: SparkSession, tmp_path: Path) -> None:
     path, more = str(tmp_path / "table"), {"hoodie__index__type": "RECORD_INDEX"}
     write(frame(spark, [("a", "p", 1, "old"), ("b", "p", 1, "old")]), path, options("insert", **more))

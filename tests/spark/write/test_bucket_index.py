@@ -485,3 +485,26 @@ def test_tables_that_non_blocking_writers_cannot_write(
     ):
         write(frame(spark, [("a", "p", 1, "x")]), str(tmp_path / "table"), options("upsert", **given))
     assert not (tmp_path / "table").exists()
+
+
+def test_what_non_blocking_writers_cannot_do(spark: SparkSession, tmp_path: Path) -> None:
+    """The ids of their file groups come again, and would be those of replaced ones; indexes of keys have no order."""
+    path = str(tmp_path / "table")
+
+    def run(*rows: Row, operation: str = "upsert", **more: object) -> None:
+        given = {**NON_BLOCKING, **more}
+        write(frame(spark, rows), path, by_event_time(operation, "MERGE_ON_READ", 9, **given))
+
+    run(("a", "p", 1, "x"), ("b", "q", 1, "x"))
+    for operation in ("insert_overwrite", "insert_overwrite_table", "delete_partition"):
+        with pytest.raises(UnsupportedTableError, match="replaces file groups"):
+            run(("a", "p", 2, "y"), operation=operation)
+    with pytest.raises(UnsupportedTableError, match="the index record_index cannot tell"):
+        run(("a", "p", 2, "y"), hoodie__metadata__record__index__enable="true")
+    one = {"hoodie__write__concurrency__mode": "SINGLE_WRITER"}
+    run(("a", "p", 2, "y"), operation="delete_partition", **one)
+    with pytest.raises(UnsupportedTableError, match="was replaced, as by delete_partition"):
+        run(("a", "p", 3, "z"))
+    assert rows_of(path) == [("b", "q", 1, "x")]
+    run(("a", "p", 3, "z"), **one)
+    assert rows_of(path) == [("a", "p", 3, "z"), ("b", "q", 1, "x")]

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
+from pyhudi.config.enums import MergeMode
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml.target_table import TargetTable
@@ -23,6 +24,7 @@ from pyhudi.write.location_columns import DELETE, ROW
 
 _OLD, _NEW = "_pyhudi_old", "_pyhudi_new"
 _MOVED, _COUNT = "_pyhudi_moved", "_pyhudi_count"
+_DELETED_BY_STATEMENT = "_pyhudi_deleted_by_statement"
 _LEFT, _GONE = "_pyhudi_left", "_pyhudi_gone"
 
 
@@ -82,7 +84,9 @@ def split_partition_moves(
     before = assignments.stored or {name: F.col(quoted([name])) for name in own}
     new = [value.alias(name) for name, value in own.items()]
     old = F.struct(*(before[name].alias(name) for name in own)).alias(_OLD)
-    values = rows.select(*new, *helpers, old, assignments.deleted.alias(DELETE))
+    values = rows.select(
+        *new, *helpers, old, assignments.deleted.alias(DELETE), assignments.deleted.alias(_DELETED_BY_STATEMENT)
+    )
     values = cached.add(values.withColumn(DELETE, F.col(DELETE) | is_delete(values.schema, target.merging)))
     keyed = with_keys(values, target.spec, "")
     names = list(own)
@@ -131,7 +135,8 @@ def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) ->
     new = keyed.where(moved | (F.col(STORED_PATH).isNull() & ~F.col(DELETE)))
     added = new.select(RECORD_KEY, PARTITION_PATH, moved.alias(_MOVED))
     moving = added.where(F.col(_MOVED)).select(RECORD_KEY, PARTITION_PATH)
-    goes = keyed.where(moved | (F.col(STORED_PATH).isNotNull() & F.col(DELETE)))
+    # a delete by new values may lose against the stored record
+    goes = keyed.where(moved | (F.col(STORED_PATH).isNotNull() & F.col(_DELETED_BY_STATEMENT)))
     going = goes.select(F.col(STORED_KEY).alias(RECORD_KEY), F.col(STORED_PATH).alias(PARTITION_PATH))
     with task_errors():
         paths = tuple(row[0] for row in moving.select(PARTITION_PATH).distinct().collect())
@@ -146,6 +151,11 @@ def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) ->
             "that key already, or gets another one by this statement; nothing was written. Delete one of the two first"
         )
     takes_places = found is not None and bool(found[1])
+    if takes_places and target.merging.mode is MergeMode.CUSTOM:
+        raise UnsupportedTableError(
+            "records of the same key swap partitions, or follow each other there, but the merger of the table may keep "
+            "the stored ones; nothing was written. Move the records by several statements, by way of another partition"
+        )
     if takes_places and not target.located:
         raise UnsupportedTableError(
             "records of the same key swap partitions, or follow each other there, which requires an index that finds "

@@ -41,6 +41,7 @@ from pyhudi.spark.lookup.global_tagging import (
     locations_column,
 )
 from pyhudi.spark.lookup.key_columns import KeyColumns, KeySearch, extra_name, native_candidates, scan_locations
+from pyhudi.spark.lookup.partition_change_checks import check_merge_of_moved_records
 from pyhudi.spark.lookup.partition_change_merge import PartitionChangeMerge
 from pyhudi.spark.lookup.record_index_lookup import BatchLocations, look_up_locations
 from pyhudi.spark.lookup.record_index_tagging import counted, tag_located, unknown_groups
@@ -306,12 +307,8 @@ class _FileTagging:
             found = pa.array([row[0] for row in numbers.collect()], pa.int32())
         if not len(found):
             return None
-        if self.search.lookup.client.config.drop_partition_columns:
-            raise UnsupportedTableError(
-                "records that move to another partition cannot be merged with the stored ones in a table whose files "
-                f"lack the partition columns ({options.DROP_PARTITION_COLUMNS.key}=true); set the option "
-                f"{_moving_option(self.search.lookup).key}=false to update them where they are"
-            )
+        lookup = self.search.lookup
+        check_merge_of_moved_records(lookup, self.search.rows, _moving_option(lookup))
         table = self.search.files.table
         return BaseFiles(table.filter(pc.is_in(table["file_no"], value_set=found)))
 

@@ -29,6 +29,7 @@ _ID_PREFIX = "_pyhudi_read_"
 _SCHEME = re.compile(r"^(\w+):/+")
 _DATA_SOURCE = re.compile(r"RelationV2\[[^\]\n]*\][^\n]*hudi", re.IGNORECASE)
 """A table that Spark reads by `pyspark_hudi`. The plan does not contain its path."""
+_RELATION = re.compile(r"(?<!Local)Relation")
 _UNKNOWN = frozenset({"unknown"})
 _STREAM = "sql.streaming.queryId"
 """Property of the threads that run the micro-batches of a stream."""
@@ -91,8 +92,10 @@ def _reads_files(frame: DataFrame, storage: Storage) -> bool:
 
 def _reads_files_in_rdd(frame: DataFrame, plan: str) -> bool:
     """Return True if a DataFrame was made of an RDD that reads files: nothing says of which table they are. A
-    micro-batch of a stream is such a DataFrame, too, but its rows are the same whenever they are read."""
-    if "LogicalRDD" not in plan or is_connect(frame):
+    micro-batch of a stream is such a DataFrame, too, but its rows are the same whenever they are read. If the plan has
+    relations as well, the files may be theirs, and the RDD one of local rows."""
+    analyzed = plan.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    if "LogicalRDD" not in analyzed or _RELATION.search(analyzed) or is_connect(frame):
         return False
     if frame.sparkSession.sparkContext.getLocalProperty(_STREAM) is not None:
         return False

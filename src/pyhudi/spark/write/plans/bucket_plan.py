@@ -123,7 +123,10 @@ class BucketPlan:
             store_first(job.storage, opened(self.locations, stats))
             return stats
         rows = with_bucket(rows, job.spec, self.bucketing, _BUCKET)
-        return run_upsert(_routed(rows, job, bucket_groups(self.written), self.written), context)
+        stats = run_upsert(_routed(rows, job, bucket_groups(self.written), self.written), context)
+        if self.out_of_view is not None:
+            check_in_view(stats, self.out_of_view)
+        return stats
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:
         """Return the changes of keys by the write, which has looked up none of them."""
@@ -158,7 +161,7 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
     written = slices.slice(0, 0) if job.operation in REPLACING else slices
     out_of_view = logs = None
     if active is not None:
-        if locations is not None:
+        if locations is not None or is_non_blocking(job.opts):
             out_of_view = groups_out_of_view(active, active.timeline)
         if job.config.table_type is TableType.MERGE_ON_READ:
             # as of the same instant as the slices: a compaction that has completed since is in neither

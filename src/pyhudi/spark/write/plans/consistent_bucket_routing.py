@@ -116,8 +116,9 @@ def check_in_view(stats: pa.Table, replaced: pa.Table) -> None:
         partition, file_id = in_replaced["partition"][0].as_py(), in_replaced["file_id"][0].as_py()
         raise UnsupportedTableError(
             f"file group {file_id!r} of partition {partition!r} was replaced, as by delete_partition, but still "
-            "is the file group of a bucket of consistent hashing: files written to it would be invisible. Write "
-            "the rows to another partition, or write the table again"
+            "is the file group of a bucket of consistent hashing, or of non-blocking writers: files written to it "
+            "would be invisible. Write the rows to another partition, or write the table again; instead of "
+            "non-blocking writers use OPTIMISTIC_CONCURRENCY_CONTROL"
         )
 
 

@@ -146,9 +146,12 @@ class FileGroupPlan:
         gone = F.col(DELETE) & F.col(FILE_ID).isNotNull()
         job = self.job
         if job.changes is not None:
-            return self.batch.rows.where(gone).select(
-                RECORD_KEY, PARTITION_PATH
-            )  # with ordering values of the stored records
+            # deletes have the ordering values of the stored records, but not those by new values, which may lose
+            if job.merging.mode is MergeMode.CUSTOM:
+                return None
+            if job.merging.mode is not MergeMode.COMMIT_TIME_ORDERING:
+                gone &= ~is_delete(self.batch.rows.schema, job.merging)
+            return self.batch.rows.where(gone).select(RECORD_KEY, PARTITION_PATH)
         if job.operation is not Operation.DELETE and job.merging.mode is not MergeMode.COMMIT_TIME_ORDERING:
             if not job.global_keys:
                 return None
