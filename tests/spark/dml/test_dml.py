@@ -451,7 +451,7 @@ def test_rows_do_not_move_to_where_their_key_is(spark, tmp_path, kind):
 SWAP = {"city": "CASE city WHEN 'Moss' THEN 'Oslo' WHEN 'Oslo' THEN 'Moss' ELSE city END"}
 
 
-@pytest.mark.parametrize("kind", ["cow", "v6-mor", seldom("mor"), seldom("partitioned-index")])
+@pytest.mark.parametrize("kind", ["cow", seldom("partitioned-index")])
 def test_rows_swap_partitions(spark, tmp_path, kind):
     table = HudiTable.create(str(tmp_path / "t"), TABLES[kind])
     # the rows that move have lower ordering values than those whose places they take
@@ -474,12 +474,9 @@ def test_rows_swap_partitions(spark, tmp_path, kind):
     assert rows(table) == [stored[0], (1, "Moss", 9, (1, "x")), (2, "Oslo", 11, None)]
     with pytest.raises(RecordKeyError, match="'1' cannot move to the partition 'Moss'"):
         table.update({"city": "IF(city = 'Moss', 'Moss', 'Moss')"}, "id = 1")
-    if "mor" in kind:
-        table.services.compact()
-        assert rows(table) == [stored[0], (1, "Moss", 9, (1, "x")), (2, "Oslo", 11, None)]
 
 
-@pytest.mark.parametrize("kind", ["bucket", seldom("virtual-keys")])
+@pytest.mark.parametrize("kind", ["bucket", seldom("virtual-keys"), seldom("mor")])
 def test_rows_without_file_groups_do_not_swap_partitions(spark, tmp_path, kind):
     table = HudiTable.create(str(tmp_path / "t"), TABLES[kind])
     stored = [(1, "Moss", 9, None), (1, "Oslo", 1, None)]

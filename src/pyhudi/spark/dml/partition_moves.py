@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.enums import MergeMode
+from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dml.target_table import TargetTable
@@ -155,6 +155,12 @@ def _checked_partitions(keyed: DataFrame, moved: Column, target: TargetTable) ->
         raise UnsupportedTableError(
             "records of the same key swap partitions, or follow each other there, but the merger of the table may keep "
             "the stored ones; nothing was written. Move the records by several statements, by way of another partition"
+        )
+    if takes_places and target.client.config.table_type is TableType.MERGE_ON_READ:
+        raise UnsupportedTableError(
+            "records of the same key swap partitions, or follow each other there, which leaves the key in two base "
+            "files of a merge-on-read table until it is compacted, where Apache Hudi finds the wrong one; nothing was "
+            "written. Move the records by several statements, by way of another partition"
         )
     if takes_places and not target.located:
         raise UnsupportedTableError(

@@ -88,7 +88,7 @@ def parse_partition(cursor: Cursor) -> dict[str, str | None]:
         cursor.fail("a partition column")
     while not cursor.take(")"):
         column = cursor.identifier()
-        if column in spec:
+        if column.lower() in map(str.lower, spec):
             raise SqlSyntaxError(f"the partition column {column!r} is given twice in: {cursor.text.strip()}")
         spec[column] = cursor.until(",") if cursor.take("=") else None
         if not cursor.take(",") and not cursor.sees(")"):

@@ -25,6 +25,16 @@ def pending_compaction_groups(active: ActiveTimeline, timeline: Timeline | None 
     return _compacted(active, active.timeline if timeline is None else timeline, Action.COMPACTION)
 
 
+def pending_log_compaction_groups(active: ActiveTimeline) -> pa.Table:
+    """Return the file groups of pending log compaction plans (GROUP_INSTANT_SCHEMA).
+
+    Raises:
+        CorruptInstantError: A plan cannot be parsed.
+        InstantNotFoundError: An instant has no requested file.
+    """
+    return _compacted(active, active.timeline, Action.LOG_COMPACTION)
+
+
 def pending_clustering_groups(active: ActiveTimeline) -> pa.Table:
     """Return the file groups of pending clustering plans (GROUP_INSTANT_SCHEMA).
 

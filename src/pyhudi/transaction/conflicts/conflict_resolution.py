@@ -13,7 +13,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
+from pyhudi.table.view.planned_groups import (
+    is_clustering,
+    pending_clustering_groups,
+    pending_compaction_groups,
+    pending_log_compaction_groups,
+)
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
@@ -66,7 +71,8 @@ def find_conflict(
     ``begun`` is the timeline on which the write was planned, ``active`` the one just loaded under the lock of the
     table. Conflicts are: overlapping writes that completed since; a pending clustering of the same groups; in
     version 6 a compaction that was unknown when the write was planned, because log files are assigned to slices by name
-    there. ``exceptions`` are none.
+    there. ``exceptions`` are none; with those for appends, a log compaction that was planned after the write began is
+    a conflict.
     """
     others = [
         i
@@ -78,6 +84,9 @@ def find_conflict(
         compactions = pending_compaction_groups(active)
         known = pa.array([i.requested for i in begun], pa.string())
         pending.append(compactions.filter(pc.invert(pc.is_in(compactions["instant"], value_set=known))))
+    if exceptions.appends:
+        log_compactions = pending_log_compaction_groups(active)
+        pending.append(log_compactions.filter(pc.greater(log_compactions["instant"], requested)))
     if not others and not any(p.num_rows for p in pending):
         return None
     mine = touched_groups(metadata)
@@ -87,14 +96,16 @@ def find_conflict(
         planned_before = other.requested < requested if version >= 8 else other.requested in begun
         if theirs.operation == COMPACT and planned_before:
             continue  # So the write ran concurrently with it.
-        if theirs.operation == LOG_COMPACT:
+        # The merged block takes the place of the newest one in it, which may be newer than those of this write.
+        reorders = theirs.operation == LOG_COMPACT and exceptions.appends and other.requested > requested
+        if theirs.operation == LOG_COMPACT and not reorders:
             continue  # The records are unchanged.
         # From version 8 on a log file belongs to the slice that was the latest when its write completed.
         is_independent = theirs.operation == COMPACT and version >= 8
         both = common_group(_rewritten(metadata) if is_independent else mine, touched_groups(theirs))
         if both is None and opened.num_rows and not is_independent:
             both = common_group(opened, _buckets(touched_groups(theirs)))
-        if both is not None and exceptions.appends and not is_independent:
+        if both is not None and exceptions.appends and not (is_independent or reorders):
             both = _common_group_rewritten(metadata, theirs)
         if both is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {both}")

@@ -40,7 +40,7 @@ def completed(
 def plan(storage: Storage, action: str, requested: str, group: str) -> Instant:
     partition, file_id = group.split(":")
     entry = {"partitionPath": partition, "fileId": file_id, "dataFilePath": "x", "deltaFilePaths": []}
-    if action == "compaction":
+    if action in ("compaction", "logcompaction"):
         record: dict[str, object] = {"operations": [entry | {"baseInstantTime": EARLIER}]}
     else:
         record = {"operationType": "CLUSTER", "clusteringPlan": {"inputGroups": [{"slices": [entry]}]}}
@@ -91,6 +91,21 @@ def test_log_files_of_non_blocking_writers(storage: Storage, mine: str, theirs: 
     given = (metadata([mine, "b:1:log"]), ME, Timeline(), active(storage), 9)
     assert find_conflict(*given) is not None
     assert (find_conflict(*given, ConflictExceptions(appends=True)) is not None) == stands_against
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize(("planned", "stands_against"), [(EARLIER, False), (LATER, True)])
+def test_log_compactions_beside_non_blocking_writers(
+    storage: Storage, planned: str, stands_against: bool, is_done: bool
+):
+    """A merged block takes the place of the newest one in it."""
+    if is_done:
+        completed(storage, planned, ["a:1:log"], "LOG_COMPACT", "deltacommit")
+    else:
+        plan(storage, "logcompaction", planned, "a:1")
+    given = (metadata(["a:1:log"]), ME, Timeline(), active(storage), 9)
+    assert (find_conflict(*given, ConflictExceptions(appends=True)) is not None) == stands_against
+    assert find_conflict(*given) is None
 
 
 def test_only_the_same_group_of_the_same_partition(storage: Storage, version: int):
