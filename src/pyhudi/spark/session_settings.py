@@ -15,6 +15,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyhudi.errors import ConfigError
 from pyhudi.keygen.timestamp_settings import java_zone
 
+STREAMING_QUERY_ID = "sql.streaming.queryId"
+"""Local property of the threads and tasks of a streaming query: its id, which its checkpoint location stores."""
+
 
 @dataclass(slots=True)
 class _Change:

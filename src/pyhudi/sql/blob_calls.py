@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 READ_BLOB = "read_blob"
@@ -38,10 +39,11 @@ def with_blob_calls(query: str, replacement: Callable[[str], str]) -> str:
         return query
     calls = _calls(cursor)
     named = _columns(query, calls) if calls else set()
-    for call in reversed(calls):
+    edits: list[tuple[int, int, str]] = []
+    for call in calls:
         alias = f" AS `{READ_BLOB}({call.argument.replace('`', '')})`" if call.start in named else ""
-        query = query[: call.start] + replacement(call.argument) + alias + query[call.end :]
-    return query
+        edits.append((call.start, call.end, replacement(call.argument) + alias))
+    return with_edits(query, edits)
 
 
 def _calls(cursor: Cursor) -> list[_Call]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyhudi.schema.logical_types.blobs import BLOB, BLOB_SQL
 from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_SQL
 from pyhudi.schema.logical_types.vectors import parse_vector
+from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.token_cursor import Cursor
 
 _FORMS = {
@@ -39,7 +40,7 @@ def without_hudi_types(columns: str, *, variants: bool = True) -> tuple[str, dic
     """
     cursor = Cursor(columns)
     types: dict[Path, pa.DataType] = {}
-    cuts: list[tuple[int, int, str]] = []
+    edits: list[tuple[int, int, str]] = []
     lists = [_FieldList(())]  # Brackets that are open, with the list of columns first.
     while not cursor.done:
         fields, start = lists[-1], cursor.at
@@ -47,13 +48,11 @@ def without_hudi_types(columns: str, *, variants: bool = True) -> tuple[str, dic
             hudi_type = _taken(cursor, nested=len(lists) > 1, variants=variants)
             if hudi_type is not None:
                 types[fields.path], form = hudi_type
-                cuts.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, form))
+                edits.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, form))
                 fields.type_follows = False
                 continue
         _pass(cursor, lists)
-    for begin, end, form in reversed(cuts):
-        columns = columns[:begin] + form + columns[end:]
-    return columns, types
+    return with_edits(columns, edits), types
 
 
 def with_string_types(columns: str) -> str:
@@ -65,18 +64,16 @@ def with_string_types(columns: str) -> str:
     if "CHAR" not in columns.upper():
         return columns
     cursor = Cursor(columns)
-    cuts: list[tuple[int, int]] = []
+    edits: list[tuple[int, int, str]] = []
     while not cursor.done:
         start = cursor.at
         if cursor.word() in _CHARACTER_TYPES and cursor.word(1) == "(" and cursor.kind(2) == "NUMBER":
             cursor.at += 1
             cursor.parenthesized()
-            cuts.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1))
+            edits.append((cursor.tokens[start].start, cursor.tokens[cursor.at - 1].end + 1, "STRING"))
         else:
             cursor.at += 1
-    for begin, end in reversed(cuts):
-        columns = f"{columns[:begin]}STRING{columns[end:]}"
-    return columns
+    return with_edits(columns, edits)
 
 
 @dataclass(slots=True)

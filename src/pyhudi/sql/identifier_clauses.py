@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError, Token
+from pyhudi.sql.text_edits import with_edits
+from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 _CLAUSE = "IDENTIFIER"
 
@@ -34,19 +35,17 @@ def with_plain_identifiers(text: str, args: object = None, *, double_quoted: boo
         cursor = Cursor(text)
     except NotUnderstoodError:
         return text
-    replaced: list[tuple[int, int, str]] = []
+    edits: list[tuple[int, int, str]] = []
     while not cursor.done:
         start, token = cursor.at, cursor.tokens[cursor.at]
         name = _clause_name(cursor, args if isinstance(args, Mapping) else {})
         if name is not None:
-            replaced.append((token.start, cursor.tokens[cursor.at - 1].end + 1, name))
+            edits.append((token.start, cursor.tokens[cursor.at - 1].end + 1, name))
             continue
         cursor.at = start + 1
         if double_quoted and token.kind == "STRING" and text[token.start] == '"':
-            replaced.append((token.start, token.end + 1, _quoted(token.text)))
-    for start, end, name in reversed(replaced):
-        text = text[:start] + name + text[end:]
-    return text
+            edits.append((token.start, token.end + 1, _quoted(token.text)))
+    return with_edits(text, edits)
 
 
 def _clause_name(cursor: Cursor, args: Mapping[str, object]) -> str | None:
@@ -56,10 +55,8 @@ def _clause_name(cursor: Cursor, args: Mapping[str, object]) -> str | None:
     value: object = None
     if cursor.kind() == "STRING":
         value = cursor.string()
-    elif cursor.sees(":") or cursor.kind() in ("COLON", "PARAMETER"):
-        cursor.at += 1
-        token = cursor.tokens[cursor.at] if not cursor.done else Token("", "", 0, 0)
-        value = args.get(token.text)
+    elif cursor.take(":") and not cursor.done:
+        value = args.get(cursor.tokens[cursor.at].text)
         cursor.at += 1
     if not isinstance(value, str) or not cursor.take(")"):
         return None

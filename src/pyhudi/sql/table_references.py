@@ -11,6 +11,7 @@ from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.join_keys import JoinKey, join_keys
 from pyhudi.sql.predicate_pushdown import pushed_predicate
 from pyhudi.sql.statements import Name
+from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.time_travel_clause import TimeTravel, parse_time_travel
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
@@ -264,7 +265,4 @@ def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callab
             cuts[at, at] = f" AS {own}"
         for start, last, end in reference.qualifiers.own:
             cuts[start, end if renamed else last] = own if renamed else ""
-    text = query
-    for (start, end), new in sorted(cuts.items(), reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
+    return with_edits(query, ((start, end, new) for (start, end), new in cuts.items()))

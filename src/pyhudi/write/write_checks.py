@@ -34,6 +34,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.name_resolution import top_column
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.transaction.locks.lock_provider import is_non_blocking
 from pyhudi.write.settings.write_settings import partial_columns
 from pyhudi.write.write_operations import DELETING, REPLACING, merges_records
 
@@ -95,7 +96,7 @@ def check_writable(
 
 
 def _check_concurrency_mode(config: TableConfig, opts: Options, operation: Operation) -> None:
-    if opts.get_typed(options.CONCURRENCY_MODE) is not ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL:
+    if not is_non_blocking(opts):
         return
     given = f"{options.CONCURRENCY_MODE.key}={ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL}"
     bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET

@@ -425,7 +425,10 @@ def test_the_tables_that_a_dataframe_reads_are_known(spark: SparkSession, tmp_pa
     assert len(found[0] | found[1] | found[2]) == 1
     write(frame(spark, ROWS[:1]), path, options("upsert"))
     assert found[0].isdisjoint(snapshot_ids(load_table(spark, path), storage))
-    for one in (elsewhere, frame(spark, ROWS), spark.range(1)):
+    for one in (elsewhere, frame(spark, ROWS), spark.range(1), frame(spark, ROWS).join(elsewhere, "id")):
         assert not snapshot_ids(one, storage)
+    # rows that went through an RDD, which reads the files of the old snapshot
+    through_rdd = spark.createDataFrame(loaded.select("id").rdd.map(tuple), "id string")
+    assert snapshot_ids(through_rdd, storage)
     kept.unpersist()
     spark.catalog.dropTempView("seen")

@@ -31,6 +31,13 @@ from tests.unit.transaction.test_writer_death import deaths
 
 OPTIONS = {**FAST, "hoodie.metadata.enable": "true", "hoodie.clean.commits.retained": "1"}
 PLAIN = {**OPTIONS, "hoodie.metadata.enable": "false"}
+ARCHIVING = {
+    "hoodie.time.generator.max_expected_clock_skew_ms": "0",
+    "hoodie.metadata.enable": "false",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
 Rows = dict[str, dict[str, Any]]
 
 
@@ -376,13 +383,6 @@ def test_later_commits_name_the_files_of_archived_ones(tmp_path: Path, version: 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_the_only_write_that_is_not_archived_cannot_be_rolled_back(tmp_path, version):
-    options = {
-        "hoodie.time.generator.max_expected_clock_skew_ms": "0",
-        "hoodie.metadata.enable": "false",
-        "hoodie.clean.commits.retained": "1",
-        "hoodie.keep.min.commits": "2",
-        "hoodie.keep.max.commits": "3",
-    }
     made = HandMadeTable(tmp_path / "t", version)
     updated, other = (("a", f"{n}1111111-0000-4000-8000-000000000001-0") for n in (1, 2))
     for n in range(1, 8):
@@ -390,7 +390,7 @@ def test_the_only_write_that_is_not_archived_cannot_be_rolled_back(tmp_path, ver
         made.write(n, {updated: [{"id": "1", "p": "a", "v": n}], **more})
 
     def table():
-        return HudiTable.for_path(str(made.root), options)
+        return HudiTable.for_path(str(made.root), ARCHIVING)
 
     def rows():
         return sorted((row["id"], row["v"]) for row in table().scan().to_arrow().to_pylist())
@@ -407,14 +407,7 @@ def test_the_only_write_that_is_not_archived_cannot_be_rolled_back(tmp_path, ver
 
 @pytest.mark.parametrize("version", [6, seldom(8), 9])
 def test_a_savepoint_does_not_stand_for_the_write_before(tmp_path, version):
-    options = {
-        "hoodie.time.generator.max_expected_clock_skew_ms": "0",
-        "hoodie.metadata.enable": "false",
-        "hoodie.clean.commits.retained": "1",
-        "hoodie.keep.min.commits": "2",
-        "hoodie.keep.max.commits": "3",
-        "hoodie.archive.beyond.savepoint": "true",
-    }
+    options = {**ARCHIVING, "hoodie.archive.beyond.savepoint": "true"}
     made = HandMadeTable(tmp_path / "t", version)
     for n in range(1, 10):
         made.write(n, {("a", "11111111-0000-4000-8000-000000000001-0"): [{"id": "1", "p": "a", "v": n}]})

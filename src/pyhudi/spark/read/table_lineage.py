@@ -20,19 +20,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pyhudi.spark.session_settings import is_connect
+from pyhudi.spark.session_settings import STREAMING_QUERY_ID, is_connect
 from pyhudi.storage import resolved_root
+from pyhudi.storage.canonical_uri import canonical_uri
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.pinned_table import PinnedTable
 
 _ID_PREFIX = "_pyhudi_read_"
-_SCHEME = re.compile(r"^(\w+):/+")
 _DATA_SOURCE = re.compile(r"RelationV2\[[^\]\n]*\][^\n]*hudi", re.IGNORECASE)
 """A table that Spark reads by `pyspark_hudi`. The plan does not contain its path."""
 _RELATION = re.compile(r"(?<!Local)Relation")
 _UNKNOWN = frozenset({"unknown"})
-_STREAM = "sql.streaming.queryId"
-"""Property of the threads that run the micro-batches of a stream."""
 
 
 def with_snapshot_id(frame: DataFrame, table: PinnedTable) -> DataFrame:
@@ -86,8 +84,8 @@ def _original(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _reads_files(frame: DataFrame, storage: Storage) -> bool:
     """Return True if Spark reads files of the table in a DataFrame."""
-    roots = tuple(f"{_comparable(root)}/" for root in {storage.root, resolved_root(storage.root)})
-    return any(_comparable(unquote(file)).startswith(roots) for file in frame.inputFiles())
+    roots = tuple(f"{canonical_uri(root)}/" for root in {storage.root, resolved_root(storage.root)})
+    return any(canonical_uri(unquote(file)).startswith(roots) for file in frame.inputFiles())
 
 
 def _reads_files_in_rdd(frame: DataFrame, plan: str) -> bool:
@@ -97,23 +95,14 @@ def _reads_files_in_rdd(frame: DataFrame, plan: str) -> bool:
     analyzed = plan.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
     if "LogicalRDD" not in analyzed or _RELATION.search(analyzed) or is_connect(frame):
         return False
-    if frame.sparkSession.sparkContext.getLocalProperty(_STREAM) is not None:
+    if frame.sparkSession.sparkContext.getLocalProperty(STREAMING_QUERY_ID) is not None:
         return False
     lineage = frame.rdd.toDebugString() or b""
     return b"FileScanRDD" in lineage or b"DataSourceRDD" in lineage
 
 
 def _id_prefix(storage: Storage) -> str:
-    return f"{_ID_PREFIX}{_digest(_comparable(resolved_root(storage.root)))}_"
-
-
-def _comparable(uri: str) -> str:
-    """Return a URI in one spelling: without the client of S3 and the number of slashes after the scheme."""
-    scheme = _SCHEME.match(uri)
-    if scheme is None:
-        return uri.rstrip("/")
-    name, path = scheme[1].lower(), uri[scheme.end() :].rstrip("/")
-    return f"/{path}" if name == "file" else f"{'s3' if name in ('s3a', 's3n') else name}://{path}"
+    return f"{_ID_PREFIX}{_digest(canonical_uri(resolved_root(storage.root)))}_"
 
 
 def _digest(text: str) -> str:

@@ -119,14 +119,6 @@ def full_name(spark: SparkSession, name: Name) -> Name:
     return name if len(name) == 2 else (str(spark.catalog.currentDatabase()), name[0])
 
 
-def location_key(location: str) -> str:
-    """Return a text that is the same for all spellings of a location: those of local ones, and the schemes of S3."""
-    scheme = _SCHEME.match(location)
-    name, path = (scheme[0][:-1].lower(), location[scheme.end() :]) if scheme else ("file", location)
-    path = re.sub(r"/+", "/", path).rstrip("/")
-    return path if name == "file" else f"{'s3' if name in ('s3a', 's3n') else name}:{path}"
-
-
 def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
     """Return the Hudi table or the view of a name; None for anything else, and for unknown names."""
     if len(name) == 2 and name[0].lower() in PATH_PROVIDERS and _is_path(spark, name):

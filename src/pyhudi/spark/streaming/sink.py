@@ -19,6 +19,7 @@ from pyhudi.config.enums import TableType
 from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, NotAHudiTableError
 from pyhudi.spark.execution.cached_frames import CachedFrames
+from pyhudi.spark.session_settings import STREAMING_QUERY_ID
 from pyhudi.spark.streaming.compactor import AsyncCompactor
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.spark.write.write_job import IdempotentCommit
@@ -28,8 +29,6 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.write_operations import check_operation
 
-QUERY_ID = "sql.streaming.queryId"
-"""Property of the threads and tasks of a streaming query: its id, which its checkpoint location stores."""
 _log = logging.getLogger(__name__)
 
 
@@ -74,7 +73,7 @@ class StreamingSink:
     def _query_id(self, batch: DataFrame) -> str | None:
         if self._checkpoint is not None:
             return query_id(self._checkpoint)
-        found = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        found = batch.sparkSession.sparkContext.getLocalProperty(STREAMING_QUERY_ID)
         return str(found) if found else None
 
     def _write(self, rows: DataFrame, this: SinkCheckpoint) -> None:

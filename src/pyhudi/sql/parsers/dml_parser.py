@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, MergeClause, SelectStatement, Statement, Update
+from pyhudi.sql.text_edits import with_edits
 from pyhudi.sql.token_cursor import Cursor
 
 _QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
@@ -46,18 +47,16 @@ def _without_defaults(query: str) -> str:
     cursor = Cursor(query)
     if not cursor.sees("VALUES"):
         return query
-    words = (cursor.word(at) for at in range(len(cursor.tokens)))
-    before, depth = "", 0
-    starts: list[int] = []
-    for at, word in enumerate(words):
-        depth += (word == "(") - (word == ")")
-        alone = before in ("(", ",") and cursor.word(at + 1) in (")", ",")
-        if word == "DEFAULT" and depth == 1 and alone:
-            starts.append(cursor.tokens[at].start)
-        before = word
-    for start in reversed(starts):
-        query = f"{query[:start]}NULL{query[start + len('DEFAULT') :]}"
-    return query
+    edits: list[tuple[int, int, str]] = []
+    depth = 0
+    while not cursor.done:
+        token = cursor.tokens[cursor.at]
+        depth += cursor.sees("(") - cursor.sees(")")
+        is_value = cursor.word(-1) in ("(", ",") and cursor.word(1) in (")", ",")
+        if depth == 1 and is_value and cursor.sees("DEFAULT"):
+            edits.append((token.start, token.end + 1, "NULL"))
+        cursor.at += 1
+    return with_edits(query, edits)
 
 
 def _skip_directory(cursor: Cursor) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options
 from pyhudi.spark.read.load_table import session_settings
-from pyhudi.spark.sql.catalog import location_key
+from pyhudi.storage.canonical_uri import canonical_uri
 from pyhudi.table.meta_client import TableMetaClient
 
 _CACHED = "_pyhudi_cached_tables"
@@ -49,19 +49,19 @@ class CachedTable:
 def cache(spark: SparkSession, location: str, level: StorageLevel) -> None:
     """Cache the table when it is next queried."""
     uncache(spark, location)
-    _tables(spark)[location_key(location)] = CachedTable(level)
+    _tables(spark)[canonical_uri(location)] = CachedTable(level)
 
 
 def uncache(spark: SparkSession, location: str) -> None:
     """Release the rows of a table, if they are cached."""
-    table = _tables(spark).pop(location_key(location), None)
+    table = _tables(spark).pop(canonical_uri(location), None)
     if table is not None:
         table.drop()
 
 
 def is_cached(spark: SparkSession, location: str) -> bool:
     """Return True if a session caches a table."""
-    return location_key(location) in _tables(spark)
+    return canonical_uri(location) in _tables(spark)
 
 
 def clear(spark: SparkSession) -> None:
@@ -81,7 +81,7 @@ def cached_rows(
         given: Options of the read; rows are cached for the options of the last read.
         load: Reads the rows.
     """
-    table = _tables(spark).get(location_key(location))
+    table = _tables(spark).get(canonical_uri(location))
     if table is None:
         return None
     instants = _instants(spark, location, given)  # before the rows, which are read again if they are newer

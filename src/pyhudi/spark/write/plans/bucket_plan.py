@@ -114,18 +114,16 @@ class BucketPlan:
         rows = _prepared(job, instant, self.written, self.cached)
         if job.combines:
             rows = with_batch_positions(rows)
-        context = _context(job, instant, self.logs)
         if self.locations is not None:
-            routed = located(rows, self.locations).withColumn(ROW, _no_row())
-            stats = run_upsert(_together(routed, job), context)
-            if self.out_of_view is not None:
-                check_in_view(stats, self.out_of_view)
-            store_first(job.storage, opened(self.locations, stats))
-            return stats
-        rows = with_bucket(rows, job.spec, self.bucketing, _BUCKET)
-        stats = run_upsert(_routed(rows, job, bucket_groups(self.written), self.written), context)
+            routed = _together(located(rows, self.locations).withColumn(ROW, _no_row()), job)
+        else:
+            rows = with_bucket(rows, job.spec, self.bucketing, _BUCKET)
+            routed = _routed(rows, job, bucket_groups(self.written), self.written)
+        stats = run_upsert(routed, _context(job, instant, self.logs))
         if self.out_of_view is not None:
             check_in_view(stats, self.out_of_view)
+        if self.locations is not None:
+            store_first(job.storage, opened(self.locations, stats))
         return stats
 
     def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:

@@ -6,12 +6,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.table_lineage import snapshot_ids
-from pyhudi.spark.sql.catalog import CatalogTable, location_key
+from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.sql.native_statements import spark_sql
 from pyhudi.spark.sql.queries.query_rewriting import rewrite_query
 from pyhudi.spark.sql.queries.temporary_views import is_temporary
 from pyhudi.sql.statements import Name
 from pyhudi.storage import Storage
+from pyhudi.storage.canonical_uri import canonical_uri
 
 _WHERE = "SELECT 1 FROM _pyhudi_nothing WHERE "
 
@@ -41,15 +42,17 @@ class RepeatedSubqueries:
 
     def __init__(self, spark: SparkSession, table: CatalogTable, storage: Storage) -> None:
         self._spark = spark
-        self._location = location_key(table.location)
+        self._location = canonical_uri(table.location)
         self._views: set[Name] = set()
         self.storage = storage
         self.read_target = False
 
     def rewritten(self, expression: str) -> str:
         """Return an expression in which views replace the Hudi tables of its subqueries."""
+        if "(" not in expression:
+            return expression  # without a subquery or a call, which needs no parser
         prepared = rewrite_query(self._spark, _WHERE + expression)
-        self.read_target |= any(location_key(location) == self._location for location in prepared.locations)
+        self.read_target |= any(canonical_uri(location) == self._location for location in prepared.locations)
         self._views.update(prepared.views)
         return prepared.text[len(_WHERE) :]
 
