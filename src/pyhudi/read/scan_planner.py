@@ -21,9 +21,11 @@ from pyhudi.metadata.reader.metadata_table import MAX_READ_ATTEMPTS
 from pyhudi.read.execution.merged_reader import slice_context
 from pyhudi.read.filters.filter_warnings import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
+from pyhudi.read.pruning.index_pruner import Predicate, PruningFilter
 from pyhudi.read.pruning.indexes.bucket_pruning import prune_buckets
+from pyhudi.read.pruning.indexes.record_index_pruner import selected_keys
 from pyhudi.read.pruning.key_condition import key_condition
-from pyhudi.read.pruning.metadata_pruner import MetadataPruner, PruningFilter
+from pyhudi.read.pruning.metadata_pruner import MetadataPruner
 from pyhudi.read.pruning.partition_pruning import PathColumns, path_values, prune_paths, values_from_path
 from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator
 from pyhudi.read.query.query import Query
@@ -214,7 +216,7 @@ def _select(
     they were listed."""
 
     def prune(paths: list[str]) -> list[str]:
-        return pruner.partitions(paths, lambda known: _by_path(table, context, pruner, known))
+        return pruner.prune_partitions(_by_path(context, pruner.predicate, paths), len(paths))
 
     if earlier is not None:
         return _selection_of(earlier, prune if prunes else None)
@@ -239,7 +241,7 @@ def _prune(
     if kept.num_rows < values.num_rows:
         tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
     tasks = prune_buckets(table, schema, tasks, rows, context.opts)
-    tasks = pruner.slices(tasks, len(selection.partitions))
+    tasks = pruner.prune_slices(tasks, len(selection.partitions))
     return tasks, kept.filter(pc.is_in(kept["partition"], value_set=pc.unique(tasks["partition"])))
 
 
@@ -260,7 +262,7 @@ def _with_merging(
         names=names,
         opts=context.opts,
     )
-    return replace(plan, merging=LogMerging(merging, _key_rows(table, plan, pruner, rows)))
+    return replace(plan, merging=LogMerging(merging, _key_rows(plan, pruner.predicate, rows)))
 
 
 def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
@@ -290,7 +292,7 @@ def _key_columns(table: PinnedTable, schema: pa.Schema) -> frozenset[str]:
     return frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names)
 
 
-def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: RowFilter | None) -> KeyFilter | None:
+def _key_rows(plan: ScanPlan, predicate: Predicate, rows: RowFilter | None) -> KeyFilter | None:
     """Return what a condition says of record keys.
 
     Files may have other values of columns than paths tell, and other keys than those that are read if invalid bytes are
@@ -299,10 +301,10 @@ def _key_rows(table: PinnedTable, plan: ScanPlan, pruner: MetadataPruner, rows: 
     if rows is None or not rows.anyof or plan.reading.invalid_text is InvalidText.REPLACE:
         return None
     by_path = {*plan.partition_columns.values, *plan.partition_columns.required}
-    condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, pruner.conditions.non_file_columns))
+    condition = key_condition(rows, plan.schema, plan.keys.difference(by_path, predicate.conditions.non_file_columns))
     if condition is None:
         return None
-    keys = None if by_path.intersection(table.config.record_keys) else pruner.keys.selected_keys()
+    keys = None if by_path.intersection(predicate.table.config.record_keys) else selected_keys(predicate)
     return KeyFilter(condition, None if keys is None else tuple(keys.to_pylist()))
 
 
@@ -332,12 +334,12 @@ def _file_pruner(
         table.config, schema, context.path_columns(table, schema), _unchanged(found, history)
     )
     filter = PruningFilter.of(rows, schema, context.session.overridden_functions)
-    return MetadataPruner(table, files, context.query, conditions, filter, context.opts)
+    return MetadataPruner(files, Predicate(table, context.query, filter, conditions, context.opts))
 
 
-def _by_path(table: PinnedTable, context: _PlanningContext, pruner: MetadataPruner, paths: list[str]) -> list[str]:
+def _by_path(context: _PlanningContext, predicate: Predicate, paths: list[str]) -> list[str]:
     """Return those of the partitions, given by path, that may hold matching rows according to their paths."""
-    rows, schema = pruner.filter.rows, pruner.schema
+    table, rows, schema = predicate.table, predicate.filter.rows, predicate.schema
     if rows is None or rows.sql is not None or not schema.names:
         return paths
     if not context.uses_path_values(context.path_columns(table, schema)):

@@ -1,384 +1,122 @@
-"""Pruning by the indexes of the metadata table. Each step reports its effect, and the reason if it is not used.
+"""Pruning by the indexes of the metadata table: a sequence of pruners, each of which knows one index.
 
-Partitions are pruned first (by their paths, then by partition statistics), then file slices: by the record index or
-bloom filters if the filter restricts keys, then by file statistics. A slice is pruned if, for some term of the filter,
-none of its files can have a matching value, because merging takes every value of a row from one of them.
+Partitions are pruned first, then file slices: by the record index or bloom filters if the filter restricts keys, then
+by statistics of files. Each pruner sees what its predecessors leave, and reports its effect, or why it is not used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pyhudi.config import Options, options
+from pyhudi.config import options
 from pyhudi.errors import HudiError
-from pyhudi.metadata.indexes.expression_index_definition import is_expression
-from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
-from pyhudi.metadata.reader.partition_freshness import statistics_are_current
-from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.filters.sql_predicate import Groups
-from pyhudi.read.filters.terms import Term
-from pyhudi.read.pruning.indexes.bloom_filter_pruning import slices_without_keys
-from pyhudi.read.pruning.indexes.expression_index_pruning import ExpressionIndexPruner
-from pyhudi.read.pruning.indexes.record_locations import RecordLocations
-from pyhudi.read.pruning.partition_pruning import values_from_path
-from pyhudi.read.pruning.slice_files import groups_of, slice_files
-from pyhudi.read.pruning.statistics.column_statistics import file_bounds, partition_bounds
-from pyhudi.read.pruning.statistics.min_max import Bounds, Mask
-from pyhudi.read.pruning.statistics.partition_stats_pruning import partitions_without_matching_files
-from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator, matches_no_group
-from pyhudi.table.view.file_slicing import has_log_files
-
-if TYPE_CHECKING:
-    from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.read.query.query import Query
-    from pyhudi.read.selection.table_files import TableFiles
-    from pyhudi.table.pinned_table import PinnedTable
-
-_MANY_PARTITIONS = 32
-"""Number of partitions from which files are first pruned partition by partition."""
-
-
-@dataclass(frozen=True, slots=True)
-class PruningFilter:
-    """Filter of a query, as indexes apply it.
-
-    Attributes:
-        given: The filter; None: all rows match.
-        rows: Condition that it implies for every matching row.
-        overridden_functions: Names of functions in it that the session has redefined.
-    """
-
-    given: RowFilter | None
-    rows: RowFilter | None
-    overridden_functions: Collection[str] = ()
-
-    @classmethod
-    def of(cls, given: RowFilter | None, schema: pa.Schema, overridden_functions: Collection[str]) -> PruningFilter:
-        """Return the filter for a table with these columns."""
-        rows = None if given is None else given.for_pruning(schema) or given
-        return cls(given, rows, overridden_functions)
-
-    @property
-    def groups(self) -> Groups:
-        """Terms of the condition on rows: those of one group all hold for a matching row."""
-        assert self.rows is not None
-        return self.rows.anyof
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.read.pruning.index_pruner import Indexes, PartitionPruner, Predicate, Pruning, SlicePruner
+from pyhudi.read.pruning.indexes.bloom_filter_pruner import BloomFilterPruner
+from pyhudi.read.pruning.indexes.column_stats_pruner import ColumnStatsPruner
+from pyhudi.read.pruning.indexes.expression_index_pruner import ExpressionIndexPruner
+from pyhudi.read.pruning.indexes.partition_stats_pruner import PartitionStatsPruner
+from pyhudi.read.pruning.indexes.record_index_pruner import RecordIndexPruner
+from pyhudi.read.selection.table_files import TableFiles
 
 
 @dataclass
 class MetadataPruner:
-    """Pruner of partitions and slices for one query.
+    """Pruner of partitions and slices for one query, composed of those of the indexes.
 
     Attributes:
-        table: The table.
-        files: Its files.
-        query: The query.
-        conditions: Evaluation of conditions by statistics.
-        filter: Filter of the query.
-        opts: Options of the read.
-        report: A line for each index.
-        known_partitions: Number of partitions before pruning.
-        expressions: Expression indexes that apply to the filter, once they have been looked for.
-        keys: Lookup of the records that the filter selects.
+        files: Files of the table.
+        predicate: Predicate of the query.
+        report: Lines on each index, in the order of the pruners.
     """
 
-    table: PinnedTable
     files: TableFiles
-    query: Query
-    conditions: StatisticsEvaluator
-    filter: PruningFilter
-    opts: Options
+    predicate: Predicate
     report: list[str] = field(default_factory=list, init=False)
-    known_partitions: int = field(default=0, init=False)
-    expressions: ExpressionIndexPruner | None = field(default=None, init=False)
-    keys: RecordLocations = field(init=False)
+    _num_partitions: int = field(default=0, init=False)
+    _expressions: ExpressionIndexPruner = field(default_factory=ExpressionIndexPruner, init=False)
+    _partition_pruners: Sequence[PartitionPruner] = field(init=False)
+    _slice_pruners: Sequence[SlicePruner] = field(init=False)
 
     def __post_init__(self) -> None:
-        rows = self.filter.rows
-        self.keys = RecordLocations(self.table, self.files, self.query, self.conditions, rows, self.opts)
+        record_index, column_stats = RecordIndexPruner(), ColumnStatsPruner()
+        self._partition_pruners = (record_index, PartitionStatsPruner(), self._expressions, column_stats)
+        self._slice_pruners = (record_index, BloomFilterPruner(), column_stats, self._expressions)
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the table."""
-        return self.conditions.schema
+    def prune_partitions(self, partitions: list[str], num_partitions: int) -> list[str]:
+        """Return the partitions, given by path, that may have rows of the query.
 
-    # --- partitions --------------------------------------------------------------------------------------------------
+        Args:
+            partitions: The partitions that are left by pruning by path.
+            num_partitions: Number of the table's partitions.
+        """
+        self._num_partitions = num_partitions
+        indexes = self._usable_indexes()
+        if indexes is None or not partitions or not self.predicate.table.config.is_partitioned:
+            return partitions
+        left = pa.array(partitions, pa.string())
+        for pruner in self._partition_pruners:
+            pruning = pruner.prune_partitions(left, self.predicate, indexes)
+            self._record(pruning)
+            if pruning.out is not None:
+                left = left.filter(pa.array(~pruning.out))
+            if pruning.is_final:
+                break
+        return left.to_pylist()  # type: ignore[no-any-return]
 
-    def partitions(self, paths: list[str], by_path: Callable[[list[str]], list[str]]) -> list[str]:
-        """Return the partitions that may have rows of the query; ``by_path`` prunes by paths alone."""
-        self.known_partitions = len(paths)
-        kept = by_path(paths)
-        metadata = self._usable()
-        if metadata is None or not kept or not self.table.config.is_partitioned:
-            return kept
-        locations = self._locations(metadata, kept)
-        if locations is not None:
-            mine = set(pc.unique(locations["partition"]).to_pylist())
-            self.report.append(f"{RECORD_INDEX}: {len(kept) - len(mine & set(kept))} of {len(kept)} partitions out")
-            return [path for path in kept if path in mine]
-        kept = self._by_expressions_of_partitions(metadata, self._by_partition_stats(metadata, kept))
-        return self._by_files(metadata, kept)
+    def prune_slices(self, slices: pa.Table, num_partitions: int) -> pa.Table:
+        """Return the slices (`SLICE_SCHEMA`) that may have rows of the query; all of them if the metadata table turns
+        out to be unusable.
 
-    def _by_partition_stats(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
-        why = self._why_no_partition_stats(metadata)
-        if why is not None:
-            self.report.append(f"{PARTITION_STATS}: not used: {why}")
-            return kept
-        terms = {term: name for term, name in self._terms.items() if self.conditions.has_sound_partition_stats(term)}
-        if not terms:
-            self.report.append(f"{PARTITION_STATS}: not used: no condition on a column with exact statistics")
-            return kept
-        paths_kept = pa.array(kept, pa.string())
+        Args:
+            slices: The slices.
+            num_partitions: Number of the table's partitions, if they have not been pruned before.
+        """
+        self._num_partitions = self._num_partitions or num_partitions
+        indexes = self._usable_indexes()
+        if indexes is None or not slices.num_rows:
+            return slices
+        left = slices
         try:
-
-            def bounds_of(name: str, kind: pa.DataType) -> Bounds:
-                return partition_bounds(metadata, name, kind, paths_kept)
-
-            masks = self._without_values_from_path(
-                self.conditions.masks(terms, bounds_of, sure=True), terms, paths_kept
-            )
-            out = matches_no_group(self.filter.groups, masks, len(kept))
+            for pruner in self._slice_pruners:
+                pruning = pruner.prune_slices(left, self.predicate, indexes)
+                self._record(pruning)
+                if pruning.out is not None:
+                    left = left.filter(pa.array(~pruning.out))
+                if pruning.is_final:
+                    break
         except HudiError as e:
-            self.files.disable_indexes(e)
-            self.report.append(f"{PARTITION_STATS}: not used: {e}")
-            return kept
-        self._report_pruned(PARTITION_STATS, "partitions", out, terms)
-        return paths_kept.filter(pa.array(~out)).to_pylist()  # type: ignore[no-any-return]
-
-    def _by_expressions_of_partitions(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
-        expressions = self._expressions(metadata)
-        if expressions is None or not kept or self.query.as_of is not None:
-            return kept
-        terms = [term for term in self._of_expressions(expressions) if self.conditions.is_kept_by_merging(term)]
-        paths = pa.array(kept, pa.string())
-        try:
-            masks, why = expressions.of_partitions(terms, metadata, paths)
-        except HudiError as e:
-            self.files.disable_indexes(e)
-            self.report.append(f"expression indexes: not used for partitions: {e}")
-            return kept
-        self.report += why
-        if not masks:
-            return kept
-        out = matches_no_group(expressions.groups, masks, len(kept))
-        self._report_pruned(expressions.names(masks), "partitions", out, {term: term.column for term in masks})
-        return paths.filter(pa.array(~out)).to_pylist()  # type: ignore[no-any-return]
-
-    def _by_files(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
-        """Return the partitions, of many, with files that may have rows of the query."""
-        by_path = {field.name for field in self.table.config.partition_fields}
-        terms = {term: name for term, name in self._terms.items() if name not in by_path}
-        if len(kept) < _MANY_PARTITIONS or COLUMN_STATS not in metadata.partitions or not terms:
-            return kept
-        try:
-            without = partitions_without_matching_files(
-                metadata, self.conditions, self.filter.groups, terms, kept, self.known_partitions
-            )
-        except HudiError:
-            return kept  # The check per slice reports the problem.
-        if without is None:
-            return kept
-        listed, out = without
-        metadata.keep_listed(listed)
-        self._report_pruned(COLUMN_STATS, "partitions", out, terms)
-        return sorted(listed.partitions.filter(pa.array(~out)).to_pylist())
-
-    # --- slices ------------------------------------------------------------------------------------------------------
-
-    def slices(self, slices: pa.Table, known_partitions: int) -> pa.Table:
-        """Return the slices (`SLICE_SCHEMA`) that may have rows of the query. ``known_partitions``: number of the
-        table's partitions, if they have not been pruned before."""
-        self.known_partitions = self.known_partitions or known_partitions
-        metadata = self._usable()
-        if metadata is None or not slices.num_rows:
+            self._record(Pruning.not_used("indexes", e))
             return slices
-        try:
-            left = self._by_keys(metadata, slices)
-            if self.keys.locations is not None:
-                return left  # The locations of the records are already known.
-            return self._by_expressions(metadata, self._by_statistics(metadata, left))
-        except HudiError as e:
-            self.files.disable_indexes(e)
-            self.report.append(f"indexes: not used: {e}")
-            return slices
+        return left
 
-    def _by_keys(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
-        locations = self._locations(metadata)
-        if locations is not None:
-            kept = slices.filter(pc.is_in(groups_of(slices), value_set=groups_of(locations)))
-            self.report.append(f"{RECORD_INDEX}: {slices.num_rows - kept.num_rows} of {slices.num_rows} slices out")
-            return kept
-        keys = self.keys.selected_keys()
-        if keys is None:
-            return slices
-        if BLOOM_FILTERS in metadata.partitions:
-            out, num_filters = slices_without_keys(metadata, keys, slices)
-            self.report.append(
-                f"{BLOOM_FILTERS}: {int(out.sum())} of {slices.num_rows} slices out, {num_filters} filters checked"
-            )
-            return slices.filter(pa.array(~out))
-        return slices
+    def _record(self, pruning: Pruning) -> None:
+        """Add the lines of a pruner to the report, and warn of a failure."""
+        if pruning.failure is not None:
+            self.files.disable_indexes(pruning.failure)
+        self.report += [line for line in pruning.report if line not in self.report]
 
-    def _locations(self, metadata: MetadataTable, partitions: list[str] | None = None) -> pa.Table | None:
-        """Return the locations of the records that the filter selects, if it restricts keys."""
-        locations, report = self.keys.look_up(metadata, partitions)
-        self.report += report
-        return locations
-
-    def _by_statistics(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
-        if not slices.num_rows:
-            return slices
-        if COLUMN_STATS not in metadata.partitions:
-            self.report.append(f"{COLUMN_STATS}: not used: the metadata table has none")
-            return slices
-        terms = self._terms
-        if not terms:
-            self.report.append(f"{COLUMN_STATS}: not used: no condition on a column that supports statistics")
-            return slices
-        files, owner = slice_files(slices)
-        masks, without = self._masks_by_statistics(metadata, terms, slices, files, owner)
-        out = matches_no_group(self.filter.groups, masks, slices.num_rows)
-        self._report_pruned(COLUMN_STATS, "slices", out, terms)
-        if without.any():
-            self.report.append(f"{COLUMN_STATS}: {int(without.sum())} of {files.num_rows} files have no statistics")
-        return slices.filter(pa.array(~out))
-
-    def _masks_by_statistics(
-        self,
-        metadata: MetadataTable,
-        terms: Mapping[Term, str],
-        slices: pa.Table,
-        files: pa.Table,
-        owner: np.ndarray[Any, Any],
-    ) -> tuple[dict[Term, Mask], Mask]:
-        """Return the slices in which no row satisfies each of some terms, by column statistics; and the files without
-        statistics."""
-        partitions: list[str] = sorted(pc.unique(slices["partition"]).to_pylist())
-        without = np.zeros(files.num_rows, np.bool_)
-
-        def bounds_of(name: str, kind: pa.DataType) -> Bounds:
-            bounds, has_statistics = file_bounds(
-                metadata, pa.field(name, kind), files, partitions, self.known_partitions
-            )
-            without[:] |= ~has_statistics
-            return bounds
-
-        masks = self.conditions.masks(terms, bounds_of)
-        by_slice = {term: self._by_slice(term, mask, slices, owner) for term, mask in masks.items()}
-        return self._without_values_from_path(by_slice, terms, slices["partition"]), without
-
-    def _without_values_from_path(
-        self, masks: dict[Term, Mask], terms: Mapping[Term, str], partitions: pa.Array | pa.ChunkedArray
-    ) -> dict[Term, Mask]:
-        """Return the masks without partitions whose paths determine the value of a column, because statistics describe
-        values in files."""
-        if not any(self.conditions.is_from_path(name) for name in terms.values()):
-            return masks
-        paths = pc.unique(partitions)
-        path_columns = values_from_path(self.table.config, self.schema, self.conditions.path_values(paths.to_pylist()))
-        at = pc.index_in(partitions, value_set=paths).to_numpy()
-        counts = {name: each.is_exact.to_numpy(zero_copy_only=False) for name, each in path_columns.items()}
-        return {t: mask & ~counts[terms[t]][at] if terms[t] in counts else mask for t, mask in masks.items()}
-
-    def _by_slice(self, term: Term, mask: Mask, slices: pa.Table, owner: np.ndarray[Any, Any]) -> Mask:
-        """Return the slices in which no row satisfies a term, from the files in which none does."""
-        out: Mask = np.bincount(owner[~mask], minlength=slices.num_rows) == 0
-        if self.conditions.is_kept_by_merging(term):
-            return out
-        has_logs: Mask = has_log_files(slices).to_numpy(zero_copy_only=False)
-        return out & ~has_logs
-
-    def _by_expressions(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
-        expressions = self._expressions(metadata)
-        if expressions is None or not slices.num_rows:
-            return slices
-        self.report += expressions.unused
-        terms = {term for group in expressions.groups for term in group if isinstance(term.value, Hashable)}
-        mine = self._of_expressions(expressions)
-        if not mine:
-            return slices
-        files, owner = slice_files(slices)
-        masks: dict[Term, Mask] = {}
-        if COLUMN_STATS in metadata.partitions and not all(
-            any(t in mine for t in group) for group in expressions.groups
-        ):
-            plain = self.conditions.with_statistics(terms - set(mine))
-            masks = self._masks_by_statistics(metadata, plain, slices, files, owner)[0]
-        used: set[str] = set()
-        for term in mine:
-            by_file, by_slice, indexes = expressions.mask(term, metadata, slices, files, self.known_partitions)
-            masks[term] = self._by_slice(term, by_file, slices, owner) | by_slice
-            used.add(indexes)
-        out = matches_no_group(expressions.groups, masks, slices.num_rows)
-        columns = {term: term.column for term in mine}
-        self._report_pruned(", ".join(sorted(used)), "slices", out, columns)
-        return slices.filter(pa.array(~out))
-
-    @staticmethod
-    def _of_expressions(found: ExpressionIndexPruner) -> list[Term]:
-        """Return the conditions on indexed expressions."""
-        terms = {term for group in found.groups for term in group if isinstance(term.value, Hashable)}
-        return [term for term in terms if term.column in found.by_text]
-
-    def _expressions(self, metadata: MetadataTable) -> ExpressionIndexPruner | None:
-        """Return the expression indexes that apply to the filter."""
-        filter = self.filter
-        if filter.given is None or not any(is_expression(name) for name in metadata.partitions):
+    def _usable_indexes(self) -> Indexes | None:
+        """Return the indexes of the metadata table, if they may be used."""
+        rows = self.predicate.filter.rows
+        if rows is None or self.predicate.query.is_incremental:
             return None
-        if filter.overridden_functions:
-            names = ", ".join(filter.overridden_functions)
-            self._report_once(f"expression indexes: not used: the session has redefined the functions {names}")
-            return None
-        if self.expressions is None:
-            try:
-                self.expressions = ExpressionIndexPruner.of(
-                    metadata, filter.given, filter.rows, self.schema, self.conditions.non_file_columns
-                )
-            except HudiError as e:
-                self.files.disable_indexes(e)
-                return None
-        return self.expressions
-
-    # --- conditions --------------------------------------------------------------------------------------------------
-
-    def _usable(self) -> MetadataTable | None:
-        """Return the metadata table, if its indexes may be used."""
-        rows = self.filter.rows
-        if rows is None or self.query.is_incremental:
-            return None
-        why = None
-        if not self.opts.get_typed(options.DATA_SKIPPING_ENABLE):
+        metadata, why = self.files.metadata, None
+        if not self.predicate.opts.get_typed(options.DATA_SKIPPING_ENABLE):
             why = f"{options.DATA_SKIPPING_ENABLE.key} is false"
-        elif self.files.metadata is None:
+        elif metadata is None:
             why = self.files.why
-        elif not rows.anyof and self._expressions(self.files.metadata) is None:
+        elif not rows.anyof and not self._has_indexed_expression(metadata):
             why = "the filter has no supported SQL comparison and no condition [(column, op, value), …]"
-        if why is None:
-            return self.files.metadata
-        self._report_once(f"indexes: not used: {why}")
+        if metadata is not None and why is None:
+            return Indexes(metadata, self._num_partitions)
+        self._record(Pruning.not_used("indexes", why or ""))
         return None
 
-    @property
-    def _terms(self) -> dict[Term, str]:
-        return self.conditions.with_statistics(term for group in self.filter.groups for term in group)
-
-    def _why_no_partition_stats(self, metadata: MetadataTable) -> str | None:
-        if PARTITION_STATS not in metadata.partitions:
-            return "the metadata table has none"
-        if self.query.as_of is not None:
-            return "they describe the latest state"
-        return statistics_are_current(metadata, PARTITION_STATS)
-
-    def _report_pruned(self, index: str, what: str, out: Mask, terms: dict[Term, str]) -> None:
-        columns = ", ".join(sorted(set(terms.values())))
-        self.report.append(f"{index}: {int(out.sum())} of {len(out)} {what} out, by {columns}")
-
-    def _report_once(self, line: str) -> None:
-        if line not in self.report:
-            self.report.append(line)
+    def _has_indexed_expression(self, metadata: MetadataTable) -> bool:
+        expressions, pruning = self._expressions.load(self.predicate, Indexes(metadata, self._num_partitions))
+        self._record(pruning)
+        return expressions is not None

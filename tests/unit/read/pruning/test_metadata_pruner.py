@@ -14,8 +14,8 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.errors import MetadataTableWarning
 from pyhudi.metadata.reader import partition_freshness
-from pyhudi.read.pruning import metadata_pruner
-from pyhudi.read.pruning.statistics import partition_stats_pruning
+from pyhudi.read.pruning.indexes import column_stats_pruner
+from pyhudi.read.pruning.statistics import partition_files_pruning
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
 from pyhudi.table.view.file_listing import list_files
 from tests.golden.expected import unpack
@@ -39,7 +39,7 @@ from tests.unit.read.pruning.statistics_tables import (
 @pytest.mark.parametrize("with_logs", [False, True])
 def test_the_same_rows(seed: int, with_logs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     if seed:  # whole partitions go first
-        monkeypatch.setattr(metadata_pruner, "_MANY_PARTITIONS", 1)
+        monkeypatch.setattr(column_stats_pruner, "_MANY_PARTITIONS", 1)
     random = np.random.default_rng(seed)
     files = {
         (f"p{n % 3}", f"f{n}-0"): [row(random, f"k{n}-{i}", f"p{n % 3}", n) for i in range(int(random.integers(1, 6)))]
@@ -90,7 +90,7 @@ def test_whole_partitions_are_left_out_by_their_files(tmp_path: Path, monkeypatc
     logs = {("p4", "f4-0"): [{"id": "k4", "p": "p4", "i": 40, "l": 2}]}
     table = build(tmp_path / "t", files, logs=logs, without=[("f2-0", "i")], partition_stats=False)
     assert plan(table, [("i", "=", 50)]).partitions == ["p2", "p5"]
-    monkeypatch.setattr(metadata_pruner, "_MANY_PARTITIONS", 1)
+    monkeypatch.setattr(column_stats_pruner, "_MANY_PARTITIONS", 1)
     expected = {
         (("i", "=", 3),): ["p2", "p3"],
         (("i", "=", 50),): ["p2", "p5"],
@@ -105,7 +105,7 @@ def test_whole_partitions_are_left_out_by_their_files(tmp_path: Path, monkeypatc
         assert ids(table, list(condition)) == ids(table, list(condition), OFF)
     assert plan(table, [[("i", "=", 0)], [("i", "=", 5)]]).partitions == ["p0", "p2", "p5"]
     # where most partitions have such rows it is not worth to ask first
-    monkeypatch.setattr(partition_stats_pruning, "_TRIED", 2)
+    monkeypatch.setattr(partition_files_pruning, "_TRIED", 2)
     assert "slices out" in plan(table, [("i", ">", 0)]).skipped[1]
     assert "4 of 6 partitions out" in plan(table, [("i", "=", 4)]).skipped[1]
     # a metadata table that cannot be read is found out by those who need it

@@ -1,5 +1,5 @@
-"""Pruning by keys and by values of indexes, one module for each kind of index.
+"""Pruners, one module for each kind of index, and the lookups that they use.
 
-Takes the terms of a filter, file slices, and the metadata table or the bucket configuration, and returns the slices or
-the record locations that may match, or None where the index does not apply.
+A pruner takes the partitions or file slices that are left, the predicate and the metadata table, and returns a mask of
+those without a matching row and a report (:mod:`pyhudi.read.pruning.index_pruner`).
 """

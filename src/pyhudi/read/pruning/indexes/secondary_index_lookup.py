@@ -14,7 +14,7 @@ from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as ids
 from pyhudi.metadata.records.metadata_record import SECONDARY_INDEX
 from pyhudi.read.filters.terms import Term, literal
-from pyhudi.read.pruning.indexes.record_index_pruning import MOST_KEYS
+from pyhudi.read.pruning.indexes.record_location_lookup import MOST_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Collection

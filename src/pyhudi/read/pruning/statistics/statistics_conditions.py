@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.config.enums import MergeMode
 from pyhudi.errors import QueryError
 from pyhudi.keygen.partition_path_values import has_known_kinds, partition_fields
 from pyhudi.read.filters.sql_predicate import Groups
 from pyhudi.read.filters.terms import Term
-from pyhudi.read.pruning.partition_pruning import path_values
+from pyhudi.read.pruning.partition_pruning import path_values, values_from_path
 from pyhudi.read.pruning.statistics.column_statistics import is_ordered_type
 from pyhudi.read.pruning.statistics.min_max import Bounds, Mask, cannot_match
 from pyhudi.read.schema.column_paths import resolve_column, type_of
@@ -80,9 +81,20 @@ class StatisticsEvaluator:
             return False
         return any(f.name == name and f.kind is PartitionKind.SIMPLE for f in partition_fields(self.config))
 
-    def path_values(self, paths: list[str]) -> pa.Table:
-        """Decode partition paths (`pyhudi.read.pruning.partition_pruning.path_values`)."""
-        return path_values(self.config, self.schema, paths)
+    def without_path_values(
+        self, masks: dict[Term, Mask], terms: Mapping[Term, str], partitions: pa.Array | pa.ChunkedArray
+    ) -> dict[Term, Mask]:
+        """Return the masks without entries of partitions whose paths determine the value of a column, because
+        statistics describe values in files. ``partitions`` are the paths of the entries."""
+        if not any(self.is_from_path(name) for name in terms.values()):
+            return masks
+        paths = pc.unique(partitions)
+        path_columns = values_from_path(
+            self.config, self.schema, path_values(self.config, self.schema, paths.to_pylist())
+        )
+        at = pc.index_in(partitions, value_set=paths).to_numpy()
+        exact = {name: each.is_exact.to_numpy(zero_copy_only=False) for name, each in path_columns.items()}
+        return {t: mask & ~exact[terms[t]][at] if terms[t] in exact else mask for t, mask in masks.items()}
 
     @property
     def non_file_columns(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ import pytest
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.pruning.indexes.record_index_pruning import equality_keys
+from pyhudi.read.pruning.indexes.record_location_lookup import equality_keys
 from pyhudi.table.config.table_config import TableConfig
 from tests.golden.expected import unpack
 from tests.tables import HandMadeTable

@@ -1,8 +1,8 @@
-"""Pruning by expression indexes: statistics or bloom filters of function values."""
+"""Indexed expressions in a filter, evaluated by statistics or bloom filters of function values."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from pyhudi.metadata.records.stats_values import members_of_type
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import Groups, implied_predicate
 from pyhudi.read.filters.terms import Term, literal
-from pyhudi.read.pruning.indexes.bloom_filter_pruning import slices_without_keys
+from pyhudi.read.pruning.indexes.bloom_filter_pruner import slices_without_keys
 from pyhudi.read.pruning.statistics.column_statistics import file_bounds, is_ordered_type, partition_bounds
 from pyhudi.read.pruning.statistics.min_max import Mask, cannot_match
 from pyhudi.read.pruning.statistics.time_zone_bounds import Zones, in_any_zone, zones_of
@@ -54,13 +54,23 @@ class UnusedExpression:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpressionIndexPruner:
+class IndexedExpressions:
     """The indexed expressions in a filter, by the text that represents each in its terms; the filter (``groups``); and
     the reasons why other indexes are not used."""
 
     by_text: Mapping[str, KnownExpression]
     groups: Groups
     unused: tuple[str, ...] = ()
+
+    @property
+    def terms(self) -> list[Term]:
+        """Terms of the filter on indexed expressions."""
+        return [term for term in self.hashable_terms if term.column in self.by_text]
+
+    @property
+    def hashable_terms(self) -> set[Term]:
+        """All terms of the filter that masks can be given for."""
+        return {term for group in self.groups for term in group if isinstance(term.value, Hashable)}
 
     @classmethod
     def of(
@@ -70,7 +80,7 @@ class ExpressionIndexPruner:
         plain: RowFilter | None,
         schema: pa.Schema,
         non_file_columns: Collection[str],
-    ) -> ExpressionIndexPruner | None:
+    ) -> IndexedExpressions | None:
         """Find indexed expressions in a filter: SQL ``text``, or its conditions without indexes (``plain``).
 
         ``non_file_columns`` are columns whose values are not those of the files. None: no expression is indexed.

@@ -1,4 +1,4 @@
-"""File slices that certainly hold none of some keys, by the bloom filters in the metadata table."""
+"""Pruning by the bloom filters in the metadata table: slices that certainly hold none of the keys of a filter."""
 
 from __future__ import annotations
 
@@ -13,10 +13,26 @@ from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
 from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
 from pyhudi.metadata.records import metadata_keys as ids
 from pyhudi.metadata.records.metadata_record import BLOOM_FILTER
+from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning, pruned_line
+from pyhudi.read.pruning.indexes.record_index_pruner import selected_keys
 from pyhudi.read.pruning.statistics.min_max import Mask
 from pyhudi.table.view.file_slicing import has_log_files
 
 _MOST_FILTERS = 2_000
+
+
+class BloomFilterPruner:
+    """Pruner of slices by the bloom filters of record keys."""
+
+    def prune_slices(self, slices: pa.Table, predicate: Predicate, indexes: Indexes) -> Pruning:
+        """Prune slices without any key that the filter selects."""
+        if BLOOM_FILTERS not in indexes.metadata.partitions:
+            return Pruning()
+        keys = selected_keys(predicate)
+        if keys is None:
+            return Pruning()
+        out, num_filters = slices_without_keys(indexes.metadata, keys, slices)
+        return Pruning(out, (f"{pruned_line(BLOOM_FILTERS, 'slices', out)}, {num_filters} filters checked",))
 
 
 def slices_without_keys(

@@ -13,7 +13,7 @@ from pyhudi.metadata.indexes.index_definitions import store_definitions
 from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import RecordType
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.pruning.indexes import expression_index_pruning as read_expressions
+from pyhudi.read.pruning.indexes import indexed_expressions
 from pyhudi.read.scan_planner import FilterSession, plan_scan
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
@@ -98,7 +98,7 @@ def test_whole_partitions_are_left_out_by_expressions(tmp_path: Path, monkeypatc
     assert sorted(found.tasks["partition"].to_pylist()) == ["b", "b", "c", "c"]
     assert "expr_index_low: 0 of 3 partitions out, by lower(s)" in plan(table, "lower(s) = 'dd' or i = 7").skipped
     assert "partitions out" not in str(plan(table, "lower(s) = 'dd'", as_of=at(1)).skipped)
-    monkeypatch.setattr(read_expressions, "statistics_are_current", lambda *_: "20 has added files")
+    monkeypatch.setattr(indexed_expressions, "statistics_are_current", lambda *_: "20 has added files")
     found = plan(table, "lower(s) = 'dd'")
     assert "expr_index_low: not used for partitions: 20 has added files" in found.skipped
     assert found.tasks.num_rows == 6

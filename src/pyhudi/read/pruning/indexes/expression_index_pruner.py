@@ -1,0 +1,95 @@
+"""Pruning by expression indexes: statistics or bloom filters of function values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from pyhudi.errors import HudiError
+from pyhudi.metadata.indexes.expression_index_definition import is_expression
+from pyhudi.metadata.metadata_layout import COLUMN_STATS
+from pyhudi.read.filters.terms import Term
+from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning
+from pyhudi.read.pruning.indexes.column_stats_pruner import SliceStatistics
+from pyhudi.read.pruning.indexes.indexed_expressions import IndexedExpressions
+from pyhudi.read.pruning.statistics.min_max import Mask
+from pyhudi.read.pruning.statistics.statistics_conditions import matches_no_group
+
+_NAME = "expression indexes"
+
+
+@dataclass(slots=True)
+class ExpressionIndexPruner:
+    """Pruner of one query by expression indexes, whose definitions are loaded once."""
+
+    _expressions: IndexedExpressions | None = field(default=None, init=False)
+
+    def load(self, predicate: Predicate, indexes: Indexes) -> tuple[IndexedExpressions | None, Pruning]:
+        """Return the indexed expressions in the filter, None without any; and the result if they are not used."""
+        filter, metadata = predicate.filter, indexes.metadata
+        if filter.given is None or not any(is_expression(name) for name in metadata.partitions):
+            return None, Pruning()
+        if filter.overridden_functions:
+            names = ", ".join(filter.overridden_functions)
+            return None, Pruning.not_used(_NAME, f"the session has redefined the functions {names}")
+        if self._expressions is None:
+            try:
+                self._expressions = IndexedExpressions.of(
+                    metadata, filter.given, filter.rows, predicate.schema, predicate.conditions.non_file_columns
+                )
+            except HudiError as e:
+                return None, Pruning(failure=e)
+        return self._expressions, Pruning()
+
+    def prune_partitions(self, partitions: pa.StringArray, predicate: Predicate, indexes: Indexes) -> Pruning:
+        """Prune partitions in which no value of an indexed expression satisfies the filter, by statistics."""
+        expressions, pruning = self.load(predicate, indexes)
+        if expressions is None or not len(partitions) or predicate.query.as_of is not None:
+            return pruning
+        terms = [term for term in expressions.terms if predicate.conditions.is_kept_by_merging(term)]
+        try:
+            masks, unused = expressions.of_partitions(terms, indexes.metadata, partitions)
+        except HudiError as e:
+            return Pruning(report=(f"{_NAME}: not used for partitions: {e}",), failure=e)
+        if not masks:
+            return Pruning(report=tuple(unused))
+        out = matches_no_group(expressions.groups, masks, len(partitions))
+        pruning = Pruning.by_columns(expressions.names(masks), "partitions", out, (term.column for term in masks))
+        return replace(pruning, report=(*unused, *pruning.report))
+
+    def prune_slices(self, slices: pa.Table, predicate: Predicate, indexes: Indexes) -> Pruning:
+        """Prune slices in which no value of an indexed expression satisfies the filter.
+
+        Terms of the filter on columns are evaluated by column statistics, where a group of terms needs both.
+        """
+        expressions, pruning = self.load(predicate, indexes)
+        if expressions is None or not slices.num_rows:
+            return pruning
+        if not expressions.terms:
+            return Pruning(report=expressions.unused)
+        statistics = SliceStatistics.of(slices, predicate.conditions, indexes)
+        masks, used = _masks(expressions, statistics)
+        out = matches_no_group(expressions.groups, masks, slices.num_rows)
+        columns = (term.column for term in expressions.terms)
+        pruning = Pruning.by_columns(", ".join(sorted(used)), "slices", out, columns)
+        return replace(pruning, report=(*expressions.unused, *pruning.report))
+
+
+def _masks(expressions: IndexedExpressions, statistics: SliceStatistics) -> tuple[dict[Term, Mask], set[str]]:
+    """Return for each term of the filter a mask of the slices in which no row satisfies it, and the used indexes."""
+    terms, indexes = expressions.terms, statistics.indexes
+    masks: dict[Term, Mask] = {}
+    if COLUMN_STATS in indexes.metadata.partitions and not all(
+        any(term in terms for term in group) for group in expressions.groups
+    ):
+        plain = statistics.conditions.with_statistics(expressions.hashable_terms - set(terms))
+        masks, _ = statistics.masks(plain)
+    used: set[str] = set()
+    for term in terms:
+        of_files, of_slices, names = expressions.mask(
+            term, indexes.metadata, statistics.slices, statistics.files, indexes.num_partitions
+        )
+        masks[term] = statistics.of_slices(term, of_files) | of_slices
+        used.add(names)
+    return masks, used

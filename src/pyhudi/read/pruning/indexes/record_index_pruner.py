@@ -1,0 +1,114 @@
+"""Pruning by the record index: the file groups of the records that a filter selects by key.
+
+Keys come from the filter, or from secondary indexes of the columns that it restricts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.arrow.arrays import numpy_mask
+from pyhudi.config.enums import TableType
+from pyhudi.errors import HudiError
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
+from pyhudi.read.pruning.index_pruner import Indexes, Predicate, Pruning, pruned_line
+from pyhudi.read.pruning.indexes.record_location_lookup import equality_keys, record_index_locations
+from pyhudi.read.pruning.indexes.secondary_index_lookup import secondary_index_keys
+from pyhudi.read.pruning.slice_files import groups_of
+from pyhudi.table.bucket_index_detection import detect_bucket_index
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.reader.metadata_table import MetadataTable
+    from pyhudi.read.pruning.statistics.min_max import Mask
+    from pyhudi.table.pinned_table import PinnedTable
+
+
+def selected_keys(predicate: Predicate) -> pa.StringArray | None:
+    """Return the record keys that the filter selects; None: it does not restrict them."""
+    rows, config = predicate.filter.rows, predicate.table.config
+    assert rows is not None
+    if any(predicate.conditions.is_changed(name) for name in config.record_keys):
+        return None
+    return equality_keys(rows, predicate.schema, config, predicate.opts)
+
+
+@dataclass(slots=True)
+class RecordIndexPruner:
+    """Pruner of one query by the record index, which is looked up once.
+
+    Attributes:
+        locations: Locations of the selected records (`LOCATION_SCHEMA`), once they have been looked up; None also if
+            the index is not used.
+    """
+
+    locations: pa.Table | None = field(default=None, init=False)
+    _is_unusable: bool = field(default=False, init=False)
+
+    def prune_partitions(self, partitions: pa.StringArray, predicate: Predicate, indexes: Indexes) -> Pruning:
+        """Prune partitions without a selected record."""
+        lookup = self._look_up(predicate, indexes.metadata, partitions.to_pylist())
+        if self.locations is None:
+            return lookup
+        out = ~numpy_mask(pc.is_in(partitions, value_set=pc.unique(self.locations["partition"])))
+        return _final(lookup, "partitions", out)
+
+    def prune_slices(self, slices: pa.Table, predicate: Predicate, indexes: Indexes) -> Pruning:
+        """Prune slices without a selected record."""
+        lookup = self._look_up(predicate, indexes.metadata)
+        if self.locations is None:
+            return lookup
+        out = ~numpy_mask(pc.is_in(groups_of(slices), value_set=groups_of(self.locations)))
+        return _final(lookup, "slices", out)
+
+    def _look_up(
+        self, predicate: Predicate, metadata: MetadataTable, partitions: Sequence[str] | None = None
+    ) -> Pruning:
+        """Look up the selected records, in these partitions, and return the report."""
+        if self.locations is not None or self._is_unusable:
+            return Pruning()
+        if RECORD_INDEX not in metadata.partitions or predicate.query.as_of is not None:
+            return Pruning()
+        report: tuple[str, ...] = ()
+        result = Pruning()
+        try:
+            keys, report = _keys_and_report(predicate, metadata)
+            why = None if keys is None else _why_keys_are_missing(predicate.table)
+            if why is not None:
+                result = Pruning.not_used(RECORD_INDEX, why)
+            elif keys is not None:
+                self.locations = record_index_locations(metadata, keys, partitions)
+        except HudiError as e:
+            result = Pruning.not_used(RECORD_INDEX, e)
+        self._is_unusable = self.locations is None
+        return replace(result, report=(*report, *result.report))
+
+
+def _final(lookup: Pruning, what: str, out: Mask) -> Pruning:
+    return replace(lookup, out=out, report=(*lookup.report, pruned_line(RECORD_INDEX, what, out)), is_final=True)
+
+
+def _keys_and_report(predicate: Predicate, metadata: MetadataTable) -> tuple[pa.StringArray | None, tuple[str, ...]]:
+    """Return the record keys that the filter selects, by itself or by secondary indexes, and their lines."""
+    keys = selected_keys(predicate)
+    if keys is not None:
+        return keys, ()
+    rows = predicate.filter.rows
+    assert rows is not None
+    by_values = secondary_index_keys(
+        metadata, predicate.query, rows, predicate.schema, predicate.conditions.non_file_columns
+    )
+    return (None, ()) if by_values is None else (by_values[0], (by_values[1],))
+
+
+def _why_keys_are_missing(table: PinnedTable) -> str | None:
+    """Return the reason why the record index may lack keys; None if it has all. With a bucket index, keys are also
+    added in log files, which Apache Hudi does not index, and cannot be identified later."""
+    if table.config.table_type is not TableType.MERGE_ON_READ:
+        return None
+    bucketed = detect_bucket_index(table)
+    return None if bucketed is None else f"it may lack keys of log files, as {bucketed}"
