@@ -19,3 +19,10 @@ def numpy_mask(mask: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     """Return booleans as a writable numpy array; null counts as false."""
     flags: npt.NDArray[np.bool_] = pc.fill_null(contiguous(mask), False).to_numpy(zero_copy_only=False)
     return flags if flags.flags.writeable else flags.copy()
+
+
+def list_sums(lists: pa.Array | pa.ChunkedArray) -> pa.Int64Array:
+    """Return the sum (int64) of each list of integers; 0 for an empty one."""
+    flat = contiguous(lists)
+    sums = np.bincount(pc.list_parent_indices(flat), pc.list_flatten(flat), minlength=len(flat))
+    return pa.array(sums.astype(np.int64))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.arrow.arrays import contiguous
+from pyhudi.arrow.arrays import contiguous, list_sums
 from pyhudi.keygen.partition_path_values import as_formatted, decode_partition_paths
 from pyhudi.read.result_table import ResultTable
 from pyhudi.read.schema.table_columns import resolve_table_schema
@@ -180,7 +180,7 @@ class Inspect:
         now = self._now()
         slices = FileSystemView.load(now).latest_slices()
         logs = pc.list_value_length(slices["log_paths"])
-        log_bytes = _list_sums(slices["log_sizes"])
+        log_bytes = list_sums(slices["log_sizes"])
         table = pa.table(
             {
                 "partition": slices["partition"],
@@ -220,16 +220,3 @@ class Inspect:
                 columns += [stats[n] for n in (*_TOTALS.values(), "fileSizeInBytes")]
                 parts.append(pa.Table.from_arrays(columns, schema=COMMITS_SCHEMA))
         return ResultTable(pa.concat_tables([COMMITS_SCHEMA.empty_table(), *parts]))
-
-
-def _list_sums(lists: pa.ChunkedArray) -> pa.Array:
-    """Return the sum of each list; 0 for an empty one."""
-    flat = contiguous(lists)
-    if len(flat) == 0:
-        return pa.array([], pa.int64())
-    total = pa.table({"row": pc.list_parent_indices(flat), "size": pc.list_flatten(flat)})
-    sums = total.group_by("row").aggregate([("size", "sum")])
-    at = pc.index_in(pa.array(range(len(flat)), pa.int64()), value_set=contiguous(sums["row"].cast(pa.int64())))
-    return (
-        pc.fill_null(contiguous(sums["size_sum"]).take(at), 0) if len(sums) else pa.array([0] * len(flat), pa.int64())
-    )

@@ -40,8 +40,7 @@ def archive_old(
     )
     instants = [i for i in instants if can_archive(active.layout, i)]
     if instants:
-        block, merge = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
-        archive(storage, active, instants, ArchiveOptions(timezone, block, merge))
+        archive(storage, active, instants, ArchiveOptions.from_options(opts, timezone))
     return [*left, *instants]
 
 

@@ -18,11 +18,12 @@ import logging
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pyhudi.config import options
+import pyarrow as pa
+
+from pyhudi.config import Options, options
 from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFoundError
-from pyhudi.format.file_names import file_name_of
 from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.file_groups.delta_files import MetadataCommit, Stat, begin, complete_delta_commit
 from pyhudi.metadata.maintenance.compaction_attempts import delete_attempts, load_attempts
@@ -34,11 +35,13 @@ from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
 from pyhudi.metadata.writer.metadata_rollback import file_names_by_partition
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER
-from pyhudi.timeline.action_metadata import encode_record
+from pyhudi.table.view.compaction_operations import operations_of
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
+from pyhudi.timeline.delta_commits import since_compaction
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
-from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import COMPACT
-from pyhudi.timeline.plans.compaction_plan_avro import plan_record
+from pyhudi.timeline.plans.compaction_plan import CompactionPlan
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
@@ -49,7 +52,6 @@ if TYPE_CHECKING:
 
 COMPACTION_SUFFIX = "001"
 """Suffix of compaction instants in metadata tables of version 6."""
-_MIB = 1024 * 1024
 _BROKEN = (FormatError, MetadataTableError, NotFoundError)
 """Errors of a metadata table that must be rebuilt."""
 
@@ -91,7 +93,8 @@ def schedule(metadata_context: MetadataWriteContext, config: TableConfig) -> Met
         return None
     storage, active = metadata_context.storage, metadata_context.own_timeline(config)
     due = metadata_context.opts.get_typed(options.METADATA_COMPACT_MAX_DELTA_COMMITS)
-    deltas = deltas_since_compaction(active.timeline, config.version)
+    since = since_compaction(active.timeline)
+    deltas = 0 if since is None else since.count
     if deltas < due or active.timeline.pending().of_actions(Action.COMPACTION).last is not None:
         return None
     last = active.timeline.completed().of_actions(Action.COMMIT).last
@@ -140,11 +143,10 @@ def compact_now(metadata_context: MetadataWriteContext, config: TableConfig) -> 
 
 
 def _begin(active: ActiveTimeline, job: MetadataCompactionJob) -> None:
-    content = encode_record(Action.COMPACTION, State.REQUESTED, *_plan(job))
-    begin(active, job.instant, Action.COMPACTION, content)
+    begin(active, job.instant, Action.COMPACTION, _plan(job).encode(job.version))
 
 
-def heartbeat_of(job: MetadataCompactionJob, opts: Any) -> Heartbeat:
+def heartbeat_of(job: MetadataCompactionJob, opts: Options) -> Heartbeat:
     """Return the heartbeat of a compaction."""
     policy = HeartbeatPolicy.from_options(opts)
     interval, misses = policy.interval_ms, policy.tolerable_misses
@@ -230,17 +232,6 @@ def discard(metadata_context: MetadataWriteContext, config: TableConfig, job: Me
     job.storage.delete(heartbeat_path(job.instant, HEARTBEATS))
 
 
-def deltas_since_compaction(metadata: Timeline, version: int) -> int:
-    """Return the number of delta commits that were completed since the last compaction."""
-    done = metadata.completed()
-    last = done.of_actions(Action.COMMIT).last
-    deltas = [i for i in done if i.action == Action.DELTA_COMMIT]
-    if last is None:
-        return len(deltas)
-    after = last.requested
-    return sum((i.order_time if version >= 8 else i.requested) > after for i in deltas)
-
-
 def _next_instant(metadata_context: MetadataWriteContext, config: TableConfig, timeline: Timeline) -> str | None:
     """Return the instant of a new compaction; None if there cannot be one now.
 
@@ -309,23 +300,7 @@ def _disable_after_failure(storage: Storage, config: TableConfig, failure: BaseE
     detach_metadata_table(storage, config)
 
 
-def _plan(job: MetadataCompactionJob) -> tuple[dict[str, Any], int]:
-    """Return the plan in the form of the timeline and the table version."""
-    operations = [
-        {
-            "partition": one.partition,
-            "file_id": one.row["file_id"],
-            "base_instant": one.row["base_instant"],
-            "base_file": None if one.row["base_path"] is None else _name(one.row["base_path"]),
-            "log_files": [_name(path) for path in one.row["log_paths"]],
-            "log_bytes": sum(one.row["log_sizes"]),
-            "read_mb": one.num_bytes // _MIB,
-            "write_mb": (one.row["base_size"] or 0) // _MIB,
-        }
-        for one in job.slices
-    ]
-    return plan_record(operations, job.version), job.version
-
-
-def _name(path: str) -> str:
-    return file_name_of(path)
+def _plan(job: MetadataCompactionJob) -> CompactionPlan:
+    """Return the plan, with partitions relative to the metadata table."""
+    slices = pa.Table.from_pylist([{**one.row, "partition": one.partition} for one in job.slices], schema=SLICE_SCHEMA)
+    return CompactionPlan(operations_of(slices, SLICE_SCHEMA.empty_table(), max_file_size=0))

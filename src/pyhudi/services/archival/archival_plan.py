@@ -19,12 +19,12 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import CompactionTrigger, TableType
 from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
 from pyhudi.services.cleaning.clean_planner import LastClean, now_of
-from pyhudi.services.compaction.compaction_triggers import since_compaction
 from pyhudi.table.clean_policy import Retention, earliest_instant_to_retain
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.archive.archiver import archival_end
+from pyhudi.timeline.delta_commits import since_compaction
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 

@@ -8,7 +8,6 @@ from pyhudi.config import Options, options
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due, make_archival_plan
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
-from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log import SmallFiles
@@ -67,7 +66,12 @@ def archive_table(
                 start = _remaining_start(active, to_archive)
                 straggler_files.delete_before(active, start)
                 straggler_files.delete_slices_of_resizes(active, start)
-                archive(storage, active, to_archive, _archive_options(opts, config))
+                archive(
+                    storage,
+                    active,
+                    to_archive,
+                    ArchiveOptions.from_options(opts, config.timezone, _small_files(opts)),
+                )
                 report_progress(progress, "archive instants", len(to_archive), len(to_archive))
             gone = {i.requested for i in (*left, *to_archive)}
             for instant in gone & set(marked_instants(storage)):
@@ -77,15 +81,6 @@ def archive_table(
     return ServiceResult(
         SERVICE, storage.uri(), instants, counts, millis=phases.millis, reason="" if instants else plan.reason
     ).published(opts)
-
-
-def _archive_options(opts: Options, config: TableConfig) -> ArchiveOptions:
-    return ArchiveOptions(
-        config.timezone,
-        opts.get_typed(options.ARCHIVE_BATCH),
-        opts.get_typed(options.TIMELINE_COMPACTION_BATCH),
-        _small_files(opts),
-    )
 
 
 def _small_files(opts: Options) -> SmallFiles | None:

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow.arrays import list_sums
 from pyhudi.config import Options, options
 from pyhudi.config.enums import BucketIndexEngine, IndexType
 from pyhudi.errors import ConfigError, FormatError, TransactionError, UnsupportedTableError
 from pyhudi.index.bucket_index import BucketIndex
 from pyhudi.index.consistent_hashing import ChildNode, HashingMetadata, NodeTag, hashes_of
-from pyhudi.services.compaction.compaction_operations import list_sums
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA
 

@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow.arrays import list_sums
 from pyhudi.config import Options, options
 from pyhudi.config.enums import BucketIndexEngine, IndexType, PartitionFilterMode
 from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.format.file_names import file_names_of
 from pyhudi.index.consistent_hashing import HashingMetadata
 from pyhudi.services.clustering.bucket_resizing import EXECUTION_STRATEGY, PLAN_STRATEGY, ResizingRules, is_resizing
-from pyhudi.services.compaction.compaction_operations import list_names, list_sums
+from pyhudi.table.view.compaction_operations import list_names
 from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA
 
 _MIB = 1024 * 1024

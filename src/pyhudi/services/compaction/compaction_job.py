@@ -16,8 +16,8 @@ from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.read.execution.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import stored_columns
 from pyhudi.schema.converters.arrow_avro import to_avro
-from pyhudi.services.compaction.compaction_operations import operation_paths
 from pyhudi.table.config.merge_settings import with_delete_marker
+from pyhudi.table.view.compaction_operations import operation_paths
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView

@@ -12,13 +12,13 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.services.compaction.compaction_job import check_runnable
-from pyhudi.services.compaction.compaction_operations import operations_of
 from pyhudi.services.compaction.compaction_strategies import Limits, apply_strategies, named_strategies
 from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, evaluate_log_compaction_trigger
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
 from pyhudi.services.pending_plans import lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.compaction_operations import operations_of
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline

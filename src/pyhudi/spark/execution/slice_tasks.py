@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.arrow.arrays import list_sums
 from pyhudi.arrow.table_bytes import table_from_bytes, table_to_bytes
 from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.services.compaction.compaction_operations import list_sums
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.row_tasks import rows_of_tasks
 

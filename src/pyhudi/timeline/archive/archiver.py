@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyhudi.config import Options, options
 from pyhudi.timeline.archive import archive_log, lsm_timeline
 from pyhudi.timeline.instant import Instant
 
@@ -53,9 +54,17 @@ class ArchiveOptions:
     merged_files: int = lsm_timeline.BATCH
     small_files: archive_log.SmallFiles | None = None
 
+    @classmethod
+    def from_options(
+        cls, opts: Options, timezone: str, small_files: archive_log.SmallFiles | None = None
+    ) -> ArchiveOptions:
+        """Create the settings from options of archival, for a table or its metadata table."""
+        block, merged = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
+        return cls(timezone, block, merged, small_files)
+
 
 def archive(
-    storage: Storage, active: ActiveTimeline, instants: Sequence[Instant], options: ArchiveOptions | None = None
+    storage: Storage, active: ActiveTimeline, instants: Sequence[Instant], settings: ArchiveOptions | None = None
 ) -> None:
     """Move completed instants to the archived timeline (`pyhudi.timeline.archive.archived_timeline`).
 
@@ -65,19 +74,19 @@ def archive(
         InstantNotFoundError: An instant has disappeared from the active timeline.
         TimelineError: The action of an instant is not archived (see `can_archive`).
     """
-    options = options or ArchiveOptions()
+    settings = settings or ArchiveOptions()
     layout = active.layout
     there = set(_archived(storage, layout, instants))  # By a killed run.
     new = sorted(i for i in instants if i not in there)
     if new and layout.version >= 2:
         lsm_timeline.add(storage, active, new)
     elif new:
-        archive_log.add(storage, active, new, options.timezone, options.block_records)
+        archive_log.add(storage, active, new, settings.timezone, settings.block_records)
     _delete_archived(active, instants)
     if layout.version >= 2:
-        lsm_timeline.compact_and_clean(storage, layout, options.merged_files)
-    elif options.small_files is not None:
-        archive_log.merge_small_files(storage, layout, options.small_files, options.block_records)
+        lsm_timeline.compact_and_clean(storage, layout, settings.merged_files)
+    elif settings.small_files is not None:
+        archive_log.merge_small_files(storage, layout, settings.small_files, settings.block_records)
 
 
 def can_archive(layout: Layout, instant: Instant) -> bool:

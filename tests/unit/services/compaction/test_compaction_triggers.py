@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.config import Options
-from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger, since_compaction, since_request
+from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_trigger
+from pyhudi.timeline.delta_commits import since_compaction, since_request
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.arrow.arrays import list_sums
 from pyhudi.format.file_names import file_names_of
 from pyhudi.storage import join_path
 from pyhudi.table.view.file_group_keys import in_groups
@@ -62,10 +63,3 @@ def list_names(lists: pa.ChunkedArray) -> pa.Array:
     counts = pc.list_value_length(flat).to_numpy()
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, file_names_of(flat.flatten()))
-
-
-def list_sums(lists: pa.ChunkedArray) -> pa.Array:
-    """Return the sum (int64) of each list of sizes; 0 for an empty one."""
-    flat = lists.combine_chunks()
-    sums = np.bincount(pc.list_parent_indices(flat), pc.list_flatten(flat), minlength=len(flat))
-    return pa.array(sums.astype(np.int64))
