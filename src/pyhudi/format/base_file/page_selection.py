@@ -18,8 +18,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.format.base_file.parquet_metadata import MAGIC, end_of_file, read_file_metadata
-from pyhudi.format.base_file.thrift_compact import Struct, ThriftList, ThriftType, Value, from_int, read_struct, to_int
+from pyhudi.format.base_file.thrift_footer.file_metadata import MAGIC, end_of_file, read_file_metadata
+from pyhudi.format.base_file.thrift_footer.thrift_compact import (
+    Struct,
+    ThriftList,
+    ThriftType,
+    Value,
+    from_int,
+    read_struct,
+    to_int,
+)
 
 Index = npt.NDArray[np.int64]
 

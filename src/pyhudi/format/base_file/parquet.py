@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file import base_file_footer
-from pyhudi.format.base_file.base_file_footer import Footer
-from pyhudi.format.base_file.footer_union import NAN_KEY
+from pyhudi.format.base_file.base_file_footer import NAN_KEY, Footer
 from pyhudi.format.base_file.page_selection import select_pages
 from pyhudi.format.corruption import as_corruption
 from pyhudi.format.text_encoding import has_text, valid_text

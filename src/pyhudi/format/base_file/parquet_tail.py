@@ -16,8 +16,15 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from pyhudi.format.base_file.non_closing_sink import NonClosingSink
-from pyhudi.format.base_file.parquet_metadata import end_of_file
-from pyhudi.format.base_file.thrift_compact import Struct, ThriftType, Value, from_int, read_struct, to_int
+from pyhudi.format.base_file.thrift_footer.file_metadata import end_of_file
+from pyhudi.format.base_file.thrift_footer.thrift_compact import (
+    Struct,
+    ThriftType,
+    Value,
+    from_int,
+    read_struct,
+    to_int,
+)
 
 # field numbers of parquet.thrift
 _SCHEMA, _NAME, _CHILDREN, _CONVERTED, _LOGICAL = 2, 4, 5, 6, 10

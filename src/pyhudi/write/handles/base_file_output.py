@@ -16,7 +16,7 @@ from pyhudi.format.base_file.base_file_writer import BaseFileSchema, BaseFileWri
 from pyhudi.format.base_file.column_bounds import unknown_columns
 from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
-from pyhudi.format.base_file.row_group_copy import CopiedRowGroups
+from pyhudi.format.base_file.row_group_copy.copied_row_groups import CopiedRowGroups
 from pyhudi.format.file_names import base_file_name
 from pyhudi.merge.base_file_batches import BaseReader
 from pyhudi.metadata.writer.file_statistics import read_file_bounds

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema, FileSummary
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
-from pyhudi.format.base_file.row_group_copy import CopiedFile, ReplacedColumns
+from pyhudi.format.base_file.row_group_copy.row_group_copier import CopiedFile, ReplacedColumns
 from pyhudi.format.file_names import base_file_name
 from pyhudi.merge.base_file_batches import BaseReader
 from pyhudi.metadata.writer.file_statistics import read_file_bounds

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.format.base_file.base_file_footer import BloomOptions
-from pyhudi.format.base_file.row_group_copy import RowGroupCopier
+from pyhudi.format.base_file.row_group_copy.row_group_copier import RowGroupCopier
 from pyhudi.schema.meta_fields import FILE_NAME
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.write.settings.write_context import WriteContext

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pyhudi.format.base_file.row_group_copy import CopiedRowGroups
+from pyhudi.format.base_file.row_group_copy.copied_row_groups import CopiedRowGroups
 from pyhudi.merge.base_file_batches import BaseReader, open_base
 from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.timeline.markers import IOType

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.format.base_file import parquet
 from pyhudi.format.base_file.base_file_writer import FileSummary
-from pyhudi.format.base_file.row_group_copy import CopiedFile, RowGroupCopier
+from pyhudi.format.base_file.row_group_copy.row_group_copier import CopiedFile, RowGroupCopier
 from pyhudi.format.file_names import base_file_name
 from pyhudi.metadata.writer.file_statistics import read_file_bounds
 from pyhudi.storage import join_path

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter
-from pyhudi.format.base_file.thrift_compact import (
+from pyhudi.format.base_file.thrift_footer.thrift_compact import (
     Struct,
     ThriftList,
     ThriftMap,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyhudi.format.base_file.thrift_compact import (
+from pyhudi.format.base_file.thrift_footer.thrift_compact import (
     Struct,
     ThriftList,
     ThriftType,
@@ -33,6 +33,7 @@ PATH, PLAIN_SIZE, SIZE, DATA_OFFSET, INDEX_OFFSET, DICTIONARY_OFFSET, BLOOM = 3,
 PAGE_OFFSETS = (DATA_OFFSET, INDEX_OFFSET, DICTIONARY_OFFSET)
 # offset index
 PAGES, PAGE_OFFSET = 1, 1
+_MOST_ORDINALS = 0x7FFF
 
 ColumnPath = tuple[bytes, ...]
 """Names from a top-level column to the leaf."""
@@ -112,3 +113,15 @@ def have_same_form(one: Struct, other: Struct) -> bool:
     """Return True if two elements of schemas describe the same bytes. Old writers omit the logical type."""
     names = (*PHYSICAL, *((LOGICAL,) if LOGICAL in one and LOGICAL in other else ()))
     return all(one.get(name) == other.get(name) for name in names)
+
+
+def with_ordinal(group: Struct, number: int) -> Struct:
+    """Return the entry of a row group with its number in the file, which has two bytes."""
+    if number > _MOST_ORDINALS:
+        return {field: value for field, value in group.items() if field != ORDINAL}
+    return {**group, ORDINAL: from_int(ThriftType.I16, number)}
+
+
+def is_encrypted(footer: Struct) -> bool:
+    """Return True if columns of a file are encrypted."""
+    return ENCRYPTION in footer or any(set(CRYPTO) & chunk.keys() for chunk in column_chunks(footer))

@@ -6,14 +6,17 @@ import json
 from collections.abc import Iterable
 
 from pyhudi.format.base_file import base_file_footer
-from pyhudi.format.base_file.base_file_footer import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY, OLD_BLOOM_KEY
+from pyhudi.format.base_file.base_file_footer import (
+    BLOOM_KEY,
+    BLOOM_TYPE_KEY,
+    CREATED_BY_KEY,
+    MAX_KEY,
+    MIN_KEY,
+    NAN_KEY,
+    OLD_BLOOM_KEY,
+)
 from pyhudi.format.bloom_filter import SIMPLE, BloomFilter
 from pyhudi.format.bloom_filter_union import BloomFilterUnion
-
-NAN_KEY = "pyhudi.nan.columns"
-"""Footer entry of files written by pyhudi: the columns with NaN (a JSON list), which the bounds do not include."""
-CREATED_BY_KEY = "original.created.by"
-"""Footer entry with the writers of all files, one per line, as in Apache Hudi."""
 
 _OF_KEYS = frozenset((MIN_KEY, MAX_KEY, BLOOM_KEY, OLD_BLOOM_KEY, BLOOM_TYPE_KEY))
 _JOINED = _OF_KEYS | {NAN_KEY, CREATED_BY_KEY}

@@ -14,10 +14,10 @@ from pyhudi.errors import FormatError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.base_file_writer import BaseFileSchema
 from pyhudi.format.base_file.parquet import read_footer
-from pyhudi.format.base_file.parquet_metadata import read_file_metadata
 from pyhudi.format.base_file.parquet_writer import ParquetFileWriter, ParquetOptions
-from pyhudi.format.base_file.row_group_copy import ReplacedColumns, RowGroupCopier
-from pyhudi.format.base_file.thrift_compact import read_struct, to_int
+from pyhudi.format.base_file.row_group_copy.row_group_copier import ReplacedColumns, RowGroupCopier
+from pyhudi.format.base_file.thrift_footer.file_metadata import read_file_metadata
+from pyhudi.format.base_file.thrift_footer.thrift_compact import read_struct, to_int
 from pyhudi.format.bloom_filter import DYNAMIC, SIMPLE, BloomFilter
 from pyhudi.format.bloom_filter_union import BloomFilterUnion
 

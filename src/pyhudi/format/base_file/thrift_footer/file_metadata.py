@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyhudi.errors import FormatError
-from pyhudi.format.base_file.thrift_compact import Struct, read_struct, write_struct
+from pyhudi.format.base_file.thrift_footer.thrift_compact import Struct, read_struct, write_struct
 
 MAGIC = b"PAR1"
 _ENCRYPTED = b"PARE"
