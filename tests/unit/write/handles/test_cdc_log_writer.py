@@ -18,7 +18,7 @@ from pyhudi.storage import LocalStorage
 from pyhudi.timeline.markers import Markers
 from pyhudi.write.settings.cdc_settings import CdcSettings
 from tests.properties import examples
-from tests.unit.write.handles.test_handles import SCHEMA, SECOND, Group
+from tests.unit.write.handles.file_groups import SCHEMA, SECOND, Group
 
 
 def logged(mode: CdcMode) -> CdcSettings:

@@ -1,0 +1,141 @@
+"""MERGE: the pairs of rows, and what is left of the source."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyhudi import HudiTable
+from pyhudi.errors import (
+    AmbiguousMergeError,
+    RecordKeyError,
+)
+from pyhudi.spark.dml import merge_builder as merge_module
+from tests.cases import seldom
+from tests.spark.dml.ride_tables import COLUMNS, FIRST, KEYED, TABLES, frame, made, rows
+
+BY_KEY = "target.city = s.city AND (target.id = s.id)"
+BY_EVENT_TIME = {**TABLES["mor"], "hoodie.datasource.write.precombine.field": "fare"}
+OTHERS = ("cow", "mor", "v6-mor", "virtual-keys", "record-index", "bucket")
+
+
+@pytest.mark.parametrize("kind", ["event-time", *map(seldom, OTHERS)])
+def test_a_merge_by_key_is_an_upsert(spark, tmp_path, monkeypatch, kind):
+    """The same rows and counts as by the join, which a condition asks for."""
+    source = frame(spark, (1, "Oslo", 9, None), (2, "Oslo", 99, None), (3, "Moss", 7, (3, "y")), (5, "Oslo", 5, None))
+    source = source.selectExpr("note", "cast(fare as int) as FARE", "city", "id").alias("s")
+    found = []
+    for name, condition in (("joined", "true"), ("upserted", None)):
+        table = HudiTable.create(str(tmp_path / name), {**TABLES, "event-time": BY_EVENT_TIME}[kind])
+        table.bulk_insert(frame(spark, *FIRST))
+        if condition is None and kind not in ("record-index", "bucket"):
+            monkeypatch.setattr(merge_module, "count_changes", None)
+        merge = table.merge(source, BY_KEY).when_matched_update_all(condition)
+        done = merge.when_not_matched_insert_all(condition).execute()
+        found.append((rows(table), done.rows_matched, done.rows_updated, done.rows_inserted, done.rows_deleted))
+    assert found[0] == found[1]
+    assert found[0][1:] == (2, 2, 2, 0)
+    assert found[0][0][0][2] == (10 if kind == "event-time" else 9)
+
+
+def test_pairs_and_what_is_left_of_the_source(spark, tmp_path):
+    """Rows that match by no key, several source rows of a row, source rows without any, and clauses that take none."""
+    table = made(spark, tmp_path / "t", "cow")
+    given = (1, "Oslo", 100, None), (2, "Oslo", 7, None), (None, "Moss", 9, None), (8, "Moss", 4, None)
+    merge = table.merge(frame(spark, *given).alias("s"), "target.id = s.id")
+    inserted = {"id": "coalesce(s.id, 90)", "city": "s.city", "fare": "s.fare"}
+    done = (
+        merge.when_matched_delete("s.fare < target.fare - 50")
+        .when_matched_update({"fare": "target.fare + s.fare"}, "s.fare >= 100")
+        .when_not_matched_insert(inserted, "s.fare > 4")
+        .execute()
+    )
+    # id 2 matches, so that it is not inserted, though no clause takes it
+    assert (done.rows_updated, done.rows_inserted, done.rows_deleted) == (1, 1, 0)
+    assert rows(table) == [(1, "Oslo", 110, (1, "x")), *FIRST[1:], (90, "Moss", 9, None)]
+    # of a row that two pairs delete one is deleted; another join than by equal values
+    twice = frame(spark, (5, "x", 30, None), (6, "x", 30, None)).alias("s")
+    done = table.merge(twice, "target.fare >= s.fare and target.id < 5").when_matched_delete().execute()
+    assert (done.rows_matched, done.rows_deleted) == (3, 3)
+    assert [row[0] for row in rows(table)] == [2, 90]
+    with pytest.raises(AmbiguousMergeError, match="record key '90'"):
+        table.merge(twice, "target.fare < s.fare").when_matched_update({"fare": "s.fare"}).execute()
+    # only new rows; one of them twice
+    new = frame(spark, (2, "Oslo", 1, None), (3, "Oslo", 1, None), (3, "Oslo", 1, None)).alias("s")
+    done = table.merge(new, "target.id = s.id").when_not_matched_insert_all().execute()
+    assert done.rows_matched == 0
+    assert [row[0] for row in rows(table)] == [2, 3, 90]
+    nothing = frame(spark, (4, "Oslo", 1, None)).where("false").alias("s")
+    done = table.merge(nothing, "target.id = s.id").when_not_matched_insert_all().execute()
+    assert (done.rows_matched, done.rows_inserted) == (0, 0)
+    assert table.validate_metadata().num_rows == 0
+
+
+@pytest.mark.parametrize("kind", ["cow", seldom("event-time"), seldom("record-index")])
+def test_new_rows_with_a_key_of_the_table_have_all_their_columns(spark, tmp_path, kind):
+    """The condition does not find them, as it is about more than the key, or about another column."""
+    ordering = {**KEYED, "hoodie.datasource.write.precombine.field": "fare"}
+    table = HudiTable.create(str(tmp_path / "t"), {**TABLES, "event-time": ordering}[kind])
+    table.bulk_insert(frame(spark, *FIRST))
+    source = frame(spark, (1, "Oslo", 100, (7, "new"))).alias("s")
+    table.merge(source, "target.id = s.id and target.fare > 50").when_not_matched_insert_all().execute()
+    assert rows(table) == [(1, "Oslo", 100, (7, "new")), *FIRST[1:]]
+    source = frame(spark, (2, "Oslo", 200, (8, "newer"))).alias("s")
+    merge = table.merge(source, "target.fare = s.fare").when_matched_update({"fare": "s.fare"})
+    merge.when_not_matched_insert_all().execute()
+    assert rows(table) == [(1, "Oslo", 100, (7, "new")), (2, "Oslo", 200, (8, "newer")), *FIRST[2:]]
+
+
+def test_keys_that_spark_casts_to_match(spark, tmp_path):
+    """Two texts may equal one number, and two source rows that match nothing may be inserted with the same key."""
+    table = made(spark, tmp_path / "t", "cow")
+    texts = spark.createDataFrame([("1", 5), ("01", 6)], "id string, fare long").alias("s")
+    with pytest.raises(AmbiguousMergeError, match="record key '1'"):
+        table.merge(texts, "target.id = s.id").when_matched_update({"fare": "s.fare"}).execute()
+    new = spark.createDataFrame(
+        [("70", "Oslo", 5, None), ("070", "Oslo", 5, None)], COLUMNS.replace("id int", "id string")
+    )
+    done = table.merge(new.alias("s"), "target.id = s.id").when_not_matched_insert_all().execute()
+    assert done.rows_matched == 0
+    assert [row[0] for row in rows(table)] == [*(row[0] for row in FIRST), 70]
+
+
+def test_a_field_of_a_struct_is_no_column_of_the_source(spark, tmp_path):
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    table = HudiTable.create(str(tmp_path / "t"), options)
+    table.bulk_insert(frame(spark, (1, "a"), (2, "b"), columns="id int, v string"))
+    columns = "id int, v string, after struct<id:int,v:string>"
+
+    def merge(*events):
+        return table.merge(frame(spark, *events, columns=columns).alias("s"), "target.id = after.id")
+
+    with pytest.raises(AmbiguousMergeError):
+        merge((11, "", (2, "X")), (12, "", (2, "Y"))).when_matched_update({"v": "after.v"}).execute()
+    with pytest.raises(RecordKeyError, match="'2' cannot be changed to '1'"):
+        merge((1, "other", (2, ""))).when_matched_update_all().when_not_matched_insert_all().execute()
+    new = merge((1, "", (1, "A")), (1, "", (50, "B"))).when_matched_update({"v": "after.v"})
+    new.when_not_matched_insert({"id": "after.id", "v": "after.v"}).execute()
+    found = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
+    assert sorted(tuple(row.values()) for row in found) == [(1, "A"), (2, "b"), (50, "B")]
+
+
+def test_what_only_a_join_can_merge(spark, tmp_path):
+    table = made(spark, tmp_path / "t", "mor")
+
+    def merge(*given, on=BY_KEY, columns=COLUMNS):
+        source = frame(spark, *given, columns=columns).alias("s")
+        return table.merge(source, on).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    with pytest.raises(AmbiguousMergeError):
+        merge((1, "Oslo", 11, None), (1, "Oslo", 12, None))
+    with pytest.raises(RecordKeyError):
+        merge((None, "Oslo", 11, None))
+    assert rows(table) == sorted(FIRST)
+    # a partition is not part of this condition
+    assert merge((1, "Moss", 11, None), on="target.id = s.id").rows_updated == 1
+    assert rows(table)[0] == (1, "Moss", 11, None)
+    # null equals nothing, so that the second row is not the first one's new version
+    assert merge((7, None, 70, None)).rows_inserted == 1
+    assert merge((7, None, 71, None)).rows_updated == 0
+    # Spark makes the types equal first
+    assert merge((2, "Oslo", 21, None), columns=COLUMNS.replace("id int", "id smallint")).rows_updated == 1
+    assert (2, "Oslo", 21, None) in rows(table)

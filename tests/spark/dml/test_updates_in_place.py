@@ -1,0 +1,171 @@
+"""Rows that statements change in the file groups that they were read from."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyhudi import HudiTable
+from pyhudi.errors import (
+    ConflictError,
+)
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.dml import merge_builder as merge_module
+from pyhudi.spark.dml import update as update_module
+from pyhudi.spark.write.dataframe_writer import write_changes
+from pyhudi.spark.write.plans import file_group_plan
+from pyhudi.spark.write.plans.row_routing import count_rows, route
+from pyhudi.spark.write.row_changes import with_base_paths
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW
+from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, InsertPlacement, Sizing
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, plan_workload
+from tests.cases import seldom
+from tests.spark.dml.ride_tables import FIRST, KEYED, TABLES, frame, rows
+
+
+@pytest.mark.parametrize("per_core", [4, 0], ids=["few-groups", "counted"])
+def test_rows_are_changed_at_their_places(spark, tmp_path, monkeypatch, per_core):
+    """Of two rows with one key, which an insert may make, the one is changed that meets the condition."""
+    monkeypatch.setattr(file_group_plan, "_GROUPS_PER_CORE", per_core)
+    counted = []
+    monkeypatch.setattr(file_group_plan, "count_rows", lambda rows: counted.append(1) or count_rows(rows))
+    table = HudiTable.create(str(tmp_path / "t"), KEYED)
+    table.bulk_insert(frame(spark, *FIRST, (1, "Oslo", 11, None)).coalesce(1))
+    assert table.update({"fare": "fare + 100"}, "fare = 11").rows_updated == 1
+    assert table.delete("id = 1 and fare < 100").rows_deleted == 1
+    assert table.update({"fare": "0"}, "length(city) > 100").rows_updated == 0
+    assert bool(counted) == (not per_core)
+    assert rows(table) == [(1, "Oslo", 111, None), *FIRST[1:]]
+    with pytest.raises(Exception, match="no number"):
+        table.update({"fare": "if(id > 1, raise_error('no number'), 1)"})
+    assert rows(table) == [(1, "Oslo", 111, None), *FIRST[1:]]
+    assert table.validate_metadata().num_rows == 0
+
+
+def _chunks(folder, column: str) -> set[bytes]:
+    """The bytes of a column in all base files."""
+    found = set()
+    for file in folder.rglob("*.parquet"):
+        if ".hoodie" not in file.parts:
+            group = pq.read_metadata(file).row_group(0)
+            chunks = [group.column(number) for number in range(group.num_columns)]
+            chunk = next(chunk for chunk in chunks if chunk.path_in_schema == column)
+            begin = chunk.dictionary_page_offset or chunk.data_page_offset
+            found.add(file.read_bytes()[begin : begin + chunk.total_compressed_size])
+    return found
+
+
+@pytest.mark.parametrize("by_event_time", [seldom(False), True], ids=["commit-time", "event-time"])
+def test_columns_that_are_not_assigned_are_neither_read_nor_written(
+    spark, tmp_path, monkeypatch, capsys, by_event_time
+):
+    ordering = {"hoodie.datasource.write.precombine.field": "fare"}
+    options = {**KEYED, "hoodie.datasource.write.partitionpath.field": "", **(ordering if by_event_time else {})}
+    table = HudiTable.create(str(tmp_path / "t"), options)
+    table.bulk_insert(frame(spark, *FIRST).coalesce(1))
+    before = {name: _chunks(tmp_path, name) for name in ("note.b", "city", "fare")}
+    monkeypatch.setattr(
+        update_module, "write_changes", lambda rows, *args: rows.explain() or write_changes(rows, *args)
+    )
+    assert table.update({"fare": "fare + 1"}, "id in (1, 4)").rows_updated == 2
+    assert "null AS note#" in capsys.readouterr().out
+    assert rows(table) == [(1, "Oslo", 11, (1, "x")), *FIRST[1:3], (4, "Moss", 41, (4, "x"))]
+    assert {name: _chunks(tmp_path, name) == before[name] for name in before} == {
+        "note.b": True,
+        "city": True,
+        "fare": False,
+    }
+    # whole structs, nulls, and the filter's own column
+    whole = {"note": "named_struct('a', id, 'b', city)", "fare": "null"}
+    table.update({"note.b": "city"} if by_event_time else whole)
+    fares = [11, 20, 30, 41] if by_event_time else [None] * 4
+    notes = [None if by_event_time and row[3] is None else (row[0], row[1]) for row in FIRST]
+    assert rows(table) == [(*row[:2], fares[n], notes[n]) for n, row in enumerate(FIRST)]
+    # a MERGE reads of the table what it compares, and what decides
+    given = (2, "x", -1, None), (3, "x", 33, None), (5, "Oslo", 50, (5, "y")), (4, "x", 99, None)
+    source = frame(spark, *given).alias("s")
+    capsys.readouterr()
+    monkeypatch.setattr(merge_module, "write_changes", lambda rows, *args: rows.explain() or write_changes(rows, *args))
+    merge = table.merge(source, "target.id = s.id").when_matched_delete("s.fare = 99")
+    done = merge.when_matched_update({"note": "s.note"}, "s.fare > 0").when_not_matched_insert_all().execute()
+    assert (done.rows_updated, done.rows_deleted, done.rows_inserted) == (1, 1, 1)
+    scans = re.findall(r"FileScan parquet \[(.*?)\]", capsys.readouterr().out)
+    assert scans
+    assert all("id#" in scan and "note#" in scan and "city#" not in scan for scan in scans)
+    kept = [(*row[:2], fares[n], None if row[0] == 3 else notes[n]) for n, row in enumerate(FIRST[:3])]
+    assert rows(table) == [*kept, (5, "Oslo", 50, (5, "y"))]
+    assert table.validate_metadata().num_rows == 0
+
+
+def test_rows_of_file_groups_outside_of_the_plan_fail(spark):
+    """They would become a file group of their own, in the place of the stored one."""
+    counts = pa.Table.from_pylist(
+        [{"partition": "p", "file_id": "f", "base_path": "p/f_1.parquet", "rows": 1}], COUNTS_SCHEMA
+    )
+    sizes = pa.table({"partition": ["p"], "file_id": ["f"], "base_size": [1]})
+    placement = InsertPlacement(SMALL_FILES_SCHEMA.empty_table(), Sizing(1 << 20, 0, 100, True, 10, 1.0), 10)
+    workload = plan_workload(counts, sizes, placement)
+    columns = f"{RECORD_KEY} string, {PARTITION_PATH} string, {FILE_ID} string, {BASE_PATH} string, {ROW} long"
+    known, unknown = ((str(n), "p", file_id, None, n) for n, file_id in enumerate("fg"))
+    assert route(spark.createDataFrame([known], columns), workload, max_tasks=2).first()[BASE_PATH] == "p/f_1.parquet"
+    with pytest.raises(Exception, match="rows are stored in another file group than their file name says: g"):
+        route(spark.createDataFrame([known, unknown], columns), workload, max_tasks=2).collect()
+
+
+@pytest.mark.parametrize("kind", [seldom("cow"), "mor", seldom("record-index"), seldom("bucket")])
+def test_new_values_that_mark_rows_as_deletes(spark, tmp_path, kind):
+    columns = "id int, city string, _hoodie_is_deleted boolean"
+    table = HudiTable.create(str(tmp_path / "t"), TABLES[kind])
+    table.bulk_insert(frame(spark, *((n, "Oslo", False) for n in range(1, 6)), columns=columns))
+    done = table.update({"_hoodie_is_deleted": "id = 1"}, "id < 3")
+    assert (done.rows_matched, done.write.num_deletes) == (2, 1)
+    source = frame(spark, (2, "Oslo", True), (3, "Moss", True), (8, "Oslo", True), (9, "Oslo", None), columns=columns)
+    merge = table.merge(source.alias("s"), "target.id = s.id").when_matched_update_all("s.id > 2")
+    merge.when_matched_update({"city": "s.city"}).when_not_matched_insert_all().execute()
+    assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == [2, 4, 5, 9]
+    assert table.validate_metadata().num_rows == 0
+    if kind == "mor":
+        table.services.compact(spark=spark)
+        assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == [2, 4, 5, 9]
+
+
+@pytest.mark.parametrize("kind", ["cow", seldom("mor")])
+def test_rows_that_keep_a_newer_version_are_counted(spark, tmp_path, kind):
+    options = {**TABLES[kind], "hoodie.datasource.write.precombine.field": "fare"}
+    table = HudiTable.create(str(tmp_path / "t"), options)
+    table.bulk_insert(frame(spark, *FIRST))
+    older = frame(spark, (1, "Oslo", -5, None)).alias("s")
+    done = table.merge(older, "target.id = s.id").when_matched_update({"fare": "s.fare"}).execute()
+    assert (done.rows_matched, done.rows_updated) == (1, 1)
+    assert rows(table) == list(FIRST)
+    done = table.update({"fare": "-5"}, "id < 3")
+    assert (done.rows_matched, done.rows_updated) == (2, 2)
+    assert rows(table) == list(FIRST)
+    assert table.update({"city": "'Moss'"}, "id = 1").rows_updated == 1
+
+
+def test_file_groups_that_were_rewritten_since_they_were_read():
+    schema = COUNTS_SCHEMA
+    counts = pa.Table.from_pylist(
+        [
+            {"partition": "p", "file_id": "f", "base_path": None, "rows": 2},
+            {"partition": "p", "file_id": "f", "base_path": "p/f_2.parquet", "rows": 3},
+            {"partition": "p", "file_id": None, "base_path": None, "rows": 4},
+        ],
+        schema,
+    )
+    slices = pa.table({"partition": ["p", "p"], "file_id": ["e", "f"], "base_path": ["p/e_1.parquet", "p/f_2.parquet"]})
+    found = with_base_paths(counts, slices, slices).to_pylist()
+    assert [(row["file_id"], row["base_path"], row["rows"]) for row in found] == [
+        ("f", "p/f_2.parquet", 5),
+        (None, None, 4),
+    ]
+    looked_up = counts.slice(1, 1)
+    assert with_base_paths(looked_up, slices, slices.slice(0, 1)) == looked_up
+    older = slices.set_column(2, "base_path", [["p/e_1.parquet", "p/f_1.parquet"]])
+    for now, read in ((slices.slice(0, 1), None), (slices, older), (slices, older.slice(0, 1))):
+        with pytest.raises(ConflictError, match="concurrently changed file group 'f' of partition 'p'"):
+            with_base_paths(counts, now, read)

@@ -1,0 +1,13 @@
+"""A table of rides, and the rows of queries."""
+
+from __future__ import annotations
+
+
+def rows(spark, query):
+    return sorted(tuple(row) for row in spark.sql(query).collect())
+
+
+RIDES = (
+    "CREATE TABLE rides (id INT, name STRING COMMENT 'who', fare BIGINT, city STRING) USING hudi "
+    "TBLPROPERTIES (primaryKey = 'id', type = '{}') PARTITIONED BY (city)"
+)

@@ -1,0 +1,20 @@
+"""Fixtures of the tests of compaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.services.compaction.compaction_tables import SMALL, VERSIONS
+from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
+
+
+@pytest.fixture(params=VERSIONS)
+def mor(request: pytest.FixtureRequest, tmp_path: Path) -> MorTable:
+    """A table with a base file and two logs in either of its file groups."""
+    table = MorTable(tmp_path / "table", request.param, options=FAST | SMALL)
+    table.load([row(f"{p}{i}", p, 1, "base") for p in FILE_IDS for i in range(5)])
+    table.delta([row("a0", "a", 2, "first"), row("a1", "a", 0, "late"), row("b0", "b", 2, "first")], [("a2", "a", 3)])
+    table.delta([row("a0", "a", 3, "second"), row("a9", "a", 1, "new")], [("b1", "b", None)])
+    return table
