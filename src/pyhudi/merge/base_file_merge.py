@@ -61,8 +61,8 @@ def _merged_by(
     newer = replace(updates, rows=updates.rows.select(base.schema.names))
     merged = of_records(merge_pairs(older.as_records(), newer.as_records(), rules.merger), rules)
     dead = merged.is_delete
-    own = [name for name in base.schema.names if not is_meta_column(name)]
-    changed = ~dead & ~equal_rows(touched, merged.rows, own)
+    data_columns = [name for name in base.schema.names if not is_meta_column(name)]
+    changed = ~dead & ~equal_rows(touched, merged.rows, data_columns)
     columns = []
     for i, name in enumerate(base.schema.names):
         source = updates.rows.column(name) if name in stamp else merged.rows.column(i)
@@ -116,11 +116,11 @@ def _patched(base: pa.Array, new: pa.Array, positions: Index, taken: Mask) -> pa
     return pa.concat_arrays([base, new]).take(pa.array(picks))
 
 
-def _without(columns: list[pa.Array], schema: pa.Schema, gone: Index) -> pa.RecordBatch:
-    """Return the columns as a batch, without the rows at ``gone``."""
+def _without(columns: list[pa.Array], schema: pa.Schema, deleted: Index) -> pa.RecordBatch:
+    """Return the columns as a batch, without the rows at ``deleted``."""
     merged = pa.RecordBatch.from_arrays(columns, schema=schema)
-    if not len(gone):
+    if not len(deleted):
         return merged
     keep = np.ones(merged.num_rows, dtype=np.bool_)
-    keep[gone] = False
+    keep[deleted] = False
     return merged.filter(pa.array(keep))

@@ -147,26 +147,26 @@ class SliceReader:
     ) -> None:
         self._context, self._slice, self._blocks = context, file_slice, blocks
         self._by_position = by_position
-        own = pa.schema([f for f in context.schema if f.name not in context.stored.constant])
-        self.rules = context.rules.present(own)
-        self.schema = pa.schema([own.field(name) for name in self._needed(own)])
+        file_schema = pa.schema([f for f in context.schema if f.name not in context.stored.constant])
+        self.rules = context.rules.present(file_schema)
+        self.schema = pa.schema([file_schema.field(name) for name in self._needed(file_schema)])
         self.num_versions = 0
 
-    def _needed(self, own: pa.Schema) -> list[str]:
+    def _needed(self, file_schema: pa.Schema) -> list[str]:
         """Return the columns of files that the result, conditions and merging need, in the order of the table."""
         context = self._context
-        wanted = {*context.columns, *context.selection.columns}
+        needed = {*context.columns, *context.selection.columns}
         if self._blocks:
             merger = self.rules.merger
             if merger is not None:
-                wanted |= set(own.names if merger.columns is None else merger.columns)
-            wanted |= {top_column(path, own.names) for path in self.rules.ordering_fields}
+                needed |= set(file_schema.names if merger.columns is None else merger.columns)
+            needed |= {top_column(path, file_schema.names) for path in self.rules.ordering_fields}
             if context.stored.keys is not None:
-                wanted |= {top_column(path, own.names) for path in context.stored.keys.record_fields}
+                needed |= {top_column(path, file_schema.names) for path in context.stored.keys.record_fields}
             elif not self._by_position or merger is not None:
-                wanted.add(RECORD_KEY)
-        names = [name for name in own.names if name in wanted]
-        return names or own.names[:1]
+                needed.add(RECORD_KEY)
+        names = [name for name in file_schema.names if name in needed]
+        return names or file_schema.names[:1]
 
     def rows(self, state: MergedLogRecords | None) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows. ``state`` are the log records; None or empty: there is nothing to merge."""

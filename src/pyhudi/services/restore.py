@@ -57,12 +57,12 @@ def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
             or shares a log file with another one.
     """
     active = table.active
-    wanted = completed_write(active, to, table.storage.uri())
-    _refuse_archived(active, wanted)
-    check_not_cleaned(table, wanted, f"cannot restore the table to {to}")
+    restored = completed_write(active, to, table.storage.uri())
+    _refuse_archived(active, restored)
+    check_not_cleaned(table, restored, f"cannot restore the table to {to}")
     writes = active.timeline.writes()
     pending = [i for i in reversed(writes.pending().instants) if i.requested > to]
-    done = [i for i in reversed(writes.completed().by_completion()) if i.order_time > wanted.order_time]
+    done = [i for i in reversed(writes.completed().by_completion()) if i.order_time > restored.order_time]
     done = [i for i in done if i.requested > to or active.commit_metadata(i).operation not in REWRITING_OPERATIONS]
     for target in (*pending, *done):
         refuse_savepoint(active, target)
@@ -70,22 +70,22 @@ def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
     return RestorePlan(to, tuple((i.requested, i.action) for i in (*pending, *done)))
 
 
-def _refuse_archived(active: ActiveTimeline, wanted: Instant) -> None:
+def _refuse_archived(active: ActiveTimeline, target: Instant) -> None:
     """Refuse a restore to a write that archival has passed: archived writes cannot be rolled back, and would count as
     committed again after the next write."""
     history = read_history(active.storage, active.layout, metadata=False)
     history = history.filter(pc.is_in(history["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
     order_times = pc.coalesce(history["completion"], history["requested"])
-    later = history.filter(pc.greater(order_times, wanted.order_time))["requested"].to_pylist()
-    concurrent = [requested for requested in later if requested <= wanted.requested]
+    later = history.filter(pc.greater(order_times, target.order_time))["requested"].to_pylist()
+    concurrent = [requested for requested in later if requested <= target.requested]
     rewrites = _archived_rewrites(active, concurrent) if concurrent else set()
     later = [requested for requested in later if requested not in rewrites]
     if later:
         shown = ", ".join(later[:3]) + (", …" if len(later) > 3 else "")
         raise TransactionError(
-            f"cannot restore the table to {wanted.requested}: {len(later)} later writes have been archived and cannot "
+            f"cannot restore the table to {target.requested}: {len(later)} later writes have been archived and cannot "
             f"be rolled back: {shown}. Choose an instant from {active.timeline.start} on, or read the snapshot (time "
-            f"travel to {wanted.requested}) and write its rows. Archival keeps what restores to savepoints need unless "
+            f"travel to {target.requested}) and write its rows. Archival keeps what restores to savepoints need unless "
             f"{ARCHIVE_BEYOND_SAVEPOINT.key} is set"
         )
 
@@ -227,15 +227,15 @@ class Restorer:
         """Complete the restore with the results of its rollbacks, which are removed from the timeline. Return the
         number of deleted files."""
         rollbacks = active.timeline.completed().of_actions(Action.ROLLBACK).after(entry.requested).instants
-        wanted = {requested for requested, _ in plan.targets}
+        targets = {requested for requested, _ in plan.targets}
         metadata: dict[str, list[Any]] = {}
-        mine = []
+        own_rollbacks = []
         for rollback in rollbacks:
             record = active.completed_record(rollback)
             (undone, *_) = record["commitsRollback"] or [""]
-            if undone in wanted:
+            if undone in targets:
                 metadata.setdefault(undone, []).append(record)
-                mine.append(rollback)
+                own_rollbacks.append(rollback)
         result = {
             "startRestoreTime": entry.requested,
             "timeTakenInMillis": millis,
@@ -248,7 +248,7 @@ class Restorer:
         content = encode_record(Action.RESTORE, State.COMPLETED, result, version)
         with self._generator.reserve(locked=True) as reserved:
             active.complete(entry, content, reserved.take(latest_instant_time(active)) if version >= 8 else None)
-        for rollback in mine:
+        for rollback in own_rollbacks:
             # The completed file is deleted last: without it the others would look like an interrupted rollback.
             for state in reversed(active.states(rollback)):
                 active.delete(state)

@@ -50,25 +50,25 @@ def check_not_cleaned(table: PinnedTable, instant: Instant, what: str, *, groups
     Raises:
         TransactionError: Files of the snapshot no longer exist.
     """
-    gone, named = deleted_since(table.active, instant), _named_slices(table.active, instant)
+    deleted, named = deleted_since(table.active, instant), _named_slices(table.active, instant)
     if groups is not None:
-        gone, named = gone.filter(in_groups(gone, groups)), named.filter(in_groups(named, groups))
-    if gone.num_rows:
-        _refuse_cleaned(table, instant, what, gone)
+        deleted, named = deleted.filter(in_groups(deleted, groups)), named.filter(in_groups(named, groups))
+    if deleted.num_rows:
+        _refuse_cleaned(table, instant, what, deleted)
     if named.num_rows:
         _refuse_missing(table, instant, what, named)
 
 
-def _refuse_cleaned(table: PinnedTable, instant: Instant, what: str, gone: pa.Table) -> None:
+def _refuse_cleaned(table: PinnedTable, instant: Instant, what: str, deleted: pa.Table) -> None:
     """Raise an error if the snapshot needs one of the deleted files."""
 
     def lister(storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
         files, partition_paths = list_files(storage, partitions)
-        back = gone.filter(pc.invert(pc.is_in(gone["path"], value_set=files["path"].combine_chunks())))
+        back = deleted.filter(pc.invert(pc.is_in(deleted["path"], value_set=files["path"].combine_chunks())))
         return pa.concat_tables([files, back]), partition_paths
 
-    view = FileSystemView.load(table, partitions=pc.unique(gone["partition"]).to_pylist(), lister=lister)
-    paths = gone["path"].combine_chunks()
+    view = FileSystemView.load(table, partitions=pc.unique(deleted["partition"]).to_pylist(), lister=lister)
+    paths = deleted["path"].combine_chunks()
     slices = slices_at(view, instant)
     needed = paths_of(base_and_log_files(slices.filter(pa.array(slices_with_files(slices, paths)))))
     lost = needed.filter(pc.is_in(needed, value_set=paths)).to_pylist()
@@ -107,8 +107,8 @@ def _named_slices(active: ActiveTimeline, instant: Instant) -> pa.Table:
         tables.append(_written_slices(metadata.stats))
         if metadata.replaced is not None:
             hidden.append(metadata.replaced.select(["partition", "file_id"]))
-    named, gone = pa.concat_tables(tables), pa.concat_tables(hidden)
-    named = named.filter(pc.invert(in_groups(named, gone)))
+    named, replaced = pa.concat_tables(tables), pa.concat_tables(hidden)
+    named = named.filter(pc.invert(in_groups(named, replaced)))
     newest = named.group_by(["partition", "file_id"], use_threads=False).aggregate([("instant", "max")])
     return newest.rename_columns(GROUP_INSTANT_SCHEMA.names)
 

@@ -62,22 +62,22 @@ def check_operation(operation: Operation) -> None:
     raise InvalidOptionError(options.OPERATION.key, name, usable)
 
 
-def match_partitions(wanted: str, partitions: Sequence[str]) -> list[str]:
+def match_partitions(patterns: str, partitions: Sequence[str]) -> list[str]:
     """Resolve a comma-separated list of partition paths in which ``*`` matches any text, including slashes.
 
     Paths without ``*`` are kept, whether they exist or not. Sorted, without duplicates.
     """
-    return sorted({path for entry in _entries(wanted) for path in _matched(entry, partitions)})
+    return sorted({path for entry in _entries(patterns) for path in _matched(entry, partitions)})
 
 
-def unmatched_partitions(wanted: str, partitions: Sequence[str]) -> list[str]:
+def unmatched_partitions(patterns: str, partitions: Sequence[str]) -> list[str]:
     """Return the entries of such a list that no partition matches."""
-    known = set(partitions)
-    return [entry for entry in _entries(wanted) if known.isdisjoint(_matched(entry, partitions))]
+    existing = set(partitions)
+    return [entry for entry in _entries(patterns) if existing.isdisjoint(_matched(entry, partitions))]
 
 
-def _entries(wanted: str) -> list[str]:
-    return [entry for entry in (part.strip() for part in wanted.split(",")) if entry]
+def _entries(patterns: str) -> list[str]:
+    return [entry for entry in (part.strip() for part in patterns.split(",")) if entry]
 
 
 def _matched(entry: str, partitions: Sequence[str]) -> list[str]:
@@ -96,19 +96,19 @@ def groups_to_replace(slices: pa.Table, partitions: Iterable[str] | None) -> pa.
     groups = slices.select(["partition", "file_id"])
     if partitions is None:
         return groups.cast(REPLACED_SCHEMA)
-    wanted = pa.array(sorted(set(partitions)), pa.string())
-    groups = groups.filter(pc.is_in(groups["partition"], value_set=wanted))
-    empty = wanted.filter(pc.invert(pc.is_in(wanted, value_set=groups["partition"].combine_chunks())))
+    paths = pa.array(sorted(set(partitions)), pa.string())
+    groups = groups.filter(pc.is_in(groups["partition"], value_set=paths))
+    empty = paths.filter(pc.invert(pc.is_in(paths, value_set=groups["partition"].combine_chunks())))
     bare = pa.table([empty, pa.nulls(len(empty), pa.string())], schema=REPLACED_SCHEMA)
     return pa.concat_tables([groups.cast(REPLACED_SCHEMA), bare])
 
 
 def replaced_files(slices: pa.Table, replaced: pa.Table | None) -> pa.Table:
     """Return the base files and log files (partition, path) of replaced file groups."""
-    gone = slices.slice(0, 0) if replaced is None else slices.filter(in_groups(slices, replaced))
-    gone = gone.select(["partition", "base_path", "log_paths"]).combine_chunks()
-    base = gone.filter(pc.is_valid(gone["base_path"])).select(["partition", "base_path"])
-    logs = gone["log_paths"].combine_chunks()
-    owners = gone["partition"].take(pc.list_parent_indices(logs))
+    replaced_slices = slices.slice(0, 0) if replaced is None else slices.filter(in_groups(slices, replaced))
+    replaced_slices = replaced_slices.select(["partition", "base_path", "log_paths"]).combine_chunks()
+    base = replaced_slices.filter(pc.is_valid(replaced_slices["base_path"])).select(["partition", "base_path"])
+    logs = replaced_slices["log_paths"].combine_chunks()
+    owners = replaced_slices["partition"].take(pc.list_parent_indices(logs))
     names = ["partition", "path"]
     return pa.concat_tables([base.rename_columns(names), pa.table([owners, pc.list_flatten(logs)], names=names)])

@@ -138,7 +138,7 @@ class LogRecordVersions:
 
     def _winners(self, record: Index, versions: StoredVersions) -> StoredVersions:
         """Return the winning version of each record."""
-        rows, given = versions.rows, versions.given
+        rows, assigned = versions.rows, versions.given
         folded = fold(
             Versions(
                 record,
@@ -148,7 +148,7 @@ class LogRecordVersions:
                 {
                     name: there
                     for i, name in enumerate(self._schema.names)
-                    if (there := self._given_of(i, rows, given.get(name))) is not None
+                    if (there := self._given_of(i, rows, assigned.get(name))) is not None
                 },
             )
         )
@@ -159,7 +159,7 @@ class LogRecordVersions:
             is_delete=versions.is_delete[winner],
             natural=versions.natural[winner],
             ordering=tuple(column.take(pa.array(winner)) for column in versions.ordering),
-            given={name: mask[folded.sources.get(name, winner)] for name, mask in given.items()},
+            given={name: mask[folded.sources.get(name, winner)] for name, mask in assigned.items()},
         )
 
     def _records(self) -> tuple[RecordIdentity, Index]:
@@ -180,15 +180,15 @@ class LogRecordVersions:
                 masks[name] = np.concatenate(parts)
         return masks
 
-    def _given_of(self, column: int, rows: Index, there: Mask | None) -> Given | None:
+    def _given_of(self, column: int, rows: Index, assigned: Mask | None) -> Given | None:
         if self._rules.partial is None:
-            return None if there is None else lambda which: there[which]
+            return None if assigned is None else lambda which: assigned[which]
 
         def given(which: Index) -> Mask | None:
             by_value = self._given_by_value(column, rows[which])
-            if there is None or by_value is None:
-                return by_value if there is None else there[which]
-            return there[which] & by_value
+            if assigned is None or by_value is None:
+                return by_value if assigned is None else assigned[which]
+            return assigned[which] & by_value
 
         return given
 

@@ -67,16 +67,16 @@ class RecordVersions:
 
     def as_records(self) -> Records:
         """Return the versions in the form that custom mergers receive."""
-        given = {name: pa.array(mask) for name, mask in self.given.items()}
-        return Records(self.rows, pa.array(self.is_delete), self.ordering, given)
+        assigned = {name: pa.array(mask) for name, mask in self.given.items()}
+        return Records(self.rows, pa.array(self.is_delete), self.ordering, assigned)
 
 
 def ordering_of(rows: pa.RecordBatch, fields: Sequence[str], table: pa.Schema) -> tuple[pa.Array, ...]:
     """Return the ordering columns of rows, with the types in the table."""
     top = {top_column(path, table.names) for path in fields}
-    wanted = pa.schema([f for f in table if f.name in top])
+    ordering_schema = pa.schema([f for f in table if f.name in top])
     present = rows.select([name for name in rows.schema.names if name in top])
-    typed = conform(present, as_nullable_fields(wanted))
+    typed = conform(present, as_nullable_fields(ordering_schema))
     return tuple(field_of(typed, path) for path in fields)
 
 
@@ -97,7 +97,7 @@ def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRul
             changes.is_delete,
             changes.natural,
             partial(_ranks, changes.ordering) if rules.ordering_fields else None,
-            {name: there for i, name in enumerate(schema.names) if (there := _given(changes, rules, schema, i))},
+            {name: given for i, name in enumerate(schema.names) if (given := _given(changes, rules, schema, i))},
         )
     )
     picked = changes.take(folded.winner)
@@ -107,24 +107,24 @@ def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRul
         changes.rows.column(i).take(pa.array(folded.sources[name])) if name in folded.sources else picked.rows.column(i)
         for i, name in enumerate(schema.names)
     ]
-    given = {name: mask[folded.sources.get(name, folded.winner)] for name, mask in changes.given.items()}
+    assigned = {name: mask[folded.sources.get(name, folded.winner)] for name, mask in changes.given.items()}
     rows = pa.RecordBatch.from_arrays(columns, schema=schema)
-    return RecordVersions(rows, picked.is_delete, picked.natural, picked.ordering, given)
+    return RecordVersions(rows, picked.is_delete, picked.natural, picked.ordering, assigned)
 
 
 def of_records(records: Records, rules: MergeRules) -> RecordVersions:
     """Convert the result of a custom merger to record versions."""
     dead: Mask = records.is_delete.to_numpy(zero_copy_only=False)
     natural = dead & without_ordering(records.ordering, len(dead)) if records.ordering else dead
-    given = {name: mask.to_numpy(zero_copy_only=False) for name, mask in records.given.items()}
-    return RecordVersions(records.rows, dead, natural, records.ordering if rules.ordering_fields else (), given)
+    assigned = {name: mask.to_numpy(zero_copy_only=False) for name, mask in records.given.items()}
+    return RecordVersions(records.rows, dead, natural, records.ordering if rules.ordering_fields else (), assigned)
 
 
 def joined(first: RecordVersions, second: RecordVersions) -> RecordVersions:
     """Concatenate the versions of both."""
     names = sorted({*first.given, *second.given})
 
-    def given(part: RecordVersions, name: str) -> Mask:
+    def assigned_mask(part: RecordVersions, name: str) -> Mask:
         mask = part.given.get(name)
         return np.ones(len(part), dtype=np.bool_) if mask is None else mask
 
@@ -133,7 +133,7 @@ def joined(first: RecordVersions, second: RecordVersions) -> RecordVersions:
         np.concatenate([first.is_delete, second.is_delete]),
         np.concatenate([first.natural, second.natural]),
         tuple(pa.concat_arrays([a, b]) for a, b in zip(first.ordering, second.ordering, strict=True)),
-        {name: np.concatenate([given(first, name), given(second, name)]) for name in names},
+        {name: np.concatenate([assigned_mask(first, name), assigned_mask(second, name)]) for name in names},
     )
 
 
@@ -144,17 +144,17 @@ def _ranks(ordering: Sequence[pa.Array], rows: Index) -> Index:
 
 def _given(changes: RecordVersions, rules: MergeRules, schema: pa.Schema, i: int) -> Given | None:
     name = schema.names[i]
-    there = changes.given.get(name)
-    if rules.partial is None and there is None:
+    assigned = changes.given.get(name)
+    if rules.partial is None and assigned is None:
         return None
 
-    def given(rows: Index) -> Mask | None:
+    def mask_of_rows(rows: Index) -> Mask | None:
         by_value = rules.given(changes.rows.column(i).take(pa.array(rows)), schema.field(i))
-        if there is None or by_value is None:
-            return by_value if there is None else there[rows]
-        return there[rows] & by_value
+        if assigned is None or by_value is None:
+            return by_value if assigned is None else assigned[rows]
+        return assigned[rows] & by_value
 
-    return given
+    return mask_of_rows
 
 
 def _without(column: pa.Array, mask: Mask) -> pa.Array:

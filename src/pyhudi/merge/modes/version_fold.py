@@ -70,8 +70,8 @@ def fold(versions: Versions) -> Folded:
         ends = np.cumsum(sizes[several])
         groups = _Groups(rows, ends - sizes[several], versions)
         winner[several] = rows[groups.winner]
-        for name, given in (versions.given or {}).items():
-            sources[name][several] = rows[groups.source(given(rows))]
+        for name, mask_of_rows in (versions.given or {}).items():
+            sources[name][several] = rows[groups.source(mask_of_rows(rows))]
     return Folded(winner, sources)
 
 
@@ -98,11 +98,11 @@ class _Groups:
         since = self._next(self._won & (self._place > deleted[self._of]), default=n)
         self._fillable = live & ~self._delete & (self._place >= since[self._of])
 
-    def source(self, given: Mask | None) -> Index:
+    def source(self, is_assigned: Mask | None) -> Index:
         """Return the version that provides each record's value of a column."""
-        if given is None:
+        if is_assigned is None:
             return self.winner
-        usable = self._fillable & given
+        usable = self._fillable & is_assigned
         chosen = self._last(usable & self._won)
         # No winner had it: the first of the other versions filled the gap.
         other = self._next(usable & ~self._won, default=len(self._place))
@@ -116,9 +116,9 @@ class _Groups:
             return np.ones(len(self._place), dtype=np.bool_)
         at = self._last(natural)
         after = self._next(~self._delete & (self._place > at[self._of]), default=len(self._place))
-        gone = (after == len(self._place)) & (at >= 0)
-        live: Mask = self._place >= np.where(at >= 0, np.where(gone, at, after), self._starts)[self._of]
-        live &= ~(gone[self._of] & (self._place > at[self._of]))
+        is_deleted = (after == len(self._place)) & (at >= 0)
+        live: Mask = self._place >= np.where(at >= 0, np.where(is_deleted, at, after), self._starts)[self._of]
+        live &= ~(is_deleted[self._of] & (self._place > at[self._of]))
         return live
 
     def _last(self, which: Mask) -> Index:

@@ -149,17 +149,19 @@ class MetadataTable:
 
         ``prefix`` selects file groups whose ids start with it.
         """
-        wanted = pc.unique(keys).drop_null()
+        unique_keys = pc.unique(keys).drop_null()
         groups = [g for g in self.groups(partition).to_pylist() if g["file_id"].startswith(prefix)]
-        if not groups or not len(wanted):
+        if not groups or not len(unique_keys):
             return self._nothing(payloads)
         payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
 
         def look_up() -> pa.Table:
-            return self._lookup(groups, wanted, self._numbers(partition, wanted, len(groups)), payloads)
+            return self._lookup(groups, unique_keys, self._numbers(partition, unique_keys, len(groups)), payloads)
 
-        kept = partition in (FILES, PARTITION_STATS) and len(wanted) <= _KEPT_KEYS
-        return self._cached_records(groups, ("keys", *wanted.to_pylist()), payloads, look_up) if kept else look_up()
+        kept = partition in (FILES, PARTITION_STATS) and len(unique_keys) <= _KEPT_KEYS
+        return (
+            self._cached_records(groups, ("keys", *unique_keys.to_pylist()), payloads, look_up) if kept else look_up()
+        )
 
     def _cached_records(
         self, groups: list[dict[str, Any]], asked: tuple[str, ...], payloads: Payloads, look_up: Callable[[], pa.Table]
@@ -182,15 +184,15 @@ class MetadataTable:
     def prefixes(self, partition: str, prefixes: pa.Array | Iterable[str], payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return the records whose keys start with any of these texts, in all file groups of the partition."""
         every = self.groups(partition).to_pylist()
-        wanted = prefixes.to_pylist() if isinstance(prefixes, pa.Array) else list(prefixes)
+        texts = prefixes.to_pylist() if isinstance(prefixes, pa.Array) else list(prefixes)
         payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
 
         def look_up() -> pa.Table:
-            return self._with_prefixes(every, wanted, payloads)
+            return self._with_prefixes(every, texts, payloads)
 
-        if partition != COLUMN_STATS or len(wanted) > _KEPT_KEYS:
+        if partition != COLUMN_STATS or len(texts) > _KEPT_KEYS:
             return look_up()
-        return self._cached_records(every, ("prefixes", *wanted), payloads, look_up)
+        return self._cached_records(every, ("prefixes", *texts), payloads, look_up)
 
     def secondary_lookup(self, partition: str, prefixes: pa.Array, payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return the records of a secondary index whose keys start with these texts: whole values, each with its
@@ -201,8 +203,8 @@ class MetadataTable:
         numbers = key_texts.group_of(prefixes, len(groups))
         tables = [self._nothing(payloads)]
         for number in np.unique(numbers).tolist():
-            mine = prefixes.filter(pa.array(numbers == number)).to_pylist()
-            tables.append(self._with_prefixes([groups[number]], mine, payloads))
+            group_prefixes = prefixes.filter(pa.array(numbers == number)).to_pylist()
+            tables.append(self._with_prefixes([groups[number]], group_prefixes, payloads))
         return pa.concat_tables(tables)
 
     # --- helpers ------------------------------------------------------------------------------------------------------
@@ -232,22 +234,22 @@ class MetadataTable:
     ) -> pa.Table:
         tables = [self._nothing(payloads)]
         for number in np.unique(numbers).tolist():
-            mine = keys.filter(pa.array(numbers == number))
+            group_keys = keys.filter(pa.array(numbers == number))
 
-            def read(file: HFileSource, mine: pa.Array = mine) -> pa.Table:
-                return file.reader.lookup(mine)
+            def read(file: HFileSource, group_keys: pa.Array = group_keys) -> pa.Table:
+                return file.reader.lookup(group_keys)
 
-            def among(found: pa.Array, mine: pa.Array = mine) -> pa.Array:
-                return pc.is_in(found, value_set=mine)
+            def among(found: pa.Array, group_keys: pa.Array = group_keys) -> pa.Array:
+                return pc.is_in(found, value_set=group_keys)
 
             tables.append(self._read([groups[number]], read, payloads, among))
         return pa.concat_tables(tables)
 
     def _with_prefixes(self, groups: list[dict[str, Any]], prefixes: Iterable[str], payloads: Payloads) -> pa.Table:
-        wanted = sorted(set(prefixes))
-        encoded = [text.encode() for text in wanted]
+        unique_prefixes = sorted(set(prefixes))
+        encoded = [text.encode() for text in unique_prefixes]
         lengths: dict[int, list[str]] = {}
-        for text in wanted:
+        for text in unique_prefixes:
             lengths.setdefault(len(text), []).append(text)
 
         def begins(keys: pa.Array) -> pa.Array:

@@ -81,9 +81,9 @@ def combine_versions(versions: Sequence[Version], table_version: int) -> list[Ve
     several = pc.unique(pa.concat_arrays([contiguous(version.keys) for version in older]))
     rest, newest = [], []
     for version in standing:
-        mine = pc.is_in(version.keys, value_set=several)
-        rest.append(version.where(pc.invert(mine)))
-        newest.append(version.where(mine))
+        is_repeated = pc.is_in(version.keys, value_set=several)
+        rest.append(version.where(pc.invert(is_repeated)))
+        newest.append(version.where(is_repeated))
     folded = _fold([v for v in (*older, *newest) if len(v.keys)], table_version)
     return [version for version in (*rest, folded) if len(version.keys)]
 
@@ -138,10 +138,10 @@ def _split(version: Version, keys: pa.Array) -> tuple[Version, Version]:
     nothing = Version(schema=version.schema)
     if not len(keys) or not len(version.keys):
         return version, nothing
-    mine = pc.is_in(version.keys, value_set=keys)
-    if not pc.any(mine).as_py():
+    is_selected = pc.is_in(version.keys, value_set=keys)
+    if not pc.any(is_selected).as_py():
         return version, nothing
-    return version.where(pc.invert(mine)), version.where(mine)
+    return version.where(pc.invert(is_selected)), version.where(is_selected)
 
 
 def _is_folded(version: Version) -> Column:
@@ -166,11 +166,11 @@ def _fold(versions: Sequence[Version], table_version: int) -> Version:
     types[code[order][last]] = table[TYPE_FIELD].to_numpy().astype(np.int64)[order][last]
     found_keys, found_values = [], []
     for kind in (*_LISTS, *_STATISTICS):
-        mine = order[types[code[order]] == kind]
-        if not len(mine):
+        rows_of_kind = order[types[code[order]] == kind]
+        if not len(rows_of_kind):
             continue
-        groups = np.cumsum(np.append(0, np.diff(code[mine]) != 0))
-        payload = contiguous(table[FILES if kind in _LISTS else COLUMN_STATS]).take(pa.array(mine))
+        groups = np.cumsum(np.append(0, np.diff(code[rows_of_kind]) != 0))
+        payload = contiguous(table[FILES if kind in _LISTS else COLUMN_STATS]).take(pa.array(rows_of_kind))
         one = fold_lists(payload, groups) if kind in _LISTS else fold_statistics(payload, groups)
         found_keys.append(codes.dictionary.take(pa.array(np.flatnonzero(types == kind))))
         found_values.append(encode(kind, one, table_version))
@@ -179,15 +179,15 @@ def _fold(versions: Sequence[Version], table_version: int) -> Version:
 
 def _normal(version: Version, table_version: int) -> Version:
     """Return the records with values in the current schema."""
-    own = record_schema(table_version)
-    if version.schema == own or record_type(version.schema) == record_type(own):
-        return Version(version.keys, version.values, own)
+    schema = record_schema(table_version)
+    if version.schema == schema or record_type(version.schema) == record_type(schema):
+        return Version(version.keys, version.values, schema)
     table = decode(version.values, version.schema).combine_chunks()
     kinds = table[TYPE_FIELD].to_numpy()
     parts, places = [], []
     for kind in np.unique(kinds):
-        record, mine = RecordType(int(kind)), np.flatnonzero(kinds == kind)
-        parts.append(encode(record, contiguous(table[record.payload]).take(pa.array(mine)), table_version))
-        places.append(mine)
+        record, rows = RecordType(int(kind)), np.flatnonzero(kinds == kind)
+        parts.append(encode(record, contiguous(table[record.payload]).take(pa.array(rows)), table_version))
+        places.append(rows)
     back = np.argsort(np.concatenate(places), kind="stable")
-    return Version(version.keys, pa.concat_arrays(parts).take(pa.array(back)), own)
+    return Version(version.keys, pa.concat_arrays(parts).take(pa.array(back)), schema)

@@ -49,38 +49,44 @@ def file_records(
         first: The partitions have no records yet, so those without files get one, too.
         dropped: Partitions that are no longer listed, regardless of their files.
     """
-    both = files.select(FILE_COLUMNS.names).append_column("gone", pa.repeat(pa.scalar(False), files.num_rows))
+    entries = files.select(FILE_COLUMNS.names).append_column("gone", pa.repeat(pa.scalar(False), files.num_rows))
     if deleted is not None and deleted.num_rows:
-        gone = deleted.select(FILE_COLUMNS.names).append_column("gone", pa.repeat(pa.scalar(True), deleted.num_rows))
-        both = pa.concat_tables([both, gone])
-    both = both.set_column(0, "partition", partition_names(both["partition"]))
-    both = both.sort_by([("partition", "ascending"), ("name", "ascending")]).combine_chunks()
-    named = sorted(set(partition_names(list(partitions)).to_pylist()) | set(pc.unique(both["partition"]).to_pylist()))
-    gone_names = sorted(set(partition_names(list(dropped)).to_pylist()))
-    if gone_names:
-        named = sorted({*named, *gone_names})
-        both = both.filter(pc.invert(pc.is_in(both["partition"], value_set=pa.array(gone_names, pa.string()))))
-    texts = pa.array(named, pa.string())
-    leaving = pc.is_in(texts, value_set=pa.array(gone_names, pa.string())) if gone_names else None
-    lists = _maps([len(named)], texts, pa.repeat(0, len(named)), leaving, version)
-    runs = pc.value_counts(both["partition"])
+        deleted_entries = deleted.select(FILE_COLUMNS.names).append_column(
+            "gone", pa.repeat(pa.scalar(True), deleted.num_rows)
+        )
+        entries = pa.concat_tables([entries, deleted_entries])
+    entries = entries.set_column(0, "partition", partition_names(entries["partition"]))
+    entries = entries.sort_by([("partition", "ascending"), ("name", "ascending")]).combine_chunks()
+    listed_names = sorted(
+        set(partition_names(list(partitions)).to_pylist()) | set(pc.unique(entries["partition"]).to_pylist())
+    )
+    dropped_names = sorted(set(partition_names(list(dropped)).to_pylist()))
+    if dropped_names:
+        listed_names = sorted({*listed_names, *dropped_names})
+        entries = entries.filter(
+            pc.invert(pc.is_in(entries["partition"], value_set=pa.array(dropped_names, pa.string())))
+        )
+    texts = pa.array(listed_names, pa.string())
+    is_dropped = pc.is_in(texts, value_set=pa.array(dropped_names, pa.string())) if dropped_names else None
+    lists = _maps([len(listed_names)], texts, pa.repeat(0, len(listed_names)), is_dropped, version)
+    runs = pc.value_counts(entries["partition"])
     with_files = runs.field("values").cast(pa.string())
     counts = runs.field("counts").to_pylist()
     if first:
-        empty = [name for name in named if name not in set(with_files.to_pylist())]
+        empty = [name for name in listed_names if name not in set(with_files.to_pylist())]
         with_files = pa.concat_arrays([with_files, pa.array(empty, pa.string())])
         counts += [0] * len(empty)
-    sizes = pc.if_else(both["gone"], 0, both["size"])
-    maps = _maps(counts, both["name"], sizes, both["gone"], version)
+    sizes = pc.if_else(entries["gone"], 0, entries["size"])
+    maps = _maps(counts, entries["name"], sizes, entries["gone"], version)
     keys = pa.concat_arrays([pa.array([ALL_PARTITIONS]), with_files])
     values = [encode(RecordType.PARTITIONS, lists, version), encode(RecordType.FILES, maps, version)]
-    return RecordChanges(keys, pa.concat_arrays(values), pa.array(gone_names, pa.string()))
+    return RecordChanges(keys, pa.concat_arrays(values), pa.array(dropped_names, pa.string()))
 
 
-def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, gone: pa.Array | None, version: int) -> pa.MapArray:
+def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, deleted: pa.Array | None, version: int) -> pa.MapArray:
     kind = payload_type(RecordType.FILES, version)
     names, sizes = contiguous(names), contiguous(sizes).cast(pa.int64())
-    flags = pa.repeat(pa.scalar(False), len(names)) if gone is None else contiguous(gone)
+    flags = pa.repeat(pa.scalar(False), len(names)) if deleted is None else contiguous(deleted)
     columns = {"size": sizes, "isDeleted": flags}
     items = pa.StructArray.from_arrays([columns[f.name] for f in kind.item_type], fields=list(kind.item_type))
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
@@ -93,8 +99,8 @@ def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) 
     ``bounds`` are those of the files (FILE_COLUMNS), row by row. A file with an unknown column gets no records at all,
     because readers consider a missing column one without values.
     """
-    known = _is_complete(bounds)
-    files, bounds = files.filter(known), bounds.filter(known)
+    complete = _is_complete(bounds)
+    files, bounds = files.filter(complete), bounds.filter(complete)
     keys, payloads = [_NO_TEXT], []
     names, partitions = contiguous(files["name"]), contiguous(files["partition"])
     ids = hashed_file_names(names)
@@ -138,16 +144,16 @@ def partition_stats_records(
         keys.append(make_keys(pa.repeat(pa.scalar(name), len(paths)), paths))
         tights = pc.is_in(paths, value_set=exact)
         payloads.append(_stats_payload(partition_names(paths), name, joined, version, tight=tights, widens=True))
-    gone = [make_keys(pa.array(columns, pa.string()), pa.repeat(pa.scalar(p), len(columns))) for p in dropped]
+    deleted_keys = [make_keys(pa.array(columns, pa.string()), pa.repeat(pa.scalar(p), len(columns))) for p in dropped]
     values = _encoded(RecordType.PARTITION_STATS, payloads, version)
-    return RecordChanges(pa.concat_arrays(keys), values, pa.concat_arrays([_NO_TEXT, *gone]))
+    return RecordChanges(pa.concat_arrays(keys), values, pa.concat_arrays([_NO_TEXT, *deleted_keys]))
 
 
 def bloom_records(files: pa.Table, texts: pa.Array, kinds: pa.Array, instant: str, version: int) -> RecordChanges:
     """Return records of the partition ``bloom_filters`` for base files (FILE_COLUMNS) with these filters, null without
     one."""
-    there = pc.is_valid(texts)
-    files, texts, kinds = files.filter(there), texts.filter(there), kinds.filter(there)
+    has_filter = pc.is_valid(texts)
+    files, texts, kinds = files.filter(has_filter), texts.filter(has_filter), kinds.filter(has_filter)
     keys = bloom_filter_keys(contiguous(files["partition"]), contiguous(files["name"]))
     payload = pa.table(
         {
@@ -188,36 +194,38 @@ def _stats_payload(
 
 
 def _is_complete(bounds: pa.StructArray) -> pa.Array:
-    known = bounds.is_valid()
+    complete = bounds.is_valid()
     for i in range(bounds.type.num_fields):
-        known = pc.and_(known, bounds.field(i).is_valid())
-    return known
+        complete = pc.and_(complete, bounds.field(i).is_valid())
+    return complete
 
 
-def joined_bounds(known: pa.Table) -> pa.Table:
+def joined_bounds(bounds_by_file: pa.Table) -> pa.Table:
     """Combine bounds by partition (two columns: partitions and bounds): one row per partition; null if nothing is known
     of a column."""
-    partitions, bounds = (contiguous(column) for column in known.columns)
+    partitions, bounds = (contiguous(column) for column in bounds_by_file.columns)
     paths = pc.unique(partitions)
     children = []
     for i in range(bounds.type.num_fields):
-        there, joined = _joined(partitions, bounds.field(i))
-        children.append(joined.take(pc.index_in(paths, value_set=there)))
+        bounded_paths, joined = _joined(partitions, bounds.field(i))
+        children.append(joined.take(pc.index_in(paths, value_set=bounded_paths)))
     combined_bounds = pa.StructArray.from_arrays(children, fields=list(bounds.type))
-    return pa.table([paths, combined_bounds], names=known.column_names)
+    return pa.table([paths, combined_bounds], names=bounds_by_file.column_names)
 
 
 def _joined(partitions: pa.Array, column: pa.StructArray) -> tuple[pa.Array, pa.StructArray]:
     """Combine the bounds of a column in all files of each partition. Return the partitions with known bounds, and one
     row each."""
-    known = column.is_valid()
+    has_bounds = column.is_valid()
     if len(pc.unique(partitions)) == len(partitions):
-        return partitions.filter(known), column.filter(known)
-    rows = pa.table([partitions.filter(known), *column.filter(known).flatten()], names=["p", *column.type.names])
+        return partitions.filter(has_bounds), column.filter(has_bounds)
+    rows = pa.table(
+        [partitions.filter(has_bounds), *column.filter(has_bounds).flatten()], names=["p", *column.type.names]
+    )
     spans = [("min", "min"), ("max", "max"), *((name, "sum") for name in COUNTS)]
     if pa.types.is_floating(column.type.field("min").type):
-        odd = pc.is_nan(rows["max"])
-        rows = rows.append_column("nan", pc.fill_null(odd, False))
+        is_nan = pc.is_nan(rows["max"])
+        rows = rows.append_column("nan", pc.fill_null(is_nan, False))
         for name in ("min", "max"):
             plain = pc.if_else(pc.is_nan(rows[name]), pa.scalar(None, rows[name].type), rows[name])
             rows = rows.set_column(rows.column_names.index(name), name, plain)

@@ -136,8 +136,8 @@ def is_merged(storage: Storage, config: TableConfig, target: Instant) -> bool:
         return True
     active = metadata_timeline(storage, config.version)
     timeline = active.timeline
-    known = timeline.find(target.requested, Action.DELTA_COMMIT)
-    if known is None or not known.is_completed:
+    delta_commit = timeline.find(target.requested, Action.DELTA_COMMIT)
+    if delta_commit is None or not delta_commit.is_completed:
         return True
     compactions = timeline.of_actions(Action.COMMIT, Action.COMPACTION, Action.LOG_COMPACTION)
     deltas = timeline.completed().of_actions(Action.DELTA_COMMIT)
@@ -147,7 +147,7 @@ def is_merged(storage: Storage, config: TableConfig, target: Instant) -> bool:
         active.commit_metadata(i).operation == LOG_COMPACT for i in deltas.after(target.requested)
     )  # A completed log compaction is a delta commit.
     if config.version >= 8:
-        return later or any(i.order_time > known.order_time for i in builds)
+        return later or any(i.order_time > delta_commit.order_time for i in builds)
     return later or any(i.requested > target.requested for i in builds)
 
 
@@ -173,8 +173,8 @@ def _delete(
 ) -> None:
     if config.version >= 8:
         paths = file_names_by_partition(storage, instant, config)
-        mine = (join_path(p, name) for p, names in paths.items() for name in names)
-        storage.delete_many(join_path(METADATA_FOLDER, path) for path in mine if path not in kept)
+        written = (join_path(p, name) for p, names in paths.items() for name in names)
+        storage.delete_many(join_path(METADATA_FOLDER, path) for path in written if path not in kept)
     if delta_commit is None:
         return
     for state in active.states(delta_commit):  # The completed file first.
@@ -221,12 +221,12 @@ def file_names_by_partition(
 ) -> dict[str, list[str]]:
     """Return names of the files of an instant, by partition of the metadata table (None: all partitions). ``listed``
     are the names of the files in partitions that need not be listed."""
-    wanted = sorted(config.metadata_partitions_kept if partitions is None else partitions)
-    names = {**names_by_partition(storage, [p for p in wanted if p not in listed]), **listed}
+    selected = sorted(config.metadata_partitions_kept if partitions is None else partitions)
+    names = {**names_by_partition(storage, [p for p in selected if p not in listed]), **listed}
     written = {
-        p: names[p].filter(pc.fill_null(pc.equal(parse_names(names[p])["instant"], instant), False)) for p in wanted
+        p: names[p].filter(pc.fill_null(pc.equal(parse_names(names[p])["instant"], instant), False)) for p in selected
     }
-    return {partition: mine.to_pylist() for partition, mine in written.items() if len(mine)}
+    return {partition: written_names.to_pylist() for partition, written_names in written.items() if len(written_names)}
 
 
 def _uri(storage: Storage, partition: str, name: str) -> str:
@@ -238,14 +238,14 @@ def _append_rollback_blocks(
 ) -> None:
     """Roll back in version 6: command blocks, then a delta commit of the rollback itself."""
     delta_commit = active.timeline.find(rollback.target, Action.DELTA_COMMIT)
-    own = f"{rollback.instant}{ROLLBACK_SUFFIX}"
-    begun = active.timeline.find(own, Action.ROLLBACK)
+    rollback_instant = f"{rollback.instant}{ROLLBACK_SUFFIX}"
+    begun = active.timeline.find(rollback_instant, Action.ROLLBACK)
     partitions = config.metadata_partitions_kept
     if delta_commit is None and begun is None:
         # Tasks write log files of indexes before the delta commit begins.
         partitions = tuple(p for p in partitions if rollback.retried and p not in FILE_PARTITIONS)
     if partitions and (delta_commit is not None or begun is None or not begun.is_completed):
-        _write_command_blocks(storage, config, active, rollback.target, own, partitions)
+        _write_command_blocks(storage, config, active, rollback.target, rollback_instant, partitions)
         if delta_commit is not None:
             for state in active.states(delta_commit):
                 active.delete(state)
@@ -323,8 +323,8 @@ def drop_unfinished(
             continue
         if instant.action != Action.CLEAN:  # Their files have been deleted, or will be found again.
             paths = file_names_by_partition(storage, instant.requested, config)
-            mine = ((p, name) for p, names in paths.items() for name in names)
-            made = [join_path(METADATA_FOLDER, p, name) for p, name in mine if config.version >= 8 or name[0] != "."]
+            written = ((p, name) for p, names in paths.items() for name in names)
+            made = [join_path(METADATA_FOLDER, p, name) for p, name in written if config.version >= 8 or name[0] != "."]
             storage.delete_many(made)
         if instant.action == Action.COMPACTION and config.version >= 8:
             _delete_begun(storage, instant.requested, config)

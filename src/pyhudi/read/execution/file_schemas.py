@@ -118,8 +118,8 @@ def _read_together(groups: list[_Group], columns: list[str], filtered: set[str])
             return False
         taken.update(name for name in names if name is not None)
         for group in groups:
-            own = group.names.get(column, column)
-            if any((stored & names) - {own} for stored in group.stored):
+            stored_name = group.names.get(column, column)
+            if any((stored & names) - {stored_name} for stored in group.stored):
                 return False
     return True
 
@@ -131,8 +131,8 @@ def stored_schema(table: pa.Schema, written: pa.Schema, names: FileNames) -> pa.
     nested = nested_columns(names)
     return pa.schema(
         [
-            field if there is None else _stored_field(field, there, field.name, names if field.name in nested else {})
-            for field, there in pairs
+            field if stored is None else _stored_field(field, stored, field.name, names if field.name in nested else {})
+            for field, stored in pairs
         ]
     )
 
@@ -141,28 +141,30 @@ def _stored_field(field: pa.Field, written: pa.Field, path: str, names: FileName
     return field.with_type(_stored_type(field.type, written.type, path, names))
 
 
-def _stored_type(wanted: pa.DataType, written: pa.DataType, path: str, names: FileNames) -> pa.DataType:
+def _stored_type(table_type: pa.DataType, written: pa.DataType, path: str, names: FileNames) -> pa.DataType:
     """Return the type of a column in files; renamed nested fields have the files' names."""
-    if not names and (wanted == written or _same_in_files(wanted, written)):
-        return wanted
-    if pa.types.is_struct(wanted) and pa.types.is_struct(written):
-        return pa.struct(_stored_members(wanted, written, path, names))
-    if pa.types.is_list(wanted) and pa.types.is_list(written):
-        inside = _stored_type(wanted.value_type, written.value_type, f"{path}.{ELEMENT}", names)
-        return pa.list_(wanted.value_field.with_type(inside))
-    if pa.types.is_map(wanted) and pa.types.is_map(written):
+    if not names and (table_type == written or _same_in_files(table_type, written)):
+        return table_type
+    if pa.types.is_struct(table_type) and pa.types.is_struct(written):
+        return pa.struct(_stored_members(table_type, written, path, names))
+    if pa.types.is_list(table_type) and pa.types.is_list(written):
+        inside = _stored_type(table_type.value_type, written.value_type, f"{path}.{ELEMENT}", names)
+        return pa.list_(table_type.value_field.with_type(inside))
+    if pa.types.is_map(table_type) and pa.types.is_map(written):
         return pa.map_(
-            wanted.key_field.with_type(_stored_type(wanted.key_type, written.key_type, f"{path}.{KEY}", {})),
-            wanted.item_field.with_type(_stored_type(wanted.item_type, written.item_type, f"{path}.{VALUE}", names)),
+            table_type.key_field.with_type(_stored_type(table_type.key_type, written.key_type, f"{path}.{KEY}", {})),
+            table_type.item_field.with_type(
+                _stored_type(table_type.item_type, written.item_type, f"{path}.{VALUE}", names)
+            ),
         )
-    return wanted if _same_in_files(wanted, written) else written
+    return table_type if _same_in_files(table_type, written) else written
 
 
-def _stored_members(wanted: pa.StructType, written: pa.StructType, path: str, names: FileNames) -> list[pa.Field]:
+def _stored_members(table_type: pa.StructType, written: pa.StructType, path: str, names: FileNames) -> list[pa.Field]:
     have = {written.field(i).name: written.field(i) for i in range(written.num_fields)}
     members = []
-    for i in range(wanted.num_fields):
-        field = wanted.field(i)
+    for i in range(table_type.num_fields):
+        field = table_type.field(i)
         inside = f"{path}.{field.name}"
         name = names.get(inside, field.name)
         if name in have:
@@ -176,12 +178,12 @@ def _stored_members(wanted: pa.StructType, written: pa.StructType, path: str, na
     return members
 
 
-def _same_in_files(wanted: pa.DataType, written: pa.DataType) -> bool:
+def _same_in_files(table_type: pa.DataType, written: pa.DataType) -> bool:
     """Return True if readers treat the types alike: timestamps of either unit, if it is the actual one."""
     t = pa.types
-    if not (t.is_timestamp(wanted) and t.is_timestamp(written)):
+    if not (t.is_timestamp(table_type) and t.is_timestamp(written)):
         return False
-    return (wanted.tz is None) == (written.tz is None) and actual_type(written, wanted) == written
+    return (table_type.tz is None) == (written.tz is None) and actual_type(written, table_type) == written
 
 
 def written_schemas(active: ActiveTimeline, files: pa.Table) -> dict[str, pa.Schema]:

@@ -67,8 +67,8 @@ def _literal(taken: list[Token]) -> Literal | None:
         (one,) = taken
         if one.kind is Kind.VALUE:
             return Literal(one.value)
-        known: dict[str, Any] = {"TRUE": True, "FALSE": False, "NULL": None}
-        return Literal(known[one.word]) if one.word in known else None
+        constants: dict[str, Any] = {"TRUE": True, "FALSE": False, "NULL": None}
+        return Literal(constants[one.word]) if one.word in constants else None
     if len(taken) == 2:
         first, second = taken
         if first.word in ("-", "+") and isinstance(second.value, int | float | Decimal):
@@ -96,11 +96,11 @@ def _column(taken: list[Token], schema: pa.Schema) -> Column | None:
     for part in parts:
         if not isinstance(inside, pa.Schema) and not pa.types.is_struct(inside):
             return None
-        mine = matches_ignoring_case(part.text, [field.name for field in inside])
-        if len(mine) != 1 or "." in mine[0]:
+        matching = matches_ignoring_case(part.text, [field.name for field in inside])
+        if len(matching) != 1 or "." in matching[0]:
             return None
-        names.append(mine[0])
-        inside = inside.field(mine[0]).type
+        names.append(matching[0])
+        inside = inside.field(matching[0]).type
     name = ".".join(names)
     # A column whose own name contains dots would be confused with it.
     return None if len(names) > 1 and name in schema.names else Column(name, inside)

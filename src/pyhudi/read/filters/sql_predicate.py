@@ -225,14 +225,14 @@ class _Parser:
         self._expect(")")
         if not isinstance(left, Column) or not all(isinstance(value, Literal) for value in values):
             return UNKNOWN
-        given = [value.value for value in values if isinstance(value, Literal) and value.value is not None]
-        values_of_kind = [as_column_type(value, left.kind) for value in given]
-        if not given or any(value is None for value in values_of_kind):
+        literals = [value.value for value in values if isinstance(value, Literal) and value.value is not None]
+        values_of_kind = [as_column_type(value, left.kind) for value in literals]
+        if not literals or any(value is None for value in values_of_kind):
             return UNKNOWN
         leaf = _leaf(Term(left.name, "in", tuple(values_of_kind)))
-        whole = all(_is_same(value, left.kind) for value in given)
+        same_types = all(_is_same(value, left.kind) for value in literals)
         # With null in the list, a value that is not in the list does not satisfy NOT IN either.
-        return replace(leaf, exact_if_true=whole, exact_if_false=whole and len(given) == len(values))
+        return replace(leaf, exact_if_true=same_types, exact_if_false=same_types and len(literals) == len(values))
 
     def _operand(self) -> Operand:
         """Return an operand: a column, a literal, or anything else, which ends where the condition continues."""

@@ -51,16 +51,16 @@ def in_days_or_instants(op: str, value: Any, kind: pa.DataType, zone: dt.tzinfo,
 
 def _units(value: Any, kind: pa.DataType, zone: dt.tzinfo) -> Decimal:
     """Return a value as a number in the unit of the type since 1970: days, milliseconds, microseconds."""
-    given = value if isinstance(value, pa.Scalar) else pa.scalar(value)
-    if pa.types.is_string(given.type):
-        given = _parsed(given, kind)
-    if pa.types.is_date(given.type):
-        given = given.cast(pa.timestamp("us"))
-    if not pa.types.is_timestamp(given.type):
+    scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value)
+    if pa.types.is_string(scalar.type):
+        scalar = _parsed(scalar, kind)
+    if pa.types.is_date(scalar.type):
+        scalar = scalar.cast(pa.timestamp("us"))
+    if not pa.types.is_timestamp(scalar.type):
         raise TypeError(value)
-    count = given.cast(pa.timestamp(given.type.unit)).cast(pa.int64()).as_py() * _UNITS[given.type.unit]
-    wanted = zone if pa.types.is_date(kind) or kind.tz is None else dt.UTC
-    count = _moved(count, zone if given.type.tz is None else dt.UTC, wanted)
+    count = scalar.cast(pa.timestamp(scalar.type.unit)).cast(pa.int64()).as_py() * _UNITS[scalar.type.unit]
+    target_zone = zone if pa.types.is_date(kind) or kind.tz is None else dt.UTC
+    count = _moved(count, zone if scalar.type.tz is None else dt.UTC, target_zone)
     if pa.types.is_timestamp(kind):
         return Decimal(count) / _UNITS[kind.unit]
     days, rest = divmod(count, _DAY)
@@ -77,13 +77,14 @@ def _parsed(text: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
         return text.cast(pa.timestamp("us", "UTC"))
 
 
-def _moved(count: int, zone: dt.tzinfo, wanted: dt.tzinfo) -> int:
+def _moved(count: int, zone: dt.tzinfo, target_zone: dt.tzinfo) -> int:
     """Convert nanoseconds since 1970 in the wall-clock time of a zone to that of another one."""
-    if zone is wanted:
+    if zone is target_zone:
         return count
     micros, rest = divmod(count, _UNITS["us"])
-    there = (_EPOCH + dt.timedelta(microseconds=micros)).replace(tzinfo=zone).astimezone(wanted).replace(tzinfo=None)
-    return (there - _EPOCH) // dt.timedelta(microseconds=1) * _UNITS["us"] + rest
+    moment = (_EPOCH + dt.timedelta(microseconds=micros)).replace(tzinfo=zone)
+    local = moment.astimezone(target_zone).replace(tzinfo=None)
+    return (local - _EPOCH) // dt.timedelta(microseconds=1) * _UNITS["us"] + rest
 
 
 def _typed(number: int, kind: pa.DataType) -> Any:

@@ -44,32 +44,32 @@ def select_incremental(table: PinnedTable, query: Query) -> Selection:
         QueryError: Files of the range no longer exist and falling back is not allowed, or an earlier write is pending.
     """
     active, instants = table.active, query.instants
-    known = _active_writes(active, query)
-    archived = _archived_writes(table, instants, known)
-    reached = [w for w in known if instants.includes(w.time)]
+    active_writes = _active_writes(active, query)
+    archived = _archived_writes(table, instants, active_writes)
+    reached = [w for w in active_writes if instants.includes(w.time)]
     inside = [w for w in reached if instants.selects(w.requested)]
     from_start = instants.begin is None or (
-        archived is not None and all(w.time > instants.begin for w in (*archived, *known))
+        archived is not None and all(w.time > instants.begin for w in (*archived, *active_writes))
     )
-    wanted = inside + [w for w in archived or () if instants.includes(w.time)]
-    if not wanted:
+    selected = inside + [w for w in archived or () if instants.includes(w.time)]
+    if not selected:
         return Selection(SLICE_SCHEMA.empty_table(), [])
     if instants.by_completion or instants.only is not None:
         start = active.timeline.start if archived is None and not from_start else None
         # what was archived between savepoints is not known then
-        every = {w.requested for w in (*known, *(archived or ())) if start is None or w.requested >= start}
-        rows = CommitTimes.only({w.requested for w in wanted}, every, from_start=from_start)
+        every = {w.requested for w in (*active_writes, *(archived or ())) if start is None or w.requested >= start}
+        rows = CommitTimes.only({w.requested for w in selected}, every, from_start=from_start)
     else:
-        rows = CommitTimes(after=instants.begin, up_to=max(w.requested for w in wanted))
+        rows = CommitTimes(after=instants.begin, up_to=max(w.requested for w in selected))
     if from_start:
         late = _completed_after_end(instants, archived or ())
-        all_slices = _all_slices(table, instants, max(w.requested for w in wanted), late)
+        all_slices = _all_slices(table, instants, max(w.requested for w in selected), late)
     else:
-        all_slices = _written_slices(table, instants, [*wanted, *_rewriting(instants, reached)])
+        all_slices = _written_slices(table, instants, [*selected, *_rewriting(instants, reached)])
     has_other_rows = not from_start or len(inside) < len(reached)
     if isinstance(all_slices, str):
         all_slices, has_other_rows = _fall_back(table, query, all_slices), True
-    last = max(w.requested for w in wanted)
+    last = max(w.requested for w in selected)
     bounds = InstantBounds(
         commit_times=rows if has_other_rows else None,
         log_blocks=None if instants.by_completion else last,
@@ -86,11 +86,11 @@ def data_writes(table: PinnedTable, query: Query) -> list[Write]:
         QueryError: An earlier write is pending, and the range refers to requested times.
     """
     instants = query.instants
-    known = _active_writes(table.active, query)
+    active_writes = _active_writes(table.active, query)
     bounded = instants if instants.begin is not None else replace(instants, begin="0")
-    archived = _archived_writes(table, bounded, known)
-    mine = [w for w in known if instants.selects(w.requested)]
-    by_instant = {w.requested: w for w in (*(archived or ()), *mine) if instants.includes(w.time)}
+    archived = _archived_writes(table, bounded, active_writes)
+    selected = [w for w in active_writes if instants.selects(w.requested)]
+    by_instant = {w.requested: w for w in (*(archived or ()), *selected) if instants.includes(w.time)}
     return list(by_instant.values())
 
 
@@ -207,7 +207,7 @@ def _without_holes(active: ActiveTimeline, done: list[Instant], policy: HollowPo
     )
 
 
-def _archived_writes(table: PinnedTable, instants: InstantRange, known: Sequence[Write]) -> list[Write] | None:
+def _archived_writes(table: PinnedTable, instants: InstantRange, active_writes: Sequence[Write]) -> list[Write] | None:
     """Return archived writes if the range may include them; None if they need not be read.
 
     A range from the start to a time in the active timeline does not need them, because it includes everything up to
@@ -219,7 +219,7 @@ def _archived_writes(table: PinnedTable, instants: InstantRange, known: Sequence
     if since is None:
         return None
     start = active.timeline.start
-    earliest = min((w.time for w in known if start is None or w.requested >= start), default=None)
+    earliest = min((w.time for w in active_writes if start is None or w.requested >= start), default=None)
     if earliest is not None and since >= earliest and not (instants.by_completion and _archived_since(active, since)):
         return None
     names = archived_writes(table.storage, active.layout)

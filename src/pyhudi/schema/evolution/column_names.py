@@ -18,25 +18,25 @@ same name in the file are omitted.
 """
 
 
-def names_between(written: InternalSchema, wanted: InternalSchema, columns: pa.Schema | None = None) -> FileNames:
-    """Return the names that a file of version ``written`` has for the columns of version ``wanted``.
+def names_between(written: InternalSchema, current: InternalSchema, columns: pa.Schema | None = None) -> FileNames:
+    """Return the names that a file of version ``written`` has for the columns of version ``current``.
 
     ``columns`` may include columns that no version has yet and therefore no file contains.
     """
-    there = {id_: path for path, id_ in written.paths().items()}
-    taken = set(there.values())
+    written_paths = {id_: path for path, id_ in written.paths().items()}
+    taken = set(written_paths.values())
     names: dict[str, str | None] = {}
-    for path, id_ in wanted.paths().items():
-        old = there.get(id_)
+    for path, id_ in current.paths().items():
+        old = written_paths.get(id_)
         name = None if old is None else old.rpartition(".")[2]
         if name is None:
             if _in_file(path, names, taken):
                 names[path] = None
         elif name != path.rpartition(".")[2]:
             names[path] = name
-    own = {field.name for field in wanted.fields}
+    current_names = {field.name for field in current.fields}
     for name in columns.names if columns is not None else ():
-        if name not in own and name in taken:
+        if name not in current_names and name in taken:
             names[name] = None
     return names
 
@@ -56,7 +56,7 @@ def _in_file(path: str, names: Mapping[str, str | None], taken: set[str]) -> boo
 def file_columns(schema: pa.Schema, names: FileNames) -> dict[str, str]:
     """Return a mapping from name in the file to column of the schema, for the columns that a file with such names can
     have."""
-    return {there: name for name in schema.names if (there := names.get(name, name)) is not None}
+    return {file_column: name for name in schema.names if (file_column := names.get(name, name)) is not None}
 
 
 def with_table_names(batch: pa.RecordBatch, inside: Mapping[str, str], names: FileNames) -> pa.RecordBatch:

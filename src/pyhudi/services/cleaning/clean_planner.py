@@ -56,11 +56,11 @@ class LastClean:
     @classmethod
     def last_scan(cls, table: PinnedTable) -> LastClean | None:
         """Return the last clean, or a later plan of this process that found nothing to delete."""
-        last, known = cls.load(table.active), _FOUND_NOTHING.get(table.storage.root)
-        if known is None or (last is not None and last.earliest >= known.earliest):
+        last, empty_plan = cls.load(table.active), _FOUND_NOTHING.get(table.storage.root)
+        if empty_plan is None or (last is not None and last.earliest >= empty_plan.earliest):
             return last
         # The table may have been recreated.
-        return known if table.active.timeline.is_completed(known.earliest) else last
+        return empty_plan if table.active.timeline.is_completed(empty_plan.earliest) else last
 
     @classmethod
     def load(cls, active: ActiveTimeline) -> LastClean | None:
@@ -260,11 +260,11 @@ def changed_partitions(
     writes = active.timeline.completed().writes()
     affected = [i for i in writes if last.earliest <= i.requested < plan.earliest_instant]
     if is_partitioned or last.savepoints:
-        gone = set(last.savepoints) - set(plan.savepoints)
-        known = [i for i in writes if i.requested in gone]
-        if len(known) < len(gone):
+        deleted_savepoints = set(last.savepoints) - set(plan.savepoints)
+        savepoint_writes = [i for i in writes if i.requested in deleted_savepoints]
+        if len(savepoint_writes) < len(deleted_savepoints):
             return None
-        affected += known
+        affected += savepoint_writes
     paths: set[str] = set()
     for instant in affected:
         metadata = active.commit_metadata(instant)
@@ -288,30 +288,30 @@ def _filtered(table: PinnedTable, files: TableFiles, partitions: list[str] | Non
         partitions = [p for p in named if partitions is None or p in partitions]
     if pattern:
         try:
-            wanted = re.compile(pattern)
+            expression = re.compile(pattern)
         except re.error as e:
             key = options.CLEAN_PARTITION_REGEX.key
             raise InvalidOptionError(key, pattern, f"a regular expression ({e})") from None
-        known = partitions if partitions is not None else files.partitions()
-        if known is None:
-            known = files.list(table.storage, None)[1]
-        partitions = [p for p in known if wanted.fullmatch(p)]
+        candidates = partitions if partitions is not None else files.partitions()
+        if candidates is None:
+            candidates = files.list(table.storage, None)[1]
+        partitions = [p for p in candidates if expression.fullmatch(p)]
     return partitions
 
 
 def _emptied(table: PinnedTable, files: pa.Table, expired: pa.Table) -> tuple[str, ...]:
     """Return the partitions of which a clean deletes all files. Files that were not listed are looked up in storage."""
-    there = files.group_by("partition").aggregate([("path", "count")])
-    gone = expired.group_by("partition").aggregate([("name", "count")])
-    both = there.join(gone, keys="partition", join_type="inner")
-    whole = both.filter(pc.equal(both["path_count"], both["name_count"]))["partition"].to_pylist()
+    num_files = files.group_by("partition").aggregate([("path", "count")])
+    num_expired = expired.group_by("partition").aggregate([("name", "count")])
+    counts = num_files.join(num_expired, keys="partition", join_type="inner")
+    whole = counts.filter(pc.equal(counts["path_count"], counts["name_count"]))["partition"].to_pylist()
     emptied = []
     for partition in sorted(whole):
         listed = table.storage.list(partition)["path"]
         names = file_names_of(listed)
-        mine = expired["name"].filter(pc.equal(expired["partition"], partition))
+        expired_names = expired["name"].filter(pc.equal(expired["partition"], partition))
         other = pc.invert(
-            pc.or_(pc.is_in(names, value_set=mine.combine_chunks()), pc.starts_with(names, PARTITION_METADATA))
+            pc.or_(pc.is_in(names, value_set=expired_names.combine_chunks()), pc.starts_with(names, PARTITION_METADATA))
         )
         if partition and not pc.any(other).as_py() and not table.storage.list_dirs(partition):
             emptied.append(partition)

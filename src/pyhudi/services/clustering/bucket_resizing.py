@@ -81,21 +81,21 @@ class ResizingRules:
         return rules
 
     def groups(
-        self, slices: pa.Table, known: Mapping[str, HashingMetadata], inputs: Inputs
+        self, slices: pa.Table, buckets: Mapping[str, HashingMetadata], inputs: Inputs
     ) -> tuple[pa.Table, tuple[int, ...], tuple[Extra, ...]]:
         """Return the groups of a plan, the number of output files of each, and their additional metadata.
 
         Args:
             slices: File slices that may be clustered (SLICE_SCHEMA), whole partitions only.
-            known: Buckets of each partition.
+            buckets: Buckets of each partition.
             inputs: Creates rows of a plan (`INPUT_SCHEMA`) from slices and the number of their group.
         """
         parts: list[pa.Table] = []
         outputs: list[int] = []
         extra: list[Extra] = []
-        for partition in sorted(set(pc.unique(slices["partition"]).to_pylist()) & known.keys()):
+        for partition in sorted(set(pc.unique(slices["partition"]).to_pylist()) & buckets.keys()):
             in_partition = slices.filter(pc.equal(slices["partition"], partition)).combine_chunks()
-            metadata = known[partition]
+            metadata = buckets[partition]
             for rows, children in self._changes(metadata, in_partition):
                 if len(outputs) >= self.max_groups:
                     break
@@ -163,9 +163,9 @@ class BucketRouting:
         """
         hashes = hashes_of(keys, self.bucketing.fields, legacy_key_split=self.bucketing.legacy_key_split)
         file_ids = self.old.file_ids()
-        mine = np.isin(self.old.buckets_of(hashes), [file_ids.index(name) for name in self.sources])
-        if not mine.all():
-            key = keys[int(np.flatnonzero(~mine)[0])].as_py()
+        is_source_key = np.isin(self.old.buckets_of(hashes), [file_ids.index(name) for name in self.sources])
+        if not is_source_key.all():
+            key = keys[int(np.flatnonzero(~is_source_key)[0])].as_py()
             raise ConfigError(
                 f"the record key {key!r} is in file group {min(self.sources)!r}, but with "
                 f"{options.BUCKET_HASH_FIELD.key}={','.join(self.bucketing.fields)} it belongs to another bucket; "
@@ -188,22 +188,22 @@ def bucketing_of(config: TableConfig, opts: Options) -> BucketIndex:
             f"the table {config.name!r} stores no record keys (hoodie.populate.meta.fields=false), so pyhudi "
             "cannot split or merge its buckets; use Apache Hudi"
         )
-    given = {
+    settings = {
         options.INDEX_TYPE.key: IndexType.BUCKET.value,
         options.BUCKET_ENGINE.key: BucketIndexEngine.CONSISTENT_HASHING.value,
     }
-    bucketing = BucketIndex.from_options(config, Options.parse({**opts, **given}))
+    bucketing = BucketIndex.from_options(config, Options.parse({**opts, **settings}))
     assert bucketing is not None
     return bucketing
 
 
 def new_buckets(
-    known: Mapping[str, HashingMetadata], instant: str, extra: Collection[Extra]
+    current: Mapping[str, HashingMetadata], instant: str, extra: Collection[Extra]
 ) -> dict[str, HashingMetadata]:
     """Return the buckets of each partition after a plan is executed.
 
     Args:
-        known: Current buckets of the partitions.
+        current: Current buckets of the partitions.
         instant: Instant of the plan.
         extra: Additional metadata of the plan's groups.
 
@@ -214,13 +214,13 @@ def new_buckets(
     children: dict[str, list[ChildNode]] = {}
     for one in extra:
         partition, sequence, nodes = _decode(one)
-        if partition not in known or known[partition].sequence != sequence:
+        if partition not in current or current[partition].sequence != sequence:
             raise TransactionError(
                 f"the buckets of partition {partition!r} were split or merged since the clustering {instant} was "
                 "planned; roll the plan back"
             )
         children.setdefault(partition, []).extend(nodes)
-    return {partition: known[partition].with_children(instant, nodes) for partition, nodes in children.items()}
+    return {partition: current[partition].with_children(instant, nodes) for partition, nodes in children.items()}
 
 
 def _prefix() -> str:

@@ -169,11 +169,11 @@ class _Attempt:
             with lock_table(self._client, self._opts, self._stats_reader) as table:
                 self._refuse_if_superseded(table)
                 self._check_not_dropped(table, begun)
-                own = metadata_timeline(table.storage, table.config.version)
+                metadata = metadata_timeline(table.storage, table.config.version)
                 if (
                     stats is not None
                     and files_exist(table.storage, stats)
-                    and not begun.missed_updates.missed(table.data, own)
+                    and not begun.missed_updates.missed(table.data, metadata)
                 ):
                     self._check(table, begun)
                     if table.data.timeline.completed().writes() != data.timeline.completed().writes():
@@ -187,12 +187,12 @@ class _Attempt:
 
     def _begin(self, table: LockedTable, *, anew: bool = False) -> _Begun | None:
         """Announce the partitions; return None if there is nothing to do any more."""
-        storage, data, mine = table.storage, table.data, self._heartbeat is not None
+        storage, data, is_running = table.storage, table.data, self._heartbeat is not None
         entry = data.timeline.find(self._instant, Action.INDEXING)
         if entry is None or entry.is_completed:
             return None
         several = failed_writes_policy(self._opts) is not FailedWritesPolicy.EAGER
-        if several and entry.state is State.INFLIGHT and not mine:
+        if several and entry.state is State.INFLIGHT and not is_running:
             check_no_heartbeat(storage, entry, self._opts)
         config = rollback_index_build(storage, table.config, self._instant, self._plan.partitions)
         config = build_enabled_partitions(table.metadata_context(), config, only_if_none=True)
@@ -204,8 +204,8 @@ class _Attempt:
         for request in left:
             request.check(storage, config, now.schema)
         preparer = self._preparer() if any(request.needs_spark for request in left) else None
-        own = metadata_timeline(storage, config.version)
-        anew = anew or was_written_since(own, self._instant, self._plan.partitions)
+        metadata = metadata_timeline(storage, config.version)
+        anew = anew or was_written_since(metadata, self._instant, self._plan.partitions)
         instant = table.completion() if anew else self._instant
         prepared = prepare(now, left, instant, preparer)
         if instant != self._instant:
@@ -260,10 +260,10 @@ class _Attempt:
 
     def _check_not_dropped(self, table: LockedTable, begun: _Begun) -> None:
         partitions = {one.partition for one in begun.prepared}
-        gone = sorted(partitions - set(table.config.metadata_partitions_inflight))
-        if gone:
+        removed = sorted(partitions - set(table.config.metadata_partitions_inflight))
+        if removed:
             raise ConflictError(
-                f"{', '.join(gone)} was removed from the metadata table during its build, by a write that could "
+                f"{', '.join(removed)} was removed from the metadata table during its build, by a write that could "
                 "not maintain it, or that rebuilt the metadata table; run the plan again"
             )
 
@@ -298,6 +298,6 @@ def _written(begun: _Begun) -> list[Mapping[str, Any]] | None:
             stats += one.write()
         report_progress(begun.progress, PROGRESS, len(begun.prepared), len(begun.prepared))
         return stats
-    except NotFoundError as gone:
-        _log.info("the index build starts again: %s", gone)
+    except NotFoundError as missing:
+        _log.info("the index build starts again: %s", missing)
         return None

@@ -38,20 +38,24 @@ class MissedUpdateDetector:
         self._settled = {i.requested for i in seen.completed().writes()}
         self._partitions = frozenset(partitions)
 
-    def missed(self, data: ActiveTimeline, own: ActiveTimeline) -> bool:
-        """Return True if a completed write has missed an update; ``own`` is the metadata table's timeline. Each write
-        is examined once."""
+    def missed(self, data: ActiveTimeline, metadata: ActiveTimeline) -> bool:
+        """Return True if a completed write has missed an update. Each write is examined once.
+
+        Args:
+            data: Timeline of the table.
+            metadata: Timeline of the metadata table.
+        """
         for instant in data.timeline.completed().writes():
             if instant.requested in self._settled:
                 continue
-            if self._is_missing(data, own, instant):
+            if self._is_missing(data, metadata, instant):
                 return True
             self._settled.add(instant.requested)
         return False
 
-    def _is_missing(self, data: ActiveTimeline, own: ActiveTimeline, instant: Instant) -> bool:
-        written = partitions_written(own, instant.requested)
-        silent = self._partitions - written - partitions_acknowledged(own, instant.requested)
+    def _is_missing(self, data: ActiveTimeline, metadata: ActiveTimeline, instant: Instant) -> bool:
+        written = partitions_written(metadata, instant.requested)
+        silent = self._partitions - written - partitions_acknowledged(metadata, instant.requested)
         if instant.requested not in self._under_way:
             silent -= {RECORD_INDEX, BLOOM_FILTERS}
         return FILES in written and bool(silent) and bool(_concerned(silent, data.commit_metadata(instant)))
@@ -74,27 +78,27 @@ def _concerned(partitions: Collection[str], metadata: CommitMetadata) -> set[str
     return affected
 
 
-def was_written_since(own: ActiveTimeline, instant: str, partitions: Sequence[str]) -> bool:
+def was_written_since(metadata: ActiveTimeline, instant: str, partitions: Sequence[str]) -> bool:
     """Return True if writes have updated one of the partitions since an indexing instant. These updates are lost with
     the files of an earlier attempt; a build with a later instant is not expected to include them."""
-    later = [i.requested for i in own.timeline.completed().writes() if i.order_time > instant]
-    return any(partitions_written(own, requested) & set(partitions) for requested in later if requested != instant)
+    later = [i.requested for i in metadata.timeline.completed().writes() if i.order_time > instant]
+    return any(partitions_written(metadata, requested) & set(partitions) for requested in later if requested != instant)
 
 
-def partitions_written(own: ActiveTimeline, instant: str) -> set[str]:
+def partitions_written(metadata: ActiveTimeline, instant: str) -> set[str]:
     """Return the partitions of the metadata table that a write has updated."""
-    delta = _delta_of(own, instant)
+    delta = _delta_of(metadata, instant)
     return set() if delta is None else set(delta.stats["partitionPath"].to_pylist())
 
 
-def partitions_acknowledged(own: ActiveTimeline, instant: str) -> set[str]:
+def partitions_acknowledged(metadata: ActiveTimeline, instant: str) -> set[str]:
     """Return the partitions that a write has recorded as completely updated, even without changes."""
-    delta = _delta_of(own, instant)
+    delta = _delta_of(metadata, instant)
     return set() if delta is None else acknowledged_partitions(delta)
 
 
-def _delta_of(own: ActiveTimeline, instant: str) -> CommitMetadata | None:
-    delta_commit = own.timeline.find(instant, Action.DELTA_COMMIT)
-    if delta_commit is None or not delta_commit.is_completed or not own.read(delta_commit):
+def _delta_of(metadata: ActiveTimeline, instant: str) -> CommitMetadata | None:
+    delta_commit = metadata.timeline.find(instant, Action.DELTA_COMMIT)
+    if delta_commit is None or not delta_commit.is_completed or not metadata.read(delta_commit):
         return None
-    return own.commit_metadata(delta_commit)
+    return metadata.commit_metadata(delta_commit)

@@ -107,12 +107,12 @@ class IndexRequest:
                 f"{kind} of a column is an expression index, which requires index_options={{'{EXPR}': function}}; "
                 f"{kind} without columns is the index of the table"
             )
-        given = {name: str(value) for name, value in index_options.items()}
-        given[EXPR] = given[EXPR].lower()
-        index = ExpressionIndex.of(partition, kind, columns[0], given)
+        texts = {name: str(value) for name, value in index_options.items()}
+        texts[EXPR] = texts[EXPR].lower()
+        index = ExpressionIndex.of(partition, kind, columns[0], texts)
         if index.expression.function == expression_index_definition.IDENTITY and kind == COLUMN_STATS:
             raise ConfigError(f"{kind} of a column itself is part of the index of the table: add it to {_COLUMNS_KEY}")
-        return cls(partition, kind, tuple(columns), index, tuple(given.items()))
+        return cls(partition, kind, tuple(columns), index, tuple(texts.items()))
 
     def check(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
         """Check that the table supports the index.
@@ -176,8 +176,8 @@ def _named(name: str | None, columns: Sequence[str], what: str) -> str:
     if not name or not set(name) <= _LETTERS:
         raise ConfigError(f"{what} requires a name of letters, digits and underscores, not {name!r}")
     if len(columns) != 1:
-        given = ", ".join(columns) or "none"
-        raise ConfigError(f"{what} has exactly one column, but index {name!r} has {given}")
+        listed_columns = ", ".join(columns) or "none"
+        raise ConfigError(f"{what} has exactly one column, but index {name!r} has {listed_columns}")
     return name
 
 
@@ -237,8 +237,8 @@ def request_of(storage: Storage, config: TableConfig, partition: str) -> IndexRe
 def indexes_of(storage: Storage, config: TableConfig) -> list[str]:
     """Return the partitions of the metadata table that are indexes, including those that are defined but not in use."""
     definitions = load_definitions(storage, config) if config.version >= 8 else {}
-    known = {*config.metadata_partitions, *config.metadata_partitions_inflight, *definitions}
-    return sorted(known - {FILES})
+    partitions = {*config.metadata_partitions, *config.metadata_partitions_inflight, *definitions}
+    return sorted(partitions - {FILES})
 
 
 def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned: Sequence[str] = ()) -> list[str]:
@@ -248,11 +248,11 @@ def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned
     Raises:
         ConfigError: A planned index requires it.
     """
-    known = sorted({*indexes_of(storage, config), *planned})
-    partitions = [p for p in (name, partition_of(name), expression_index_definition.partition_of(name)) if p in known][
-        :1
-    ]
-    if partitions == [COLUMN_STATS] and PARTITION_STATS in known:
+    existing = sorted({*indexes_of(storage, config), *planned})
+    partitions = [
+        p for p in (name, partition_of(name), expression_index_definition.partition_of(name)) if p in existing
+    ][:1]
+    if partitions == [COLUMN_STATS] and PARTITION_STATS in existing:
         partitions.append(PARTITION_STATS)  # Built from the same statistics, and rebuilt with them.
     needing = [p for p in sorted(planned) if is_secondary(p)]
     if partitions == [RECORD_INDEX] and needing:
@@ -273,5 +273,5 @@ def build_options(request: IndexRequest, opts: Options) -> dict[str, str]:
         BLOOM_FILTERS: {options.METADATA_BLOOM_ENABLE.key: "true"},
         RECORD_INDEX: {} if opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE) else records,
     }
-    mine = {} if request.expression is not None else enabling.get(request.kind, {})
-    return {column: "false", partition: "false", **mine}
+    enabling_options = {} if request.expression is not None else enabling.get(request.kind, {})
+    return {column: "false", partition: "false", **enabling_options}

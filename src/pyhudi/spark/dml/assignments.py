@@ -108,32 +108,32 @@ def resolved(
     """
     if not assigned:
         raise QueryError("an update requires at least one assignment: {column: new value}")
-    found: dict[str, object] = {}
-    whole: set[str] = set()
-    for given, value in assigned.items():
-        path = _path(given, schema, case_sensitive, alias)
+    assignments: dict[str, object] = {}
+    whole_columns: set[str] = set()
+    for column, value in assigned.items():
+        path = _path(column, schema, case_sensitive, alias)
         name, inner = path[0], quoted(path[1:])
-        if name in whole or (name in found and not inner):
+        if name in whole_columns or (name in assignments and not inner):
             raise QueryError(f"the column {name!r} is assigned twice")
         if not inner:
-            whole.add(name)
+            whole_columns.add(name)
         if inner and inserts:
-            raise SchemaMismatchError(f"INSERT cannot assign only the field {given!r}; give the whole column {name!r}")
+            raise SchemaMismatchError(f"INSERT cannot assign only the field {column!r}; give the whole column {name!r}")
         if inner:
-            before = found.get(name)
+            before = assignments.get(name)
             base = F.col(quoted([alias, name] if alias else [name])) if before is None else before
-            found[name] = as_column(base).withField(inner, as_column(value))
+            assignments[name] = as_column(base).withField(inner, as_column(value))
         else:
-            found[name] = value
-    return found
+            assignments[name] = value
+    return assignments
 
 
-def _path(given: str, schema: StructType, case_sensitive: bool, alias: str | None) -> list[str]:
-    parts = split_name(given)
+def _path(name: str, schema: StructType, case_sensitive: bool, alias: str | None) -> list[str]:
+    parts = split_name(name)
     if len(parts) > 1 and alias is not None and parts[0].lower() == alias.lower() and parts[0] not in schema.names:
         parts = parts[1:]
-    if given in schema.names:
-        return [given]
+    if name in schema.names:
+        return [name]
     return [column_of(parts[0], schema, case_sensitive), *parts[1:]]
 
 
@@ -155,8 +155,8 @@ def split_name(name: str) -> list[str]:
 
 def stored_as(
     value: Column,
-    given: DataType,
-    wanted: DataType,
+    source: DataType,
+    target: DataType,
     name: str,
     *,
     reads_texts: bool = False,
@@ -168,8 +168,8 @@ def stored_as(
 
     Args:
         value: The value.
-        given: Its type.
-        wanted: Type of the column.
+        source: Its type.
+        target: Type of the column.
         name: Name of the column.
         reads_texts: Parse strings as numbers, booleans and times; evaluation fails at invalid ones.
         by_position: Match fields of structs by position instead of by name.
@@ -177,130 +177,130 @@ def stored_as(
     Raises:
         SchemaMismatchError: Values of the type cannot be stored in the column.
     """
-    if isinstance(wanted, ArrayType) and not wanted.containsNull:
-        wanted = ArrayType(wanted.elementType)  # Spark casts no arrays that may have nulls; a write refuses these
-    if given == wanted:
+    if isinstance(target, ArrayType) and not target.containsNull:
+        target = ArrayType(target.elementType)  # Spark casts no arrays that may have nulls; a write refuses these
+    if source == target:
         return value
-    if reads_texts and isinstance(given, StringType) and isinstance(wanted, _READ_FROM_TEXTS):
-        return _read(value, wanted, name)
-    if not _assignable(given, wanted, by_position):
+    if reads_texts and isinstance(source, StringType) and isinstance(target, _READ_FROM_TEXTS):
+        return _read(value, target, name)
+    if not _assignable(source, target, by_position):
         raise SchemaMismatchError(
-            f"a value of type {given.simpleString()} cannot be stored in the column {name!r} of type "
-            f"{wanted.simpleString()}; cast it"
+            f"a value of type {source.simpleString()} cannot be stored in the column {name!r} of type "
+            f"{target.simpleString()}; cast it"
         )
-    if _is_nested(wanted) and _changes_inside(given, wanted, by_position):
-        return _stored_inside(value, given, wanted, name, by_position)
-    cast = value.cast(wanted)
-    if isinstance(wanted, NumericType) and isinstance(given, NumericType):
+    if _is_nested(target) and _changes_inside(source, target, by_position):
+        return _stored_inside(value, source, target, name, by_position)
+    cast = value.cast(target)
+    if isinstance(target, NumericType) and isinstance(source, NumericType):
         # A plain cast may overflow or return null, depending on the settings of the session.
         fits = cast.isNotNull()
-        if isinstance(wanted, IntegralType):
-            limit = 2 ** (_BITS[type(wanted)] - 1)
-            ends = (float(-limit), float(limit)) if isinstance(given, _FLOATS) else (Decimal(-limit), Decimal(limit))
+        if isinstance(target, IntegralType):
+            limit = 2 ** (_BITS[type(target)] - 1)
+            ends = (float(-limit), float(limit)) if isinstance(source, _FLOATS) else (Decimal(-limit), Decimal(limit))
             fits = (value >= F.lit(ends[0])) & (value < F.lit(ends[1]))
         message = F.concat(F.lit("the value "), value.cast("string"), F.lit(f" does not fit the column {name!r}"))
-        failure = F.raise_error(message).cast(wanted)
+        failure = F.raise_error(message).cast(target)
         return F.when(value.isNull() | F.coalesce(fits, F.lit(False)), cast).otherwise(failure)
     return cast
 
 
-def _stored_inside(value: Column, given: DataType, wanted: DataType, name: str, by_position: bool) -> Column:
+def _stored_inside(value: Column, source: DataType, target: DataType, name: str, by_position: bool) -> Column:
     """Convert a nested value to the type of a column, each value in it separately."""
 
-    def inner(item: Column, own: DataType, stored: DataType) -> Column:
-        return stored_as(item, own, stored, name, by_position=by_position)
+    def inner(item: Column, item_type: DataType, stored: DataType) -> Column:
+        return stored_as(item, item_type, stored, name, by_position=by_position)
 
-    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        kinds = given.elementType, wanted.elementType
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        kinds = source.elementType, target.elementType
         return F.transform(value, lambda item: inner(item, *kinds))
-    if isinstance(given, MapType) and isinstance(wanted, MapType):
-        keys, values = (given.keyType, wanted.keyType), (given.valueType, wanted.valueType)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        keys, values = (source.keyType, target.keyType), (source.valueType, target.valueType)
         stored = F.transform_values(value, lambda _, item: inner(item, *values))
         return F.transform_keys(stored, lambda key, _: inner(key, *keys))
-    assert isinstance(given, StructType)
-    assert isinstance(wanted, StructType)
-    numbered = StructType([StructField(f"_{at}", own.dataType) for at, own in enumerate(given.fields)])
+    assert isinstance(source, StructType)
+    assert isinstance(target, StructType)
+    numbered = StructType([StructField(f"_{at}", field.dataType) for at, field in enumerate(source.fields)])
     plain = value.cast(numbered)  # Names of fields may be repeated.
     fields = [
-        inner(plain.getField(f"_{at}"), given.fields[at].dataType, field.dataType).alias(field.name)
-        for at, field in zip(_paired(given, wanted, by_position), wanted.fields, strict=True)
+        inner(plain.getField(f"_{at}"), source.fields[at].dataType, field.dataType).alias(field.name)
+        for at, field in zip(_paired(source, target, by_position), target.fields, strict=True)
     ]
     return F.when(value.isNotNull(), F.struct(*fields))
 
 
-def _paired(given: StructType, wanted: StructType, by_position: bool) -> list[int]:
+def _paired(source: StructType, target: StructType, by_position: bool) -> list[int]:
     """Return, for each field of a struct, the position of the field that provides its value; empty if the structs have
     different fields."""
-    if len(given) != len(wanted):
+    if len(source) != len(target):
         return []
     if by_position:
-        return list(range(len(given)))
-    names = [resolve_name(field.name, given.names) for field in wanted.fields]
-    positions = [given.names.index(name) for name in names if name is not None]
-    return positions if len(set(positions)) == len(wanted) else []
+        return list(range(len(source)))
+    names = [resolve_name(field.name, source.names) for field in target.fields]
+    positions = [source.names.index(name) for name in names if name is not None]
+    return positions if len(set(positions)) == len(target) else []
 
 
-def has_same_names(given: DataType, wanted: DataType) -> bool:
+def has_same_names(source: DataType, target: DataType) -> bool:
     """Return True if all structs in two types have the same field names, in any order."""
-    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        return has_same_names(given.elementType, wanted.elementType)
-    if isinstance(given, MapType) and isinstance(wanted, MapType):
-        keys = has_same_names(given.keyType, wanted.keyType)
-        return keys and has_same_names(given.valueType, wanted.valueType)
-    if isinstance(given, StructType) and isinstance(wanted, StructType):
-        positions = _paired(given, wanted, False)
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return has_same_names(source.elementType, target.elementType)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        keys = has_same_names(source.keyType, target.keyType)
+        return keys and has_same_names(source.valueType, target.valueType)
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        positions = _paired(source, target, False)
         return bool(positions) and all(
-            has_same_names(given.fields[at].dataType, field.dataType)
-            for at, field in zip(positions, wanted.fields, strict=True)
+            has_same_names(source.fields[at].dataType, field.dataType)
+            for at, field in zip(positions, target.fields, strict=True)
         )
     return True
 
 
-def _changes_inside(given: DataType, wanted: DataType, by_position: bool) -> bool:
+def _changes_inside(source: DataType, target: DataType, by_position: bool) -> bool:
     """Return True if nested numbers have another type, or nested fields another order."""
-    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        return _changes_inside(given.elementType, wanted.elementType, by_position)
-    if isinstance(given, MapType) and isinstance(wanted, MapType):
-        pairs = ((given.keyType, wanted.keyType), (given.valueType, wanted.valueType))
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return _changes_inside(source.elementType, target.elementType, by_position)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
         return any(_changes_inside(*pair, by_position) for pair in pairs)
-    if isinstance(given, StructType) and isinstance(wanted, StructType):
-        positions = _paired(given, wanted, by_position)
-        fields = zip(positions, wanted.fields, strict=True)
-        return positions != list(range(len(wanted))) or any(
-            _changes_inside(given.fields[at].dataType, field.dataType, by_position) for at, field in fields
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        positions = _paired(source, target, by_position)
+        fields = zip(positions, target.fields, strict=True)
+        return positions != list(range(len(target))) or any(
+            _changes_inside(source.fields[at].dataType, field.dataType, by_position) for at, field in fields
         )
-    return isinstance(given, NumericType) and isinstance(wanted, NumericType) and given != wanted
+    return isinstance(source, NumericType) and isinstance(target, NumericType) and source != target
 
 
-def _read(text: Column, wanted: DataType, name: str) -> Column:
+def _read(text: Column, target: DataType, name: str) -> Column:
     """Parse a string; evaluation fails at invalid ones. A plain cast returns null, truncates or fails, depending on the
     settings of the session."""
-    says = F.trim(text)
-    fits = says.rlike(r"^[+-]?\d+$") if isinstance(wanted, IntegralType) else F.lit(True)
-    cast = F.when(fits, says).cast(wanted)
-    message = F.concat(F.lit("the text '"), text, F.lit(f"' is no {wanted.simpleString()}, as the column {name!r} has"))
-    return F.when(text.isNull() | cast.isNotNull(), cast).otherwise(F.raise_error(message).cast(wanted))
+    trimmed = F.trim(text)
+    fits = trimmed.rlike(r"^[+-]?\d+$") if isinstance(target, IntegralType) else F.lit(True)
+    cast = F.when(fits, trimmed).cast(target)
+    message = F.concat(F.lit("the text '"), text, F.lit(f"' is no {target.simpleString()}, as the column {name!r} has"))
+    return F.when(text.isNull() | cast.isNotNull(), cast).otherwise(F.raise_error(message).cast(target))
 
 
-def _assignable(given: DataType, wanted: DataType, by_position: bool) -> bool:
-    if isinstance(given, NullType) or (type(given) is type(wanted) and not _is_nested(wanted)):
+def _assignable(source: DataType, target: DataType, by_position: bool) -> bool:
+    if isinstance(source, NullType) or (type(source) is type(target) and not _is_nested(target)):
         return True
-    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        return _assignable(given.elementType, wanted.elementType, by_position)
-    if isinstance(given, MapType) and isinstance(wanted, MapType):
-        pairs = ((given.keyType, wanted.keyType), (given.valueType, wanted.valueType))
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return _assignable(source.elementType, target.elementType, by_position)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        pairs = ((source.keyType, target.keyType), (source.valueType, target.valueType))
         return all(_assignable(*pair, by_position) for pair in pairs)
-    if isinstance(given, StructType) and isinstance(wanted, StructType):
-        positions = _paired(given, wanted, by_position)
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        positions = _paired(source, target, by_position)
         return bool(positions) and all(
-            _assignable(given.fields[at].dataType, field.dataType, by_position)
-            for at, field in zip(positions, wanted.fields, strict=True)
+            _assignable(source.fields[at].dataType, field.dataType, by_position)
+            for at, field in zip(positions, target.fields, strict=True)
         )
-    if isinstance(given, NumericType) and isinstance(wanted, NumericType):
+    if isinstance(source, NumericType) and isinstance(target, NumericType):
         return True
-    if isinstance(given, _TIMES) and isinstance(wanted, _TIMES):
+    if isinstance(source, _TIMES) and isinstance(target, _TIMES):
         return True
-    return isinstance(wanted, StringType) and not _is_nested(given) and not isinstance(given, BinaryType)
+    return isinstance(target, StringType) and not _is_nested(source) and not isinstance(source, BinaryType)
 
 
 def _is_nested(kind: DataType) -> bool:

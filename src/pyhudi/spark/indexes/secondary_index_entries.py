@@ -104,19 +104,19 @@ def _entries(
                     old, new = (_keys(rows, index.column) for rows in (before, after))
                     lost = old.filter(pc.invert(pc.is_in(old, value_set=new)))
                     added = new.filter(pc.invert(pc.is_in(new, value_set=old)))
-                    for keys, gone in ((lost, True), (added, False)):
+                    for keys, is_removed in ((lost, True), (added, False)):
                         if len(keys):
-                            yield _placed(keys, at, gone, target, placement)
+                            yield _placed(keys, at, is_removed, target, placement)
 
     number = len(changes)
     return spark.range(0, number, 1, numPartitions=max(1, number)).mapInArrow(read, _ENTRIES)
 
 
-def _placed(keys: pa.Array, at: int, gone: bool, target: IndexTarget, placement: np.ndarray[Any, Any]) -> Any:
+def _placed(keys: pa.Array, at: int, is_removed: bool, target: IndexTarget, placement: np.ndarray[Any, Any]) -> Any:
     groups = secondary_group_of(keys, len(target.groups[at]), target.version) + target.starts[at]
     columns = [
         keys,
-        pa.repeat(pa.scalar(gone), len(keys)),
+        pa.repeat(pa.scalar(is_removed), len(keys)),
         pa.array(groups.astype(np.int32)),
         pa.array(placement[groups % len(placement)]),
     ]
@@ -135,9 +135,9 @@ def _keys(rows: pa.Table, column: str) -> pa.Array:
     return pc.unique(entry_keys(flat.column(0).chunk(0), flat.column(1).chunk(0)))
 
 
-def _records(keys: pa.Array, gone: pa.Array, value: pa.Scalar) -> RecordChanges:
+def _records(keys: pa.Array, is_removed: pa.Array, value: pa.Scalar) -> RecordChanges:
     """Return the records to write for entries of one file group. An entry that is removed from one file group of the
     table and added by another has moved with its row."""
-    there, lost = pc.unique(keys.filter(pc.invert(gone))), pc.unique(keys.filter(gone))
-    lost = lost.filter(pc.invert(pc.is_in(lost, value_set=there)))
-    return RecordChanges(there, pa.repeat(value, len(there)), lost)
+    added, removed = pc.unique(keys.filter(pc.invert(is_removed))), pc.unique(keys.filter(is_removed))
+    removed = removed.filter(pc.invert(pc.is_in(removed, value_set=added)))
+    return RecordChanges(added, pa.repeat(value, len(added)), removed)

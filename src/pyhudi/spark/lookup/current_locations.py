@@ -47,20 +47,20 @@ def current_locations(
     by = [RECORD_KEY, PARTITION_PATH]
     same = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
     located = rows.join(F.broadcast(locations) if broadcast else locations, same)
-    mine = located.select(*by, *keys.in_locations, FILE_NO).distinct()
-    several = mine.withColumn(_RANK, F.count(F.lit(1)).over(Window.partitionBy(*by))).where(F.col(_RANK) > 1)
+    row_locations = located.select(*by, *keys.in_locations, FILE_NO).distinct()
+    several = row_locations.withColumn(_RANK, F.count(F.lit(1)).over(Window.partitionBy(*by))).where(F.col(_RANK) > 1)
     several = persist(several.drop(_RANK))
     logged = _with_log_files(files, [row[0] for row in several.select(FILE_NO).distinct().collect()])
     if not len(logged):
         return locations
     alive = _current_keys(replace(search, files=logged))
     since = files.table.select(["file_no", "base_instant"]).rename_columns([FILE_NO, _SINCE])
-    known = several.join(F.broadcast(small_frame(rows.sparkSession, since)), FILE_NO)
-    known = known.join(alive, [*by, FILE_NO], "left")
+    candidates = several.join(F.broadcast(small_frame(rows.sparkSession, since)), FILE_NO)
+    candidates = candidates.join(alive, [*by, FILE_NO], "left")
     without_logs = ~F.col(FILE_NO).isin(logged.table["file_no"].to_pylist())
-    known = known.withColumn(_FILLED, without_logs | F.col(_FILLED).isNotNull())
+    candidates = candidates.withColumn(_FILLED, without_logs | F.col(_FILLED).isNotNull())
     newest = Window.partitionBy(*by).orderBy(F.col(_FILLED).desc(), F.col(_SINCE).desc(), F.col(FILE_NO))
-    ranked = known.withColumn(_RANK, F.row_number().over(newest))
+    ranked = candidates.withColumn(_RANK, F.row_number().over(newest))
     outdated = ranked.where(~F.col(_FILLED) & (F.col(_RANK) > 1))
     # Keys are compared in the partitions of their files.
     outdated = persist(outdated.select(*keys.in_locations, FILE_NO))

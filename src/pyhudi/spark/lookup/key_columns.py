@@ -89,7 +89,7 @@ class KeyColumns:
     def matches(self, rows: DataFrame) -> Column:
         """Return the condition that a row and a location, joined with the rows, have the same key."""
         pairs = zip(self.of(rows), self.in_locations, strict=True)
-        return reduce(and_, (mine == F.col(theirs) for mine, theirs in pairs))
+        return reduce(and_, (row_column == F.col(location_column) for row_column, location_column in pairs))
 
 
 TEXT = KeyColumns((RECORD_KEY,))
@@ -210,15 +210,21 @@ def scan_locations(
     incoming = keys.of(rows)
     names = [f"{_KEY}in_{i}" for i in range(len(incoming))]
     ignore_partitions = search.all_partitions or len(batch.partitions) == 1
-    wanted = rows.select(*(c.alias(n) for c, n in zip(incoming, names, strict=True)), PARTITION_PATH)
-    wanted = F.broadcast(
-        wanted.select(*names) if ignore_partitions else wanted.distinct() if batch.has_duplicates else wanted
+    searched_keys = rows.select(*(c.alias(n) for c, n in zip(incoming, names, strict=True)), PARTITION_PATH)
+    searched_keys = F.broadcast(
+        searched_keys.select(*names)
+        if ignore_partitions
+        else searched_keys.distinct()
+        if batch.has_duplicates
+        else searched_keys
     )
-    same_key = reduce(and_, (F.col(mine) == F.col(n) for mine, n in zip(keys.in_locations, names, strict=True)))
+    same_key = reduce(
+        and_, (F.col(location_column) == F.col(n) for location_column, n in zip(keys.in_locations, names, strict=True))
+    )
     if ignore_partitions:
-        return with_file_no(spark, base.join(wanted, same_key, "left_semi"), files), keys
+        return with_file_no(spark, base.join(searched_keys, same_key, "left_semi"), files), keys
     # A key may be in many partitions, and the partitions of files are cheap to know only after the join.
-    locations = with_file_no(spark, base.join(wanted, same_key), files)
+    locations = with_file_no(spark, base.join(searched_keys, same_key), files)
     return locations.where(F.col(OLD_PARTITION) == F.col(PARTITION_PATH)).drop(*names, PARTITION_PATH), keys
 
 
@@ -250,8 +256,8 @@ def _native_types(search: KeySearch) -> dict[str, DataType]:
         if len(kinds) != 1 or first is None:
             return {}
         kind = _spark_type(first)
-        mine = rows.schema[name].dataType
-        if kind != mine and not (isinstance(kind, IntegralType) and isinstance(mine, IntegralType)):
+        row_type = rows.schema[name].dataType
+        if kind != row_type and not (isinstance(kind, IntegralType) and isinstance(row_type, IntegralType)):
             return {}
         types[name] = kind
     return types

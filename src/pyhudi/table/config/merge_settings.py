@@ -116,21 +116,21 @@ PAYLOADS: Mapping[str, _Translation] = {
 
 def from_payload(payload: str, ordering: tuple[str, ...], more: Mapping[str, str] | None = None) -> MergeSettings:
     """Return the settings of a payload class; an unknown class is CUSTOM."""
-    known = PAYLOADS.get(payload)
-    if known is None:
+    translation = PAYLOADS.get(payload)
+    if translation is None:
         return MergeSettings(
             MergeMode.CUSTOM, PAYLOAD_STRATEGY, ordering, None, payload, None, MergeMode.CUSTOM, dict(more or {})
         )
     return MergeSettings(
-        known.mode,
-        _STRATEGY_OF[known.mode],
-        known.ordering or ordering,
-        known.partial,
+        translation.mode,
+        _STRATEGY_OF[translation.mode],
+        translation.ordering or ordering,
+        translation.partial,
         None,
         payload,
-        known.mode,
-        {**(more or {}), **known.properties},
-        known.partial,
+        translation.mode,
+        {**(more or {}), **translation.properties},
+        translation.partial,
     )
 
 
@@ -204,7 +204,7 @@ def _check_properties(settings: MergeSettings, opts: Options) -> None:
     payload class alone, and ignores these options."""
     partial = opts.get_typed(options.PARTIAL_UPDATE_MODE)
     if partial is not None and partial is not settings.partial_update_mode:
-        classes = [f"{payload} ({known.mode})" for payload, known in PAYLOADS.items() if known.partial is partial]
+        classes = [f"{payload} ({its.mode})" for payload, its in PAYLOADS.items() if its.partial is partial]
         raise ConfigError(
             f"{opts.spelling(options.PARTIAL_UPDATE_MODE)}={partial}: a new table gets it from the payload class; set "
             f"{options.PAYLOAD_CLASS.key} to {' or '.join(classes)}"
@@ -241,13 +241,13 @@ def table_properties(settings: MergeSettings, opts: Options) -> dict[str, str]:
         # Version 8 identifies translated payloads only by their class, unless it is the class of the mode: 1.0.2 cannot
         # read logs if class and strategy id are both set and differ.
         payload = settings.payload_class or settings.legacy_payload
-        known = PAYLOADS.get(settings.legacy_payload or "")
-        if known is not None and payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
+        translation = PAYLOADS.get(settings.legacy_payload or "")
+        if translation is not None and payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
             mode, strategy = MergeMode.CUSTOM, PAYLOAD_STRATEGY
             properties = {
                 key: properties[key]
                 for key in properties
-                if key.removeprefix(RECORD_MERGE_PROPERTY_PREFIX) not in known.properties
+                if key.removeprefix(RECORD_MERGE_PROPERTY_PREFIX) not in translation.properties
             }
         by_mode = (
             OVERWRITE_PAYLOAD if mode is _COMMIT or (mode is MergeMode.CUSTOM and not ordering) else DEFAULT_PAYLOAD
@@ -334,19 +334,19 @@ def with_delete_marker(settings: MergeSettings, opts: Options) -> MergeSettings:
 
     Raises ConfigError if one is set without the other.
     """
-    given = {
+    markers = {
         option.key: opts.get_typed(option) for option in (options.PAYLOAD_DELETE_FIELD, options.PAYLOAD_DELETE_MARKER)
     }
-    named = {key: value for key, value in given.items() if value}
+    named = {key: value for key, value in markers.items() if value}
     if not named:
         return settings
-    known = {**named, **settings.properties}
-    missing = [key for key in given if key not in known]
+    properties = {**named, **settings.properties}
+    missing = [key for key in markers if key not in properties]
     if missing:
         raise ConfigError(
             f"{next(iter(named))} is set without {missing[0]}; deletes are recognised by both, so set both or none"
         )
-    return replace(settings, properties=known)
+    return replace(settings, properties=properties)
 
 
 E = TypeVar("E", bound=StrEnum)

@@ -44,19 +44,19 @@ def read_history(
     Raises:
         CorruptInstantError: A manifest or archive file cannot be parsed.
     """
-    wanted = None
+    condition = None
     if after is not None:
-        wanted = pc.field("instantTime") > after
+        condition = pc.field("instantTime") > after
     if up_to is not None:
         below = pc.field("instantTime") <= up_to
-        wanted = below if wanted is None else wanted & below
+        condition = below if condition is None else condition & below
     if completed_after is not None and layout.version >= 2:
         time = pc.field("completionTime")
         late = (time > completed_after) | (time.is_null() & (pc.field("instantTime") > completed_after))
-        wanted = late if wanted is None else wanted & late
+        condition = late if condition is None else condition & late
     if layout.version >= 2:
         names = [n for n in HISTORY_SCHEMA.names if metadata or n not in ("metadata", "plan")]
-        table = _retry(lambda: read_lsm(storage, layout, names, wanted))
+        table = _retry(lambda: read_lsm(storage, layout, names, condition))
     else:
         table = _retry(lambda: read_archive_logs(storage, layout, metadata))
         for bound in (after, completed_after):
@@ -84,12 +84,12 @@ def archived_writes(
     return found.filter(pc.is_in(found["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
 
 
-def archived_completions(storage: Storage, layout: Layout, wanted: Collection[str]) -> dict[str, str]:
+def archived_completions(storage: Storage, layout: Layout, requested_times: Collection[str]) -> dict[str, str]:
     """Return completion times of archived instants by requested time; other instants are omitted. Empty in layout 1."""
-    if layout.version < 2 or not wanted:
+    if layout.version < 2 or not requested_times:
         return {}
-    among = pc.field("instantTime").isin(sorted(wanted))
-    table = _retry(lambda: read_lsm(storage, layout, ["requested", "completion"], among))
+    condition = pc.field("instantTime").isin(sorted(requested_times))
+    table = _retry(lambda: read_lsm(storage, layout, ["requested", "completion"], condition))
     pairs = zip(table["requested"].to_pylist(), table["completion"].to_pylist(), strict=True)
     return {requested: completion for requested, completion in pairs if completion is not None}
 

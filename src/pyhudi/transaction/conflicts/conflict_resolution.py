@@ -74,7 +74,7 @@ def find_conflict(
     there. ``exceptions`` are none; with those for appends, a log compaction that was planned after the write began is
     a conflict.
     """
-    others = [
+    completed = [
         i
         for i in active.timeline.completed().writes()
         if not begun.is_completed(i.requested) and i.requested != requested
@@ -82,40 +82,40 @@ def find_conflict(
     pending = [] if exceptions.pending_clustering else [pending_clustering_groups(active)]
     if version < 8:
         compactions = pending_compaction_groups(active)
-        known = pa.array([i.requested for i in begun], pa.string())
-        pending.append(compactions.filter(pc.invert(pc.is_in(compactions["instant"], value_set=known))))
+        begun_instants = pa.array([i.requested for i in begun], pa.string())
+        pending.append(compactions.filter(pc.invert(pc.is_in(compactions["instant"], value_set=begun_instants))))
     if exceptions.appends:
         log_compactions = pending_log_compaction_groups(active)
         pending.append(log_compactions.filter(pc.greater(log_compactions["instant"], requested)))
-    if not others and not any(p.num_rows for p in pending):
+    if not completed and not any(p.num_rows for p in pending):
         return None
-    mine = touched_groups(metadata)
-    opened = _buckets(mine)
-    for other in others:
-        theirs = active.commit_metadata(other)
+    touched = touched_groups(metadata)
+    buckets = _buckets(touched)
+    for other in completed:
+        other_metadata = active.commit_metadata(other)
         planned_before = other.requested < requested if version >= 8 else other.requested in begun
-        if theirs.operation == COMPACT and planned_before:
+        if other_metadata.operation == COMPACT and planned_before:
             continue  # So the write ran concurrently with it.
         # The merged block takes the place of the newest one in it, which may be newer than those of this write.
-        reorders = theirs.operation == LOG_COMPACT and exceptions.appends and other.requested > requested
-        if theirs.operation == LOG_COMPACT and not reorders:
+        reorders = other_metadata.operation == LOG_COMPACT and exceptions.appends and other.requested > requested
+        if other_metadata.operation == LOG_COMPACT and not reorders:
             continue  # The records are unchanged.
         # From version 8 on a log file belongs to the slice that was the latest when its write completed.
-        is_independent = theirs.operation == COMPACT and version >= 8
-        both = common_group(_rewritten(metadata) if is_independent else mine, touched_groups(theirs))
-        if both is None and opened.num_rows and not is_independent:
-            both = common_group(opened, _buckets(touched_groups(theirs)))
-        if both is not None and exceptions.appends and not (is_independent or reorders):
-            both = _common_group_rewritten(metadata, theirs)
-        if both is not None:
-            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {both}")
+        is_independent = other_metadata.operation == COMPACT and version >= 8
+        shared = common_group(_rewritten(metadata) if is_independent else touched, touched_groups(other_metadata))
+        if shared is None and buckets.num_rows and not is_independent:
+            shared = common_group(buckets, _buckets(touched_groups(other_metadata)))
+        if shared is not None and exceptions.appends and not (is_independent or reorders):
+            shared = _common_group_rewritten(metadata, other_metadata)
+        if shared is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {shared}")
     for groups in pending:
-        both = common_group(groups, mine)
-        if both is not None:
-            planned = _common_instant(groups, mine)
+        shared = common_group(groups, touched)
+        if shared is not None:
+            planned = _common_instant(groups, touched)
             plan = active.timeline.find(planned)
             assert plan is not None
-            return Conflicted(requested, plan, f"pending {plan.action} {planned} is going to rewrite {both}")
+            return Conflicted(requested, plan, f"pending {plan.action} {planned} is going to rewrite {shared}")
     return None
 
 
@@ -137,12 +137,12 @@ def find_later_compaction(groups: pa.Table, requested: str, active: ActiveTimeli
         if other.requested <= requested or other.family != Action.COMMIT:
             continue
         if other.is_completed:
-            theirs = touched_groups(active.commit_metadata(other))
+            compacted = touched_groups(active.commit_metadata(other))
         else:
-            theirs = pending.filter(pc.equal(pending["instant"], other.requested))
-        both = common_group(groups, theirs)
-        if both is not None:
-            return Conflicted(requested, other, f"{other.action} {other.requested} compacts {both}")
+            compacted = pending.filter(pc.equal(pending["instant"], other.requested))
+        shared = common_group(groups, compacted)
+        if shared is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} compacts {shared}")
     return None
 
 
@@ -166,12 +166,12 @@ def _first_change(
     for other in others:
         if other.requested == requested:
             continue
-        theirs = active.commit_metadata(other)
-        if theirs.operation in COMPACTIONS:
+        other_metadata = active.commit_metadata(other)
+        if other_metadata.operation in COMPACTIONS:
             continue
-        both = common_group(groups, touched_groups(theirs))
-        if both is not None:
-            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {both}")
+        shared = common_group(groups, touched_groups(other_metadata))
+        if shared is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} concurrently changed {shared}")
     return None
 
 
@@ -199,14 +199,14 @@ def _buckets(groups: pa.Table) -> pa.Table:
 
 def common_group(left: pa.Table, right: pa.Table) -> str | None:
     """Return the name of a file group that is in both tables (GROUP_SCHEMA), for messages; None if there is none."""
-    both = left.join(right, keys=GROUP_SCHEMA.names, join_type="left semi")
-    if not both.num_rows:
+    shared = left.join(right, keys=GROUP_SCHEMA.names, join_type="left semi")
+    if not shared.num_rows:
         return None
-    partition, file_id = (both[name][0].as_py() for name in GROUP_SCHEMA.names)
-    more = f" and {both.num_rows - 1} more" if both.num_rows > 1 else ""
-    return f"file group {file_id!r} of partition {partition!r}{more}"
+    partition, file_id = (shared[name][0].as_py() for name in GROUP_SCHEMA.names)
+    rest = f" and {shared.num_rows - 1} more" if shared.num_rows > 1 else ""
+    return f"file group {file_id!r} of partition {partition!r}{rest}"
 
 
-def _common_instant(groups: pa.Table, mine: pa.Table) -> str:
-    instant: str = groups.join(mine, keys=GROUP_SCHEMA.names, join_type="left semi")["instant"][0].as_py()
+def _common_instant(groups: pa.Table, touched: pa.Table) -> str:
+    instant: str = groups.join(touched, keys=GROUP_SCHEMA.names, join_type="left semi")["instant"][0].as_py()
     return instant

@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 
 
 def resolve_schema_conflict(
-    metadata: CommitMetadata, requested: str, planned_on: str | None, found: tuple[Instant, CommitMetadata] | None
+    metadata: CommitMetadata, requested: str, planned_on: str | None, latest: tuple[Instant, CommitMetadata] | None
 ) -> CommitMetadata | Conflicted:
     """Return the metadata with the new columns of the table, or the conflict.
 
     ``planned_on`` are the table's columns with which the write at ``requested`` was planned (Avro JSON; None: there
-    were none), ``found`` is the newest write that has recorded columns, determined under the lock of the table.
+    were none), ``latest`` is the newest write that has recorded columns, determined under the lock of the table.
     """
-    if metadata.schema_json is None or found is None:
+    if metadata.schema_json is None or latest is None:
         return metadata
-    other, theirs = found
-    assert theirs.schema_json is not None
-    mine, now = _columns(metadata.schema_json), _columns(theirs.schema_json)
+    other, other_metadata = latest
+    assert other_metadata.schema_json is not None
+    written, current = _columns(metadata.schema_json), _columns(other_metadata.schema_json)
     before = None if planned_on is None else _columns(planned_on)
-    if mine == now:
+    if written == current:
         return metadata
-    if mine == before:
-        if now == before:
+    if written == before:
+        if current == before:
             return metadata
-        if _reads(now, mine):
-            return replace(metadata, extra={**metadata.extra, "schema": theirs.schema_json})
-    elif now == before and other.requested < requested:
+        if _reads(current, written):
+            return replace(metadata, extra={**metadata.extra, "schema": other_metadata.schema_json})
+    elif current == before and other.requested < requested:
         return metadata
     what = "changed the columns of the table concurrently"
-    if now == before:
+    if current == before:
         what = "was committed concurrently with a later instant, from which readers take the columns of the table"
-    return Conflicted(requested, other, f"{other.action} {other.requested} {what} ({_difference(mine, now)})")
+    return Conflicted(requested, other, f"{other.action} {other.requested} {what} ({_difference(written, current)})")
 
 
 def _columns(text: str) -> pa.Schema:
@@ -60,17 +60,19 @@ def _reads(table: pa.Schema, written: pa.Schema) -> bool:
     return all(_is_same_type(table.field(f.name).type, f.type) for f in written if f.name in table.names)
 
 
-def _is_same_type(wanted: pa.DataType, written: pa.DataType) -> bool:
-    if pa.types.is_struct(wanted) and pa.types.is_struct(written):
+def _is_same_type(table_type: pa.DataType, written: pa.DataType) -> bool:
+    if pa.types.is_struct(table_type) and pa.types.is_struct(written):
         have = {written.field(i).name: written.field(i).type for i in range(written.num_fields)}
-        fields = [wanted.field(i) for i in range(wanted.num_fields)]
+        fields = [table_type.field(i) for i in range(table_type.num_fields)]
         return all(f.name not in have or _is_same_type(f.type, have[f.name]) for f in fields)
-    return bool(wanted == written)
+    return bool(table_type == written)
 
 
-def _difference(mine: pa.Schema, now: pa.Schema) -> str:
+def _difference(written: pa.Schema, current: pa.Schema) -> str:
     """Return a description of the top-level columns that differ."""
-    own, there = ({f.name: f.type for f in schema} for schema in (mine, now))
-    names = [name for name in {**there, **own} if own.get(name) != there.get(name)]
-    differences = (f"{n}: {there.get(n, 'missing')}, in this write {own.get(n, 'missing')}" for n in names)
+    written_types, table_types = ({f.name: f.type for f in schema} for schema in (written, current))
+    names = [name for name in {**table_types, **written_types} if written_types.get(name) != table_types.get(name)]
+    differences = (
+        f"{n}: {table_types.get(n, 'missing')}, in this write {written_types.get(n, 'missing')}" for n in names
+    )
     return "; ".join(differences) or "their order"

@@ -80,16 +80,16 @@ def decode_matching(
 
 
 def _take_matches(table: pa.Table, matches: Matches, probe: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    wanted = matches(table.select([name for name in probe if name in table.column_names]))
+    matching = matches(table.select([name for name in probe if name in table.column_names]))
     table = table.select([name for name in columns if name in table.column_names])
-    return _rows(table, wanted)
+    return _rows(table, matching)
 
 
-def _rows(table: pa.Table, wanted: pa.Array | None) -> pa.Table:
+def _rows(table: pa.Table, matching: pa.Array | None) -> pa.Table:
     """Rows by their numbers, which need not have columns."""
-    if wanted is None:
+    if matching is None:
         return table
-    return table.take(wanted) if table.num_columns else table.slice(0, len(wanted))
+    return table.take(matching) if table.num_columns else table.slice(0, len(matching))
 
 
 @contextmanager
@@ -116,19 +116,19 @@ def _matching_avro(
     except FormatError:  # if it is text that is not UTF-8, it may be replaced
         table = avro_table(lambda text: decode_avro(content, text, trusted=True), schema, invalid_text)
         return _take_matches(table, matches, probe, columns)
-    wanted = matches(probed.columns)
-    if wanted is None:
+    matching = matches(probed.columns)
+    if matching is None:
         return avro_table(lambda text: decode_avro(content, text, columns, trusted=True), schema, invalid_text)
-    numbers = wanted.to_numpy().astype(np.int64)
+    numbers = matching.to_numpy().astype(np.int64)
     return avro_table(lambda text: probed.decode(numbers, text, columns), schema, invalid_text)
 
 
 def _matching_parquet(
     content: pa.Buffer, matches: Matches, probe: Sequence[str], columns: Sequence[str], invalid_text: InvalidText
 ) -> pa.Table:
-    wanted = matches(_parquet(content, probe, invalid_text))
-    table = _parquet(content, columns, invalid_text, is_empty=wanted is not None and not len(wanted))
-    return _rows(table, wanted)
+    matching = matches(_parquet(content, probe, invalid_text))
+    table = _parquet(content, columns, invalid_text, is_empty=matching is not None and not len(matching))
+    return _rows(table, matching)
 
 
 def count_records(block: LogBlock) -> int:

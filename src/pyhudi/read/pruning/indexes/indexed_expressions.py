@@ -85,18 +85,20 @@ class IndexedExpressions:
 
         ``non_file_columns`` are columns whose values are not those of the files. None: no expression is indexed.
         """
-        known, unused = _usable_expressions(expression_indexes(table.storage, table.config), schema, non_file_columns)
+        usable_by_text, unused = _usable_expressions(
+            expression_indexes(table.storage, table.config), schema, non_file_columns
+        )
         groups: Groups = () if plain is None else plain.anyof
         why: tuple[str, ...] = ()
         if text.sql is not None:
-            kinds = {usable.indexes[0].expression: usable.kind for usable in known.values()}
+            kinds = {usable.indexes[0].expression: usable.kind for usable in usable_by_text.values()}
             groups = implied_predicate(text.sql, schema, kinds) or ()
             every = _columns(
                 implied_predicate(text.sql, schema, {**kinds, **{other.expression: other.kind for other in unused}})
             )
             why = tuple(other.why for other in unused if str(other.expression) in every)
         columns = _columns(groups)
-        used = {name: usable for name, usable in known.items() if name in columns}
+        used = {name: usable for name, usable in usable_by_text.items() if name in columns}
         return cls(used, groups, why) if used or why else None
 
     def mask(
@@ -104,21 +106,21 @@ class IndexedExpressions:
     ) -> tuple[Mask, Mask, str]:
         """Return masks of the files (by statistics) and slices (by bloom filters) in which no row satisfies a term, and
         the indexes used."""
-        known = self.by_text[term.column]
+        expression = self.by_text[term.column]
         by_file, by_slice = np.zeros(files.num_rows, np.bool_), np.zeros(slices.num_rows, np.bool_)
-        for index in known.indexes:
+        for index in expression.indexes:
             if index.kind != BLOOM_FILTERS:
-                by_file |= _outside(term, known, index, table, files, known_partitions)
+                by_file |= _outside(term, expression, index, table, files, known_partitions)
                 continue
             values = _texts(term)
             if values is not None:
                 by_slice |= slices_without_keys(table, values, slices, index.partition)[0]
-        return by_file, by_slice, ", ".join(index.partition for index in known.indexes)
+        return by_file, by_slice, ", ".join(index.partition for index in expression.indexes)
 
     def names(self, terms: Collection[Term]) -> str:
         """Return the indexes with statistics for the terms."""
-        known = [index for term in terms for index in self.by_text[term.column].indexes]
-        return ", ".join(sorted({index.partition for index in known if index.kind != BLOOM_FILTERS}))
+        indexes = [index for term in terms for index in self.by_text[term.column].indexes]
+        return ", ".join(sorted({index.partition for index in indexes if index.kind != BLOOM_FILTERS}))
 
     def of_partitions(
         self, terms: Collection[Term], table: MetadataTable, partitions: pa.Array
@@ -129,17 +131,17 @@ class IndexedExpressions:
         masks: dict[Term, Mask] = {}
         why: dict[str, str | None] = {}
         for term in terms:
-            known = self.by_text[term.column]
-            for index in known.indexes:
+            expression = self.by_text[term.column]
+            for index in expression.indexes:
                 if index.kind == BLOOM_FILTERS:
                     continue
                 if index.partition not in why:
                     why[index.partition] = statistics_are_current(table, index.partition)
                 if why[index.partition] is not None:
                     continue
-                bounds = partition_bounds(table, index.expression.column, known.kind, partitions, index.partition)
-                mine = cannot_match(term, in_any_zone(bounds, index.expression) if known.moved else bounds)
-                masks[term] = masks.get(term, np.zeros(len(partitions), np.bool_)) | (mine & bounds.no_nulls)
+                bounds = partition_bounds(table, index.expression.column, expression.kind, partitions, index.partition)
+                out = cannot_match(term, in_any_zone(bounds, index.expression) if expression.moved else bounds)
+                masks[term] = masks.get(term, np.zeros(len(partitions), np.bool_)) | (out & bounds.no_nulls)
         return masks, [f"{name}: not used for partitions: {text}" for name, text in why.items() if text is not None]
 
 
@@ -151,7 +153,7 @@ def _usable_expressions(
     indexes: Sequence[ExpressionIndex], schema: pa.Schema, non_file_columns: Collection[str]
 ) -> tuple[dict[str, KnownExpression], list[UnusedExpression]]:
     """Return the usable indexed expressions, and the others."""
-    known: dict[str, KnownExpression] = {}
+    usable: dict[str, KnownExpression] = {}
     unused: list[UnusedExpression] = []
     for index in indexes:
         expression = index.expression
@@ -170,9 +172,9 @@ def _usable_expressions(
         if why is not None:
             unused.append(UnusedExpression(expression, kind, f"{index.partition}: not used: {why}"))
             continue
-        before = known[name].indexes if name in known else ()
-        known[name] = KnownExpression(kind, zones is Zones.MOVED, (*before, index))
-    return known, unused
+        before = usable[name].indexes if name in usable else ()
+        usable[name] = KnownExpression(kind, zones is Zones.MOVED, (*before, index))
+    return usable, unused
 
 
 def _is_usable(index: ExpressionIndex, kind: pa.DataType, zones: Zones) -> bool:
@@ -183,7 +185,7 @@ def _is_usable(index: ExpressionIndex, kind: pa.DataType, zones: Zones) -> bool:
 
 def _outside(
     term: Term,
-    known: KnownExpression,
+    expression: KnownExpression,
     index: ExpressionIndex,
     table: MetadataTable,
     files: pa.Table,
@@ -191,9 +193,9 @@ def _outside(
 ) -> Mask:
     """Return the files in which no value satisfies a term."""
     partitions: list[str] = sorted(pc.unique(files["partition"]).to_pylist())
-    column = pa.field(index.expression.column, known.kind)
+    column = pa.field(index.expression.column, expression.kind)
     bounds, _ = file_bounds(table, column, files, partitions, known_partitions, index.partition)
-    return cannot_match(term, in_any_zone(bounds, index.expression) if known.moved else bounds)
+    return cannot_match(term, in_any_zone(bounds, index.expression) if expression.moved else bounds)
 
 
 def _texts(term: Term) -> pa.StringArray | None:

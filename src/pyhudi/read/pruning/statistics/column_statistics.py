@@ -103,8 +103,8 @@ class ColumnStatistics:
             return pc.if_else(pc.and_(pa.array(same), at.is_valid()), at, pa.scalar(None, at.type))
         # Files of the same name in several partitions.
         full = pc.binary_join_element_wise(ids.take(pa.array(rows)), names, "/")
-        theirs = pc.utf8_slice_codeunits(self.keys, keys.SHORT_ID, 2 * keys.SHORT_ID)
-        return pc.index_in(full, value_set=pc.binary_join_element_wise(theirs, self.names, "/"))
+        partition_ids = pc.utf8_slice_codeunits(self.keys, keys.SHORT_ID, 2 * keys.SHORT_ID)
+        return pc.index_in(full, value_set=pc.binary_join_element_wise(partition_ids, self.names, "/"))
 
 
 def file_bounds(
@@ -134,12 +134,12 @@ def partition_bounds(
     """Return the bounds of a column in each partition, given by path; unknown without statistics. ``index`` is the
     partition of the metadata table with the statistics."""
     make = keys.partition_stats_keys if index == PARTITION_STATS else keys.expression_partition_keys
-    wanted = make(pa.array([column] * len(partitions), pa.string()), partitions)
-    stats = table.lookup(index, wanted, _projection(kind))
+    record_keys = make(pa.array([column] * len(partitions), pa.string()), partitions)
+    stats = table.lookup(index, record_keys, _projection(kind))
     if not stats.num_rows:
         return _nothing(kind, len(partitions))
     stats = stats.combine_chunks()
-    at = pc.index_in(wanted, value_set=stats[KEY].chunk(0))
+    at = pc.index_in(record_keys, value_set=stats[KEY].chunk(0))
     return _bounds(stats[PAYLOAD].chunk(0).take(at), kind, counts_rows=index == PARTITION_STATS)
 
 
@@ -157,13 +157,13 @@ def _is_of_partition(
     ids: pa.StringArray, rows: npt.NDArray[np.int64], key: pa.StringArray, places: npt.NDArray[Any]
 ) -> Mask:
     """Return a mask of the rows whose ids are those of the partitions in the keys at the given positions."""
-    theirs = _words(key, keys.SHORT_ID, 2 * keys.SHORT_ID + keys.FILE_ID)
-    if theirs is None:
+    key_words = _words(key, keys.SHORT_ID, 2 * keys.SHORT_ID + keys.FILE_ID)
+    if key_words is None:
         parts = pc.utf8_slice_codeunits(key, keys.SHORT_ID, 2 * keys.SHORT_ID)
         return numpy_mask(pc.equal(ids.take(pa.array(rows)), parts.take(pa.array(places))))
-    mine = _words(ids, 0, keys.SHORT_ID)
-    assert mine is not None
-    same: Mask = (mine[rows] == theirs[places]).all(axis=1)
+    id_words = _words(ids, 0, keys.SHORT_ID)
+    assert id_words is not None
+    same: Mask = (id_words[rows] == key_words[places]).all(axis=1)
     return same
 
 
@@ -181,20 +181,20 @@ def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool = Tru
     """Return the bounds of statistics, unknown for null. ``counts_rows``: nulls are counted among the values, unlike in
     expression indexes."""
     types = stats.field("valueType") if stats.type.get_field_index("valueType") >= 0 else None
-    there = stats.is_valid().to_numpy(zero_copy_only=False)
+    has_statistics = stats.is_valid().to_numpy(zero_copy_only=False)
     least, low_known = unwrap(stats.field("minValue"), kind, types)
     greatest, high_known = unwrap(stats.field("maxValue"), kind, types)
     if pa.types.is_float64(kind):
         least = pc.min_element_wise(least, _by_text(least), skip_nulls=False)
         greatest = pc.max_element_wise(greatest, _by_text(greatest), skip_nulls=False)
-    bounded = there & numpy_mask(least.is_valid()) & numpy_mask(greatest.is_valid()) & low_known & high_known
+    bounded = has_statistics & numpy_mask(least.is_valid()) & numpy_mask(greatest.is_valid()) & low_known & high_known
     if pa.types.is_floating(kind):
         bounded &= ~(numpy_mask(pc.is_nan(least)) | numpy_mask(pc.is_nan(greatest)))
     bounded &= ~numpy_mask(pc.greater(least, greatest))
     rows, nulls = stats.field("valueCount"), stats.field("nullCount")
     rows = rows if counts_rows else pc.add(rows, nulls)
-    counted = there & numpy_mask(pc.greater(rows, 0)) & numpy_mask(pc.greater_equal(nulls, 0))
-    empty = there & low_known & high_known & ~numpy_mask(least.is_valid()) & ~numpy_mask(greatest.is_valid())
+    counted = has_statistics & numpy_mask(pc.greater(rows, 0)) & numpy_mask(pc.greater_equal(nulls, 0))
+    empty = has_statistics & low_known & high_known & ~numpy_mask(least.is_valid()) & ~numpy_mask(greatest.is_valid())
     # No bounds and not only nulls: a file without statistics.
     only_nulls = empty & counted & numpy_mask(pc.equal(rows, nulls))
     no_nulls = bounded & counted & numpy_mask(pc.equal(nulls, 0))

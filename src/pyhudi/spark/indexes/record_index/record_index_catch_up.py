@@ -58,21 +58,21 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
         for name in ("partition", "file_id", "base_path")
     )
     files = numbered_locations(locations, ids, paths, millis)
-    own = metadata_timeline(storage, version).timeline
+    metadata = metadata_timeline(storage, version).timeline
     partitioned = has_partitioned_record_index(storage, config)
-    known = [group.file_id for group in group_slices(storage, own, PARTITION, version)]
-    groups = RecordIndexFileGroups.of(known, partitioned=partitioned)
+    file_ids = [group.file_id for group in group_slices(storage, metadata, PARTITION, version)]
+    groups = RecordIndexFileGroups.of(file_ids, partitioned=partitioned)
     groups = with_new_groups(storage, config, opts, instant, groups, sorted({one.partition for one in after}))
     partitions = sorted({one.partition for one in before})
     routing = KeyRouting(groups, task_count(len(groups), spark))
     table = PinnedTable.of(commit.client)
     schema = schema_after(table, commit.metadata)
     context = slice_context(table, schema, names=column_names(table, schema), opts=opts)
-    there = [(one, number) for number, one in enumerate(after)]
-    keys = slice_keys(spark, _with_own(context, instant), there, routing)
+    slices_after = [(one, number) for number, one in enumerate(after)]
+    keys = slice_keys(spark, _with_own(context, instant), slices_after, routing)
     if before:
-        gone = [(one, -1 - partitions.index(one.partition)) for one in before]
-        keys = keys.unionByName(slice_keys(spark, context, gone, routing))
+        slices_before = [(one, -1 - partitions.index(one.partition)) for one in before]
+        keys = keys.unionByName(slice_keys(spark, context, slices_before, routing))
     target = RecordIndexWrite(
         storage,
         instant,
@@ -94,5 +94,6 @@ def _with_own(context: SliceContext, instant: str) -> SliceContext:
     committed = context.view.committed
     if not isinstance(committed, CommittedInstants):
         return context
-    own = CommittedInstants(committed.completed | {instant}, committed.pending - {instant}, committed.start)
-    return replace(context, view=replace(context.view, committed=own))
+    completed, pending = committed.completed | {instant}, committed.pending - {instant}
+    view = replace(context.view, committed=CommittedInstants(completed, pending, committed.start))
+    return replace(context, view=view)

@@ -131,36 +131,38 @@ class LocationMerge:
     def records(self, number: int, keys: pa.Array, numbers: pa.Array) -> tuple[RecordChanges, int]:
         """Return the last location of each key with the keys that have none any more, and the number of keys with two
         locations."""
-        gone = pc.less(numbers, 0)
-        there, at = keys.filter(pc.invert(gone)), numbers.filter(pc.invert(gone))
-        lost = pa.table([keys.filter(gone), pc.subtract(-1, numbers.filter(gone).cast(pa.int64()))], names=["k", "p"])
-        there, at, duplicates = self._last(there, at)
+        is_removal = pc.less(numbers, 0)
+        added, file_numbers = keys.filter(pc.invert(is_removal)), numbers.filter(pc.invert(is_removal))
+        removed = pa.table(
+            [keys.filter(is_removal), pc.subtract(-1, numbers.filter(is_removal).cast(pa.int64()))], names=["k", "p"]
+        )
+        added, file_numbers, duplicates = self._last(added, file_numbers)
         target = self.target
-        left = lost.filter(pc.invert(pc.is_in(lost["k"], value_set=there)))
-        deletes = left["k"].combine_chunks()
+        removed_for_good = removed.filter(pc.invert(pc.is_in(removed["k"], value_set=added)))
+        deletes = removed_for_good["k"].combine_chunks()
         if target.current is None:
-            return RecordChanges(there, self.values.take(at), pc.unique(deletes)), duplicates
+            return RecordChanges(added, self.values.take(file_numbers), pc.unique(deletes)), duplicates
         # A partitioned index has a key by partition, so deletes need no lookup.
-        unsure = deletes if not target.groups.partitioned else _NO_KEYS
-        known = self._indexed_locations(number, pa.concat_arrays([unsure, there]) if target.check else unsure)
+        to_look_up = deletes if not target.groups.partitioned else _NO_KEYS
+        indexed = self._indexed_locations(number, pa.concat_arrays([to_look_up, added]) if target.check else to_look_up)
         if target.check:
-            duplicates += self._count_in_other_groups(known, there, at, lost)
+            duplicates += self._count_in_other_groups(indexed, added, file_numbers, removed)
         if not target.groups.partitioned:
-            deletes = self._deleted_keys(known, left)
-        return RecordChanges(there, self.values.take(at), pc.unique(deletes)), duplicates
+            deletes = self._deleted_keys(indexed, removed_for_good)
+        return RecordChanges(added, self.values.take(file_numbers), pc.unique(deletes)), duplicates
 
-    def _last(self, there: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array, int]:
-        encoded = there.dictionary_encode()
-        if len(encoded.dictionary) == len(there):
-            return there, at, 0
+    def _last(self, keys: pa.Array, file_numbers: pa.Array) -> tuple[pa.Array, pa.Array, int]:
+        encoded = keys.dictionary_encode()
+        if len(encoded.dictionary) == len(keys):
+            return keys, file_numbers, 0
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         # The log files of a file group are one location.
         groups = _joined(self.files["partition"], self.files["file_id"]).dictionary_encode().indices
-        locations = groups.to_numpy(zero_copy_only=False).astype(np.int64)[at.to_numpy()]
+        locations = groups.to_numpy(zero_copy_only=False).astype(np.int64)[file_numbers.to_numpy()]
         pairs = pc.count_distinct(pa.array(codes * (int(locations.max(initial=0)) + 1) + locations)).as_py()
         last = np.zeros(len(encoded.dictionary), dtype=np.int64)
         last[codes] = np.arange(len(codes))
-        return there.take(pa.array(last)), at.take(pa.array(last)), pairs - len(encoded.dictionary)
+        return keys.take(pa.array(last)), file_numbers.take(pa.array(last)), pairs - len(encoded.dictionary)
 
     def _indexed_locations(self, number: int, keys: pa.Array) -> pa.Table:
         """Return the locations that the index has for keys of a file group: k, partition, file_id."""
@@ -172,22 +174,26 @@ class LocationMerge:
         where = locations_of(found[RECORD_INDEX])
         return pa.table([found[KEY], where["partition"], where["file_id"]], names=_KNOWN)
 
-    def _count_in_other_groups(self, known: pa.Table, there: pa.Array, at: pa.Array, lost: pa.Table) -> int:
+    def _count_in_other_groups(
+        self, indexed: pa.Table, added: pa.Array, file_numbers: pa.Array, removed: pa.Table
+    ) -> int:
         """Return the number of keys that the index has in another file group, from which they were not removed."""
-        rows = pc.index_in(known["k"], value_set=there).combine_chunks()
-        mine = self.files.take(at.take(rows))
-        same = pc.equal(_joined(mine["partition"], mine["file_id"]), _joined(known["partition"], known["file_id"]))
-        others = known.filter(pc.invert(pc.fill_null(same, True)))
-        return int(others.filter(pc.invert(self._has_left_partition(others, lost))).num_rows)
+        rows = pc.index_in(indexed["k"], value_set=added).combine_chunks()
+        added_files = self.files.take(file_numbers.take(rows))
+        in_same_group = pc.equal(
+            _joined(added_files["partition"], added_files["file_id"]), _joined(indexed["partition"], indexed["file_id"])
+        )
+        elsewhere = indexed.filter(pc.invert(pc.fill_null(in_same_group, True)))
+        return int(elsewhere.filter(pc.invert(self._has_left_partition(elsewhere, removed))).num_rows)
 
-    def _deleted_keys(self, known: pa.Table, lost: pa.Table) -> pa.Array:
-        return known["k"].filter(self._has_left_partition(known, lost)).combine_chunks()
+    def _deleted_keys(self, indexed: pa.Table, removed: pa.Table) -> pa.Array:
+        return indexed["k"].filter(self._has_left_partition(indexed, removed)).combine_chunks()
 
-    def _has_left_partition(self, known: pa.Table, lost: pa.Table) -> pa.Array:
+    def _has_left_partition(self, indexed: pa.Table, removed: pa.Table) -> pa.Array:
         """Return a mask of the keys that were removed from the partition that the index has for them."""
-        partitions = self.partitions.take(lost["p"].combine_chunks())
+        partitions = self.partitions.take(removed["p"].combine_chunks())
         return pc.is_in(
-            _joined(known["k"], known["partition"]), value_set=_joined(lost["k"], pa.chunked_array([partitions]))
+            _joined(indexed["k"], indexed["partition"]), value_set=_joined(removed["k"], pa.chunked_array([partitions]))
         )
 
 

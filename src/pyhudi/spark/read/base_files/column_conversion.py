@@ -36,56 +36,57 @@ def converted_column(
 
 def _converted(column: Column, stored_type: pa.DataType, field: pa.Field, path: str, names: FileNames) -> Column:
     """Convert a column, or a nested value, to the type of the table and its field names."""
-    wanted = field.type
+    table_type = field.type
     renamed = any(other.startswith(f"{path}.") for other in names)
-    if not renamed and _has_same_fields(stored_type, wanted) and not _needs_more_than_cast(stored_type, wanted):
+    if not renamed and _has_same_fields(stored_type, table_type) and not _needs_more_than_cast(stored_type, table_type):
         return column.cast(_spark_type(field))
-    if pa.types.is_struct(wanted):
-        return _converted_struct(column, stored_type, wanted, path, names)
-    if pa.types.is_map(wanted):
+    if pa.types.is_struct(table_type):
+        return _converted_struct(column, stored_type, table_type, path, names)
+    if pa.types.is_map(table_type):
         inside = f"{path}.{VALUE}"
         return sf.transform_values(
-            column, lambda _, value: _converted(value, stored_type.item_type, wanted.item_field, inside, names)
+            column, lambda _, value: _converted(value, stored_type.item_type, table_type.item_field, inside, names)
         )
-    if pa.types.is_list(wanted):
+    if pa.types.is_list(table_type):
         inside = f"{path}.{ELEMENT}"
         return sf.transform(
-            column, lambda item: _converted(item, stored_type.value_type, wanted.value_field, inside, names)
+            column, lambda item: _converted(item, stored_type.value_type, table_type.value_field, inside, names)
         )
-    if _counts_units(stored_type, wanted):
-        return _from_units(column, stored_type, wanted)
+    if _counts_units(stored_type, table_type):
+        return _from_units(column, stored_type, table_type)
     return column.cast("string").cast(_spark_type(field))  # 0.1 remains 0.1, as in Apache Hudi.
 
 
-def _counts_units(stored_type: pa.DataType, wanted: pa.DataType) -> bool:
+def _counts_units(stored_type: pa.DataType, table_type: pa.DataType) -> bool:
     """Return True if the files store timestamps of the table as numbers: integers, or milliseconds that are declared as
     microseconds."""
     t = pa.types
     return bool(
-        t.is_timestamp(wanted) and (t.is_integer(stored_type) or actual_type(stored_type, wanted) != stored_type)
+        t.is_timestamp(table_type)
+        and (t.is_integer(stored_type) or actual_type(stored_type, table_type) != stored_type)
     )
 
 
-def _from_units(column: Column, stored_type: pa.DataType, wanted: pa.TimestampType) -> Column:
+def _from_units(column: Column, stored_type: pa.DataType, table_type: pa.TimestampType) -> Column:
     """Convert numbers to timestamps, see `_counts_units`."""
     is_number = pa.types.is_integer(stored_type)
-    if wanted.tz is not None:
+    if table_type.tz is not None:
         number = column if is_number else sf.unix_micros(column)
-        return sf.timestamp_millis(number) if wanted.unit == "ms" else sf.timestamp_micros(number)
+        return sf.timestamp_millis(number) if table_type.unit == "ms" else sf.timestamp_micros(number)
     epoch = sf.lit("1970-01-01").cast("timestamp_ntz")
     if not is_number:
         return epoch + (column - epoch) * 1000
-    seconds = column.cast("decimal(20,0)") / (1_000 if wanted.unit == "ms" else 1_000_000)
+    seconds = column.cast("decimal(20,0)") / (1_000 if table_type.unit == "ms" else 1_000_000)
     return epoch + sf.make_dt_interval(secs=seconds.cast("decimal(18,6)"))
 
 
 def _converted_struct(
-    column: Column, stored_type: pa.DataType, wanted: pa.DataType, path: str, names: FileNames
+    column: Column, stored_type: pa.DataType, table_type: pa.DataType, path: str, names: FileNames
 ) -> Column:
     kinds = {stored_type.field(i).name: stored_type.field(i).type for i in range(stored_type.num_fields)}
     members = []
-    for i in range(wanted.num_fields):
-        field = wanted.field(i)
+    for i in range(table_type.num_fields):
+        field = table_type.field(i)
         inside = f"{path}.{field.name}"
         name = names.get(inside, field.name)
         if name in kinds:
@@ -96,25 +97,26 @@ def _converted_struct(
     return sf.when(column.isNotNull(), sf.struct(*members))
 
 
-def _has_same_fields(stored_type: pa.DataType, wanted: pa.DataType) -> bool:
+def _has_same_fields(stored_type: pa.DataType, table_type: pa.DataType) -> bool:
     """Return True if a cast is possible, which matches fields by position: they have the same names."""
-    if stored_type.num_fields != wanted.num_fields:
+    if stored_type.num_fields != table_type.num_fields:
         return False
-    pairs = [(stored_type.field(i), wanted.field(i)) for i in range(stored_type.num_fields)]
-    named = not pa.types.is_struct(wanted) or all(stored_field.name == field.name for stored_field, field in pairs)
+    pairs = [(stored_type.field(i), table_type.field(i)) for i in range(stored_type.num_fields)]
+    named = not pa.types.is_struct(table_type) or all(stored_field.name == field.name for stored_field, field in pairs)
     return named and all(_has_same_fields(stored_field.type, field.type) for stored_field, field in pairs)
 
 
-def _needs_more_than_cast(stored_type: pa.DataType, wanted: pa.DataType) -> bool:
+def _needs_more_than_cast(stored_type: pa.DataType, table_type: pa.DataType) -> bool:
     """Return True if a cast changes values or nested values: floats that become doubles, and numbers that are
     timestamps."""
     t = pa.types
-    if (t.is_float32(stored_type) and t.is_float64(wanted)) or _counts_units(stored_type, wanted):
+    if (t.is_float32(stored_type) and t.is_float64(table_type)) or _counts_units(stored_type, table_type):
         return True
-    if not t.is_nested(stored_type) or stored_type.num_fields != wanted.num_fields:
+    if not t.is_nested(stored_type) or stored_type.num_fields != table_type.num_fields:
         return False
     return any(
-        _needs_more_than_cast(stored_type.field(i).type, wanted.field(i).type) for i in range(stored_type.num_fields)
+        _needs_more_than_cast(stored_type.field(i).type, table_type.field(i).type)
+        for i in range(stored_type.num_fields)
     )
 
 
