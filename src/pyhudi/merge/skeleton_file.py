@@ -112,13 +112,16 @@ class SkeletonFile:
     @cached_property
     def schema(self) -> pa.Schema:
         """Columns of the skeleton, then those that only the source has."""
-        own = self.footer.schema
-        return pa.schema([*own, *(field for field in self.source_footer.schema if field.name not in own.names)])
+        skeleton = self.footer.schema
+        return pa.schema(
+            [*skeleton, *(field for field in self.source_footer.schema if field.name not in skeleton.names)]
+        )
 
     def row_bytes(self, names: Sequence[str]) -> float:
         """Return the average uncompressed bytes per row of these columns; 0 if footers do not contain them."""
-        own = self.footer
-        footers = [own] if own.schema.names and set(names) <= set(own.schema.names) else [own, self.source_footer]
+        skeleton = self.footer
+        in_skeleton = bool(skeleton.schema.names) and set(names) <= set(skeleton.schema.names)
+        footers = [skeleton] if in_skeleton else [skeleton, self.source_footer]
         return sum(parquet.row_bytes(f.metadata, names) for f in footers if f.metadata is not None)
 
     def path_values(self, schema: pa.Schema) -> dict[str, Any]:
@@ -139,16 +142,16 @@ class SkeletonFile:
             CorruptTableError: The source no longer exists or has changed, and columns of it are requested.
             FormatError: A file is corrupt.
         """
-        own = [name for name in schema.names if name in self.footer.schema.names]
-        rest = pa.schema([field for field in schema if field.name not in own])
+        skeleton_columns = [name for name in schema.names if name in self.footer.schema.names]
+        rest = pa.schema([field for field in schema if field.name not in skeleton_columns])
         if not rest.names:
-            yield from self._read(self._path, self.own, own, batch_rows)
+            yield from self._read(self._path, self.own, skeleton_columns, batch_rows)
             return
         stored = [name for name in rest.names if name in self.source_footer.schema.names]
         path_values = self.path_values(rest) if len(stored) < len(rest) else {}
         sides = [self._read(self.source.uri, self.source_file, stored, batch_rows)] if stored else []
-        if own or not stored:
-            sides.append(self._read(self._path, self.own, own, batch_rows))
+        if skeleton_columns or not stored:
+            sides.append(self._read(self._path, self.own, skeleton_columns, batch_rows))
         for parts in _side_by_side(*sides) if len(sides) > 1 else zip(sides[0], strict=True):
             yield _joined(parts, schema, path_values)
 

@@ -30,8 +30,8 @@ class MergeSides:
         cls, target: str, target_columns: Iterable[str], source_columns: Iterable[str], source: str | None = None
     ) -> MergeSides:
         """Return the sides with these names, whatever their case."""
-        own, other = (frozenset(name.lower() for name in names) for names in (target_columns, source_columns))
-        return cls(target.lower(), own, other, None if source is None else source.lower())
+        in_target, in_source = (frozenset(name.lower() for name in names) for names in (target_columns, source_columns))
+        return cls(target.lower(), in_target, in_source, None if source is None else source.lower())
 
     def has_target(self, qualifier: str, name: str) -> bool:
         """Return True if ``qualifier.name`` is a column of the table."""
@@ -56,9 +56,9 @@ def equated_columns(on: str, sides: MergeSides) -> frozenset[str] | None:
         sqlglot is missing.
     """
     pairs = equalities(on, sides)
-    if pairs is None or any(own != other for own, other in pairs):
+    if pairs is None or any(target != source for target, source in pairs):
         return None
-    return frozenset(own for own, _ in pairs)
+    return frozenset(target for target, _ in pairs)
 
 
 @lru_cache(maxsize=64)  # a MERGE asks several times about its condition
@@ -100,7 +100,7 @@ def _equality(part: Any, sides: MergeSides) -> tuple[str, str] | None:
     if not all(isinstance(side, exp.Column) and len(side.parts) == 2 for side in both):
         return None
     names = [(str(side.table.lower()), str(side.name.lower())) for side in both]
-    for own, other in (names, reversed(names)):
-        if sides.has_target(*own) and sides.has_source(*other):
-            return own[1], other[1]
+    for target, source in (names, reversed(names)):
+        if sides.has_target(*target) and sides.has_source(*source):
+            return target[1], source[1]
     return None

@@ -145,24 +145,24 @@ def batch_query(
         )
     if number and begin is not None:
         _check_same_table(table, set(times), start, number, log)
-    wanted = {requested: time for requested, time in times.items() if begin is None or time > begin}
-    if not wanted:
+    read_times = {requested: time for requested, time in times.items() if begin is None or time > begin}
+    if not read_times:
         return None
     if number != 0:
-        first = min(wanted.values())
+        first = min(read_times.values())
         _check_nothing_missed(table, first, begin, number, log, by_completion=by_completion)
         begin = _before(first)
-    instants = InstantRange(begin, max(wanted.values()), by_completion=by_completion, only=frozenset(wanted))
+    instants = InstantRange(begin, max(read_times.values()), by_completion=by_completion, only=frozenset(read_times))
     return replace(query, type=QueryType.INCREMENTAL, instants=instants)
 
 
 def _read_now(table: PinnedTable, names: list[str]) -> list[Instant]:
     parsed = [instant for instant in map(table.active.layout.parse, names) if instant is not None]
-    there = {i.requested for i in table.active.timeline.writes().completed()}
-    gone = sorted(i.requested for i in parsed if i.requested not in there)
-    if gone:
+    completed = {i.requested for i in table.active.timeline.writes().completed()}
+    missing = sorted(i.requested for i in parsed if i.requested not in completed)
+    if missing:
         raise CheckpointError(
-            f"the commits {', '.join(gone)} are no longer in the active timeline: they were archived, or rolled "
+            f"the commits {', '.join(missing)} are no longer in the active timeline: they were archived, or rolled "
             f"back, before the stream read them. {_CURE}"
         )
     return parsed

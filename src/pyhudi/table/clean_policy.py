@@ -152,8 +152,8 @@ def needed_by_plans(slices: pa.Table, needed: pa.Table) -> tuple[NDArray[np.bool
     first = pa.table({"key": keys, "base": needed["base_instant"]}).group_by("key").aggregate([("base", "min")])
     at = pc.index_in(group_keys(slices), value_set=first["key"].combine_chunks())
     base = first["base_min"].combine_chunks().take(at)
-    mine = pc.greater_equal(slices["base_instant"].combine_chunks(), base)
-    return numpy_mask(pc.fill_null(mine, False)), numpy_mask(pc.is_valid(at))
+    is_needed = pc.greater_equal(slices["base_instant"].combine_chunks(), base)
+    return numpy_mask(pc.fill_null(is_needed, False)), numpy_mask(pc.is_valid(at))
 
 
 def slices_with_files(slices: pa.Table, paths: pa.Array) -> NDArray[np.bool_]:
@@ -172,8 +172,8 @@ def slices_with_files(slices: pa.Table, paths: pa.Array) -> NDArray[np.bool_]:
 
 def slices_opened_by(slices: pa.Table, instants: Sequence[str]) -> NDArray[np.bool_]:
     """Return a mask of the slices that pending compactions with these ``instants`` have opened."""
-    mine = pc.is_in(slices["base_instant"], value_set=pa.array(list(instants), pa.string()))
-    return numpy_mask(pc.and_(mine, pc.is_null(slices["base_path"])))
+    is_opened = pc.is_in(slices["base_instant"], value_set=pa.array(list(instants), pa.string()))
+    return numpy_mask(pc.and_(is_opened, pc.is_null(slices["base_path"])))
 
 
 def base_and_log_files(slices: pa.Table) -> pa.Table:
@@ -228,8 +228,8 @@ def expired_files(
         expired = expired_by_version(slices, retention.versions, kept, planned)
     else:
         expired = expired_by_instant(slices, earliest or "")
-    gone = slices.filter(pa.array(expired & ~kept & ~slices_with_files(slices, protected.saved)))
+    expired_slices = slices.filter(pa.array(expired & ~kept & ~slices_with_files(slices, protected.saved)))
     in_plans, _ = needed_by_plans(replaced, protected.planned)
     hidden = replaced.filter(pa.array(~in_plans & ~slices_with_files(replaced, protected.saved)))
-    both = pa.concat_tables([SLICE_SCHEMA.empty_table(), gone, hidden]).combine_chunks()
-    return base_and_log_files(both).sort_by("partition")
+    slices_to_delete = pa.concat_tables([SLICE_SCHEMA.empty_table(), expired_slices, hidden]).combine_chunks()
+    return base_and_log_files(slices_to_delete).sort_by("partition")

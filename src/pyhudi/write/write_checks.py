@@ -98,23 +98,23 @@ def check_writable(
 def _check_concurrency_mode(config: TableConfig, opts: Options, operation: Operation) -> None:
     if not is_non_blocking(opts):
         return
-    given = f"{options.CONCURRENCY_MODE.key}={ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL}"
+    mode = f"{options.CONCURRENCY_MODE.key}={ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL}"
     bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
     bucketed &= opts.get_typed(options.BUCKET_ENGINE) is BucketIndexEngine.SIMPLE
     if config.table_type is not TableType.MERGE_ON_READ or config.version < 8 or not bucketed:
         raise ConfigError(
-            f"{given} requires a merge-on-read table of version 8 or later with the simple bucket index, but this is a "
+            f"{mode} requires a merge-on-read table of version 8 or later with the simple bucket index, but this is a "
             f"{config.table_type} table of version {config.version} with {options.INDEX_TYPE.key}="
             f"{opts.text(options.INDEX_TYPE)}; use OPTIMISTIC_CONCURRENCY_CONTROL"
         )
     if config.cdc_enabled:
         raise UnsupportedTableError(
-            f"{given}: the log of changes does not tell in which order concurrent writes change a record; use "
+            f"{mode}: the log of changes does not tell in which order concurrent writes change a record; use "
             "OPTIMISTIC_CONCURRENCY_CONTROL"
         )
     if operation in REPLACING:
         raise UnsupportedTableError(
-            f"{given}: {operation.value} replaces file groups, and the file groups that such writers create have the "
+            f"{mode}: {operation.value} replaces file groups, and the file groups that such writers create have the "
             "same ids again, so that their rows would be hidden; use OPTIMISTIC_CONCURRENCY_CONTROL, or delete rows"
         )
     indexes = [name for name in config.metadata_partitions if name.startswith(_INDEXES_OF_KEYS)]
@@ -123,7 +123,7 @@ def _check_concurrency_mode(config: TableConfig, opts: Options, operation: Opera
         indexes.append(RECORD_INDEX)
     if indexes:
         raise UnsupportedTableError(
-            f"{given}: the index {indexes[0]} cannot tell which of concurrent changes of a record is the last one; "
+            f"{mode}: the index {indexes[0]} cannot tell which of concurrent changes of a record is the last one; "
             "drop it, or use OPTIMISTIC_CONCURRENCY_CONTROL"
         )
 
@@ -145,16 +145,16 @@ def check_record_index(config: TableConfig, opts: Options) -> None:
 def warn_of_old_partitions(config: TableConfig, operation: Operation, opts: Options) -> None:
     """Warn that a write leaves records in their old partitions and ignores the incoming partition values, unless the
     option is set explicitly."""
-    wanted = options.RECORD_INDEX_UPDATE_PARTITION_PATH
+    option = options.RECORD_INDEX_UPDATE_PARTITION_PATH
     index = opts.get_typed(options.INDEX_TYPE)
     is_global = index.is_record_index and index.is_global
     if not is_global or operation is not Operation.UPSERT or not config.is_partitioned:
         return
-    if not opts.is_set(wanted):
+    if not opts.is_set(option):
         fields = ", ".join(field.name for field in config.partition_fields)
         warn(
             f"with {options.INDEX_TYPE.key}={index} a record whose key is in another partition is updated there, "
-            f"and its incoming {fields} is ignored; set {wanted.key} to true to move it, or to false to disable "
+            f"and its incoming {fields} is ignored; set {option.key} to true to move it, or to false to disable "
             "this warning",
             PartitionValueWarning,
         )
@@ -203,7 +203,7 @@ def _check_duplicate_policy(operation: Operation, opts: Options) -> None:
         options.INSERT_DROP_DUPLICATES.key: opts.get_typed(options.INSERT_DROP_DUPLICATES),
         options.INSERT_DUP_POLICY.key: opts.get_typed(options.INSERT_DUP_POLICY) is not DuplicatePolicy.NONE,
     }
-    for key in (key for key, wanted in found.items() if wanted):
+    for key in (key for key, is_set in found.items() if is_set):
         raise ConfigError(
             f"{key}={opts[key]}: {operation.value} does not look for keys that the table has, so that it can neither "
             "drop nor refuse them; use the operation insert, or leave the option out"
@@ -211,15 +211,15 @@ def _check_duplicate_policy(operation: Operation, opts: Options) -> None:
 
 
 def _check_index(index: IndexType, operation: Operation) -> None:
-    known = (*KNOWN_INDEXES, IndexType.BUCKET)
+    supported = (*KNOWN_INDEXES, IndexType.BUCKET)
     if index in (IndexType.INMEMORY, IndexType.FLINK_STATE) and operation in FILLING:
         raise UnsupportedTableError(
             f"{options.INDEX_TYPE.key}={index}: this index exists only in the memory of one writer and would be "
-            f"lost when it ends, so that keys would be duplicated; use one of {', '.join(sorted(known))}"
+            f"lost when it ends, so that keys would be duplicated; use one of {', '.join(sorted(supported))}"
         )
-    if index not in known and operation.changes_records:
+    if index not in supported and operation.changes_records:
         raise UnsupportedTableError(
-            f"{options.INDEX_TYPE.key}={index} is not supported yet; use one of {', '.join(sorted(known))}"
+            f"{options.INDEX_TYPE.key}={index} is not supported yet; use one of {', '.join(sorted(supported))}"
         )
 
 

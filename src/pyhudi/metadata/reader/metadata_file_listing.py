@@ -34,8 +34,8 @@ def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
     else:
         records = table.lookup(FILES, names, [LISTS])
     if records.num_rows != len(partitions):
-        there = set(records[KEY].to_pylist())
-        missing = [name for name in names.to_pylist() if name not in there]
+        found = set(records[KEY].to_pylist())
+        missing = [name for name in names.to_pylist() if name not in found]
         raise MetadataTableError(
             f"{table.storage.uri(f'{METADATA_FOLDER}/files')} lists the partition {missing[0]!r}, but not its files"
         )
@@ -53,8 +53,8 @@ def list_from_metadata(
     Raises:
         MetadataTableError: The metadata table cannot be read, or has no record of a partition that it lists.
     """
-    known = table.partition_paths
-    existing = known if partitions is None else sorted(set(partitions) & set(known))
+    all_partitions = table.partition_paths
+    existing = all_partitions if partitions is None else sorted(set(partitions) & set(all_partitions))
     listed = table.take_listed()
     if listed is None or not set(existing) <= set(listed.partitions.to_pylist()):
         listed = file_lists(table, existing)
@@ -70,5 +70,5 @@ def _files(lists: FileLists, kinds: Sequence[str]) -> pa.Table:
     parsed = parse_names(names)
     parts = [parsed[name] for name in ("kind", "file_id", "token", "instant", "log_version")]
     table = pa.Table.from_arrays([partition, file_paths(partition, names), lists.sizes, *parts], schema=FILE_SCHEMA)
-    known = pc.is_in(table["kind"], value_set=pa.array(kinds))
-    return table if pc.all(known).as_py() else table.filter(known)
+    is_of_kind = pc.is_in(table["kind"], value_set=pa.array(kinds))
+    return table if pc.all(is_of_kind).as_py() else table.filter(is_of_kind)

@@ -84,7 +84,7 @@ def unwrap(
     count = len(wrapped)
     unset = wrapped.is_null()
     result = pa.nulls(count, kind)
-    known = numpy_mask(unset)
+    is_known = numpy_mask(unset)
     ordinals = _ordinals(value_types, count)
     for number, field in enumerate(wrapped.type):
         place, member = int(field.name.removeprefix(MEMBER)), wrapped.field(number)
@@ -98,9 +98,9 @@ def unwrap(
             continue
         values, usable = read_values
         usable = usable & is_set & numpy_mask(values.is_valid())
-        known |= usable
+        is_known |= usable
         result = values if usable.all() else pc.if_else(pa.array(usable), values, result)
-    return result, known
+    return result, is_known
 
 
 def members_of_type(kind: pa.DataType) -> dict[str, None]:
@@ -280,7 +280,7 @@ def _decimals(
             written = pa.decimal128(int(parts[0]), int(parts[1]))
         except ValueError:
             continue
-        mine = usable & numpy_mask(pc.fill_null(pc.equal(remarks, remark), False))
-        part = pc.if_else(pa.array(mine), stored, pa.scalar(None, stored.type))
+        of_type = usable & numpy_mask(pc.fill_null(pc.equal(remarks, remark), False))
+        part = pc.if_else(pa.array(of_type), stored, pa.scalar(None, stored.type))
         result = pc.coalesce(result, _cast(decimals_from_bytes(part, written), kind))
     return result, usable

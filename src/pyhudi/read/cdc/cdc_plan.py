@@ -158,23 +158,23 @@ def _with_slices(table: PinnedTable, plan: CdcPlan, tasks: pa.Table, writes: lis
     _check_files_exist(read_files, present)
     parts = []
     for write in writes:
-        mine = tasks.filter(pc.equal(tasks["instant"], write.requested))
-        if not mine.num_rows:
+        write_tasks = tasks.filter(pc.equal(tasks["instant"], write.requested))
+        if not write_tasks.num_rows:
             continue
-        needs_before, needs_after = _needs(plan, mine)
+        needs_before, needs_after = _needs(plan, write_tasks)
         earlier, now = _previous_time(write.time), write.time
         key = "completed_by" if plan.by_completion else "as_of"
-        before = _slices(view, mine, needs_before, {key: earlier})
-        after = _slices(view, mine, needs_after, {key: now})
+        before = _slices(view, write_tasks, needs_before, {key: earlier})
+        after = _slices(view, write_tasks, needs_after, {key: now})
         if kept := earliest_retained_image(
-            table, write, _read_before(mine, needs_before, before, after), plan.by_completion
+            table, write, _read_before(write_tasks, needs_before, before, after), plan.by_completion
         ):
             raise _missing_files_error(write.requested, f"the cleaner has removed files from before {kept}")
-        after = pc.if_else(contiguous(pc.is_valid(mine["written"])), _written(mine), after)
+        after = pc.if_else(contiguous(pc.is_valid(write_tasks["written"])), _written(write_tasks), after)
         parts.append(
-            mine.append_column("before", before)
+            write_tasks.append_column("before", before)
             .append_column("after", after)
-            .append_column("earlier", pa.repeat(earlier, mine.num_rows))
+            .append_column("earlier", pa.repeat(earlier, write_tasks.num_rows))
         )
     return pa.concat_tables(parts).combine_chunks() if parts else _NO_TASKS
 
@@ -195,13 +195,13 @@ def _read_before(tasks: pa.Table, needed: pa.Array, before: pa.Array, after: pa.
     return pa.table({"appended": appended, "before": before, "after": after}).filter(needed)
 
 
-def _slices(view: FileSystemView | None, tasks: pa.Table, wanted: pa.Array, cut: dict[str, str]) -> pa.Array:
+def _slices(view: FileSystemView | None, tasks: pa.Table, is_needed: pa.Array, cut: dict[str, str]) -> pa.Array:
     """Return the slice of each task's file group at a time; null if it is not needed or did not exist."""
-    if view is None or not pc.any(wanted).as_py():
+    if view is None or not pc.any(is_needed).as_py():
         return pa.nulls(tasks.num_rows, _SLICE)
     slices = view.latest_slices(**cut).select([field.name for field in _SLICE]).combine_chunks()
     at = pc.index_in(group_keys(tasks), value_set=group_keys(slices))
-    at = pc.if_else(wanted, at, pa.scalar(None, pa.int32()))
+    at = pc.if_else(is_needed, at, pa.scalar(None, pa.int32()))
     whole = slices.to_struct_array()
     whole = (whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole).cast(_SLICE)
     at = at.combine_chunks() if isinstance(at, pa.ChunkedArray) else at
@@ -237,8 +237,8 @@ def _files_read(plan: CdcPlan, tasks: pa.Table) -> pa.Table:
 def _present(storage: Storage, paths: list[str]) -> pa.Array:
     """Return which of a few files exist, without listing their partitions."""
     with ThreadPoolExecutor(_ASKED_AT_A_TIME) as pool:
-        there = list(pool.map(storage.exists, paths))
-    return pa.array(paths, pa.string()).filter(pa.array(there, pa.bool_()))
+        exists = list(pool.map(storage.exists, paths))
+    return pa.array(paths, pa.string()).filter(pa.array(exists, pa.bool_()))
 
 
 def _check_files_exist(read_files: pa.Table, present: pa.ChunkedArray | pa.Array) -> None:

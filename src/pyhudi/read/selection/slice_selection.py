@@ -46,15 +46,16 @@ def select_slices(
     else:
         if query.as_of is not None:
             check_as_of(table.active, query.as_of)
-        lister, partitions, wanted = None, None, None
+        lister, partitions, selected = None, None, None
         if files is not None:
             lister, partitions = files.list, files.partitions()
-            wanted = partitions if partitions is None or prune is None else prune(partitions)
-        view = FileSystemView.load(table, partitions=wanted, lister=lister)
+            selected = partitions if partitions is None or prune is None else prune(partitions)
+        view = FileSystemView.load(table, partitions=selected, lister=lister)
         read_optimized = query.type is QueryType.READ_OPTIMIZED
         slices = as_slices(view.latest_base_files(query.as_of)) if read_optimized else view.latest_slices(query.as_of)
-        known = view.partitions if partitions is None or files is None or files.metadata is None else partitions
-        selection = Selection(slices, known, InstantBounds(log_blocks=query.as_of, schema=query.as_of))
+        if partitions is None or files is None or files.metadata is None:
+            partitions = view.partitions
+        selection = Selection(slices, partitions, InstantBounds(log_blocks=query.as_of, schema=query.as_of))
     return _restricted(selection, query, table.storage.uri())
 
 

@@ -278,11 +278,11 @@ class _Reader:
             return self._type(kind, namespace, path)
         if kind in ("record", "error"):
             record = self.struct(avro, namespace, path)
-            known = {"blob": BLOB, "variant": VARIANT}.get(str(logical))
-            if known is None or record == known:
-                return record if known is None else known
+            supported = {"blob": BLOB, "variant": VARIANT}.get(str(logical))
+            if supported is None or record == supported:
+                return record if supported is None else supported
             raise SchemaError(
-                f"column {path!r} has {logical}s with the fields {record}; only {known} is supported: use a newer "
+                f"column {path!r} has {logical}s with the fields {record}; only {supported} is supported: use a newer "
                 "release of pyhudi"
             )
         if kind == "array":
@@ -300,8 +300,8 @@ class _Reader:
         elif kind == "enum":
             result = pa.string()
         else:
-            known = _FROM_AVRO.get((kind, logical))
-            return self._by_name(kind, namespace, path) if known is None else known
+            supported = _FROM_AVRO.get((kind, logical))
+            return self._by_name(kind, namespace, path) if supported is None else supported
         if "name" in avro:
             self._named[self._declare(avro, namespace)[0]] = result
         return result
@@ -312,10 +312,10 @@ class _Reader:
             return primitive
         for full in (name, f"{namespace}.{name}"):
             if full in self._named:
-                known = self._named[full]
-                if known is None:
+                resolved = self._named[full]
+                if resolved is None:
                     raise SchemaError(
                         f"the table schema refers to itself at {path!r}; recursive types are not supported"
                     )
-                return known
+                return resolved
         raise SchemaError(f"the table schema has an unknown type {name!r} at {path!r}")

@@ -44,12 +44,12 @@ class BootstrapPlan:
     full: pa.Table
 
     @classmethod
-    def of(cls, storage: Storage, given: Options, columns: pa.Schema | None = None) -> BootstrapPlan:
+    def of(cls, storage: Storage, write_opts: Options, columns: pa.Schema | None = None) -> BootstrapPlan:
         """Plan the bootstrap of options, for a table that need not exist yet.
 
         Args:
             storage: Storage of the table.
-            given: Options of the write.
+            write_opts: Options of the write.
             columns: The table's own columns; default: those of the source's first file.
 
         Raises:
@@ -57,10 +57,10 @@ class BootstrapPlan:
             SchemaMismatchError: Key or ordering columns are missing in the source.
             UnsupportedTableError: The source cannot be bootstrapped in this way.
         """
-        base_path = given.get_typed(options.BOOTSTRAP_BASE_PATH)
+        base_path = write_opts.get_typed(options.BOOTSTRAP_BASE_PATH)
         if not base_path:
             raise ConfigError(f"a bootstrap requires the folder of its source: set {options.BOOTSTRAP_BASE_PATH.key}")
-        opts = Options.parse({**given, options.OPERATION.key: "bootstrap"})
+        opts = Options.parse({**write_opts, options.OPERATION.key: "bootstrap"})
         config = TableConfig.for_new_table(opts)
         source = open_storage(base_path, opts)
         _check_places(storage, source)
@@ -91,16 +91,16 @@ def remaining(plan: BootstrapPlan, client: TableMetaClient) -> BootstrapPlan:
     """
     timeline = client.active_timeline().timeline
     done = {instant.requested for instant in timeline.completed() if instant.is_write}
-    known = client.config.properties.get(options.BOOTSTRAP_BASE_PATH.key)
-    if known is not None and known != plan.source_path:
+    source_path = client.config.properties.get(options.BOOTSTRAP_BASE_PATH.key)
+    if source_path is not None and source_path != plan.source_path:
         raise ConfigError(
-            f"the table at {plan.target.storage.uri()} was bootstrapped from {known}, not from {plan.source_path}; "
-            "choose another path"
+            f"the table at {plan.target.storage.uri()} was bootstrapped from {source_path}, not from "
+            f"{plan.source_path}; choose another path"
         )
     left = plan.full if METADATA_BOOTSTRAP in done else plan.metadata_only
     if not done and not _is_archived(client):
         return plan
-    if done == {METADATA_BOOTSTRAP} and known is not None and left.num_rows:
+    if done == {METADATA_BOOTSTRAP} and source_path is not None and left.num_rows:
         return replace(plan, metadata_only=plan.metadata_only.slice(0, 0))
     raise TableExistsError(
         f"the table at {plan.target.storage.uri()} has been written to, but a bootstrap requires a new one: choose "
@@ -151,9 +151,9 @@ def _first_columns(source: Storage, listed: pa.Table, config: TableConfig) -> pa
     path = join_path(listed["source_partition"][0].as_py(), listed["name"][0].as_py())
     with as_corruption(f"cannot bootstrap {source.uri(path)}"), source.open_input(path) as file:
         stored = (orc.read_footer(file) if path.endswith(".orc") else parquet.read_footer(file)).schema
-    own = as_nullable(to_table_types(remove_meta_columns(stored)))
-    from_path = [field.name for field in partition_fields(config) if field.name not in own.names]
-    return pa.schema([*own, *((name, pa.string()) for name in from_path)])
+    stored_columns = as_nullable(to_table_types(remove_meta_columns(stored)))
+    from_path = [field.name for field in partition_fields(config) if field.name not in stored_columns.names]
+    return pa.schema([*stored_columns, *((name, pa.string()) for name in from_path)])
 
 
 def _check_columns(schema: pa.Schema, spec: KeySpec, merging: MergeSettings) -> None:

@@ -149,13 +149,13 @@ class ClusteringJob:
         assert plan.instant is not None
         opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
         single = is_single_file(plan.strategy) or is_resizing(plan.strategy)
-        stored, own = stored_columns(table, "cluster", None)
+        stored, table_schema = stored_columns(table, "cluster", None)
         names = column_names(table, as_nullable(stored))
         _check_columns_kept(plan.instant, names)
-        order = RowOrder.of(own, plan.sort_columns, opts)
+        order = RowOrder.of(table_schema, plan.sort_columns, opts)
         merging = with_delete_marker(table.config.merging, opts)
         target = WriteTarget(table.storage, table.config, merging, opts)
-        context = write_context(target, Operation.BULK_INSERT, plan.instant, own)
+        context = write_context(target, Operation.BULK_INSERT, plan.instant, table_schema)
         attempt = secrets.randbits(31) if attempt is None else attempt
         size = _UNLIMITED if single else opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES)
         context = replace(context, attempt=f"{attempt:x}", logs=None).with_file_size(size).with_column_names(names)
@@ -168,7 +168,7 @@ class ClusteringJob:
             buckets, groups = _routed(table, plan, latest, opts, groups)
         copies = is_copying(plan.strategy) and not order and context.files.extension == "parquet"
         task_context = ClusteringTaskContext(reading, context, order, tuple(map(pickle.dumps, groups)), attempt, copies)
-        return cls(table, opts, task_context, groups, slices, to_avro(own, table.config.name), buckets)
+        return cls(table, opts, task_context, groups, slices, to_avro(table_schema, table.config.name), buckets)
 
     @property
     def replaced(self) -> pa.Table:
@@ -237,15 +237,15 @@ def _clustering_groups(
 ) -> tuple[pa.Table, tuple[ClusteringGroup, ...]]:
     """Return those of the latest slices that belong to a plan's file groups, and groups of them, the largest first.
     ``split``: rows have no order, so a group with several output files is split into as many groups."""
-    wanted = plan.inputs
-    slices = latest.filter(in_groups(latest, wanted))
-    _check_files_exist(table, wanted, slices)
+    planned = plan.inputs
+    slices = latest.filter(in_groups(latest, planned))
+    _check_files_exist(table, planned, slices)
     by_group = {(row["partition"], row["file_id"]): row for row in slices.to_pylist()}
-    for row in wanted.to_pylist():
+    for row in planned.to_pylist():
         _check_slice_unchanged(row, by_group.get((row["partition"], row["file_id"])))
     groups: list[ClusteringGroup] = []
     for number, outputs in enumerate(plan.outputs):
-        names = wanted.filter(pc.equal(wanted["group"], number)).select(["partition", "file_id"]).to_pylist()
+        names = planned.filter(pc.equal(planned["group"], number)).select(["partition", "file_id"]).to_pylist()
         rows = [row for name in names if (row := by_group.get((name["partition"], name["file_id"]))) is not None]
         if not rows:
             continue
@@ -268,14 +268,14 @@ def _routed(
     completed = [instant.requested for instant in table.active.timeline.completed()]
     pending = [instant.requested for instant in table.active.timeline.pending()]
     visible = VisibleGroups(pending, lambda: latest["file_id"])
-    known = load_metadata(table.storage, plan.partitions, completed, groups=visible)
-    buckets = new_buckets(known, plan.instant, plan.extra)
+    metadata = load_metadata(table.storage, plan.partitions, completed, groups=visible)
+    buckets = new_buckets(metadata, plan.instant, plan.extra)
     routed = tuple(
         replace(
             group,
             routing=BucketRouting(
                 bucketing,
-                known[group.partition],
+                metadata[group.partition],
                 buckets[group.partition],
                 frozenset(one.file_id for one in group.slices),
             ),
@@ -306,17 +306,17 @@ def _check_slice_unchanged(planned: Mapping[str, Any], found: Mapping[str, Any] 
     if planned_base is not None and instant_of(planned_base) < found["base_instant"]:
         return
     names = {file_name_of(path) for path in (base or "", *found["log_paths"])}
-    gone = {planned_base, *planned["log_files"]} - names - {None}
-    if gone:
+    missing = {planned_base, *planned["log_files"]} - names - {None}
+    if missing:
         raise TransactionError(
-            f"the clustering plan contains {min(gone)!r} of file group {planned['file_id']!r} in partition "
+            f"the clustering plan contains {min(missing)!r} of file group {planned['file_id']!r} in partition "
             f"{planned['partition']!r}, which no longer exists: restore the file, or roll the plan back"
         )
 
 
-def _check_files_exist(table: PinnedTable, wanted: pa.Table, slices: pa.Table) -> None:
+def _check_files_exist(table: PinnedTable, planned: pa.Table, slices: pa.Table) -> None:
     """Check that no file groups are missing, except those that were replaced since."""
-    missing = wanted.filter(pc.invert(in_groups(wanted, slices)))
+    missing = planned.filter(pc.invert(in_groups(planned, slices)))
     if missing.num_rows:
         missing = missing.filter(pc.invert(in_groups(missing, replaced_groups(table.active, table.active.timeline))))
     if missing.num_rows:

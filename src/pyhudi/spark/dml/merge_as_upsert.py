@@ -32,9 +32,9 @@ def rows_to_upsert(source: DataFrame, target: TargetSnapshot) -> DataFrame | Non
     """Return the rows of a source with the columns of the table; None if a column is missing or has a reserved name."""
     names = target.schema.names
     sensitive = is_case_sensitive(source.sparkSession)
-    own = {name if sensitive else name.lower() for name in source.columns}
-    wanted = {name if sensitive else name.lower() for name in names}
-    if not wanted <= own or any(name.startswith("_pyhudi_") for name in own):
+    source_columns = {name if sensitive else name.lower() for name in source.columns}
+    table_columns = {name if sensitive else name.lower() for name in names}
+    if not table_columns <= source_columns or any(name.startswith("_pyhudi_") for name in source_columns):
         return None
     values = check_types(source, ((name, F.col(quoted([name]))) for name in names), target.schema)
     return source.select(*(value.alias(name) for name, value in values.items()))
@@ -74,8 +74,8 @@ def joins_by_key(
     if equated_columns(on, sides) != frozenset(name.lower() for name in names):
         return False
     kinds = {field.name.lower(): field.dataType for field in source.schema.fields}
-    own = {field.name: field.dataType for field in target.schema.fields}
-    return are_equal_as_key_text((own.get(name), kinds.get(name.lower())) for name in names)
+    table_types = {field.name: field.dataType for field in target.schema.fields}
+    return are_equal_as_key_text((table_types.get(name), kinds.get(name.lower())) for name in names)
 
 
 def has_plain_keys(spec: KeySpec) -> bool:

@@ -69,18 +69,18 @@ class TargetSnapshot:
         return self.client.config.merging_of_write(self.opts)
 
     @classmethod
-    def pin(cls, spark: SparkSession, path: str, given: Options) -> TargetSnapshot:
+    def pin(cls, spark: SparkSession, path: str, statement_opts: Options) -> TargetSnapshot:
         """Pin the table at its newest snapshot.
 
         Args:
             spark: The session.
             path: Path of the table.
-            given: Options of the statement.
+            statement_opts: Options of the statement.
 
         Raises:
             ConfigError: The table has no columns.
         """
-        opts = Options.parse({**session_settings(spark, path), **given})
+        opts = Options.parse({**session_settings(spark, path), **statement_opts})
         client = TableMetaClient.open(path, opts)
         opts = client.config.validate_against(opts)
         table = PinnedTable.of(client)
@@ -89,9 +89,9 @@ class TargetSnapshot:
             raise ConfigError(
                 f"the table at {path!r} has no columns yet, so it has no rows to change; write rows first"
             )
-        own = spark_schema(remove_meta_columns(as_nullable(found.schema)))
+        schema = spark_schema(remove_meta_columns(as_nullable(found.schema)))
         nullable = frozenset(field.name for field in found.schema if field.nullable)
-        return cls(client, opts, table, key_spec(client, opts), own, nullable)
+        return cls(client, opts, table, key_spec(client, opts), schema, nullable)
 
     def whole_table(self) -> ReadSet:
         """Return the read set of a statement that reads all rows."""
@@ -121,8 +121,8 @@ class TargetSnapshot:
         plan = plan_scan(
             self.table, columns=[RECORD_KEY, PARTITION_PATH] if meta else self.schema.names, opts=self.opts
         )
-        wanted = pc.is_in(plan.tasks["partition"], pa.array(partitions, pa.string()))
-        rows = dataframe(spark, self.table, plan.of_slices(pc.indices_nonzero(wanted)), self.opts)
+        is_selected = pc.is_in(plan.tasks["partition"], pa.array(partitions, pa.string()))
+        rows = dataframe(spark, self.table, plan.of_slices(pc.indices_nonzero(is_selected)), self.opts)
         return (rows if meta else with_keys(rows, self.spec, "")).select(RECORD_KEY, PARTITION_PATH)
 
     def read(self, spark: SparkSession, where: str | None = None) -> TargetTable:
@@ -144,7 +144,7 @@ class TargetSnapshot:
             return _groups(plan(PinnedTable(table.storage, table.config, active)))
 
         planned = plan(table)
-        own = spark_schema(remove_meta_columns(planned.schema))
+        schema = spark_schema(remove_meta_columns(planned.schema))
         located = client.config.populate_meta_fields and opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET
         read = None
         # Log files need no positions, and a table without log files may get some at any time.
@@ -152,9 +152,9 @@ class TargetSnapshot:
             read = positioned_rows(spark, table, planned, opts)
         bases = None if read is None else planned.tasks.select(["partition", "file_id", "base_path"])
         read = dataframe(spark, table, planned, opts) if read is None else read
-        stored = _stored(read, own, self.spec, meta=client.config.populate_meta_fields, located=located)
+        stored = _stored(read, schema, self.spec, meta=client.config.populate_meta_fields, located=located)
         reads = ReadSet(completed_instants(table.active.timeline), _groups(planned), replan)
-        return TargetTable(client, opts, table, self.spec, own, self.nullable, stored, located, reads, bases)
+        return TargetTable(client, opts, table, self.spec, schema, self.nullable, stored, located, reads, bases)
 
     @property
     def placing_columns(self) -> frozenset[str]:
@@ -235,9 +235,9 @@ def _tops(fields: object, schema: StructType) -> frozenset[str]:
     return frozenset(top_column(name, schema.names) for name in fields)  # type: ignore[attr-defined]
 
 
-def _stored(read: DataFrame, own: StructType, spec: KeySpec, *, meta: bool, located: bool) -> DataFrame:
+def _stored(read: DataFrame, schema: StructType, spec: KeySpec, *, meta: bool, located: bool) -> DataFrame:
     """Replace the meta columns of rows by their keys and locations."""
-    columns: list[Column] = [F.col(quoted([name])) for name in own.names]
+    columns: list[Column] = [F.col(quoted([name])) for name in schema.names]
     if not meta:
         keyed = with_keys(read.select(*columns), spec, "")
         return keyed.select(*columns, F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH))

@@ -52,19 +52,19 @@ def bloom_locations(search: KeySearch, extra: tuple[str, ...]) -> tuple[DataFram
     storage = lookup.client.storage
     metadata = metadata_of(lookup)
     if lookup.opts.get_typed(options.BLOOM_PRUNE_BY_RANGES):
-        known = None if metadata is None else stored_ranges(metadata, files)
-        ranges = _key_ranges(rows, storage, files) if known is None else _ranges_frame(spark, files, *known)
+        stored = None if metadata is None else stored_ranges(metadata, files)
+        ranges = _key_ranges(rows, storage, files) if stored is None else _ranges_frame(spark, files, *stored)
     else:
         nothing = F.lit(None).cast("string")
         frame = files.frame(spark, "file_no", "partition")
         ranges = frame.withColumns({_LEAST: nothing, _MOST: nothing})
-    wanted = rows.select(F.col(RECORD_KEY).alias(_WANTED), F.col(PARTITION_PATH).alias("_pyhudi_new"))
+    searched = rows.select(F.col(RECORD_KEY).alias(_WANTED), F.col(PARTITION_PATH).alias("_pyhudi_new"))
     may_contain = (F.col(_LEAST).isNull() | (F.col(_LEAST) <= F.col(_WANTED))) & (
         F.col(_MOST).isNull() | (F.col(_WANTED) <= F.col(_MOST))
     )
     if not search.all_partitions:
         may_contain &= F.col(OLD_PARTITION) == F.col("_pyhudi_new")
-    pairs = wanted.join(F.broadcast(ranges), may_contain).select(FILE_NO, _WANTED)
+    pairs = searched.join(F.broadcast(ranges), may_contain).select(FILE_NO, _WANTED)
     tasks = lookup.opts.get_typed(options.BLOOM_INDEX_PARALLELISM)
     pairs = pairs.repartition(tasks, FILE_NO) if tasks else pairs.repartition(FILE_NO)
     fields = [StructField(extra_name(name), resolve(rows.schema, name, "ordering")[1]) for name in extra]
@@ -159,12 +159,12 @@ def check_files(
 def _exact(
     storage: Storage, path: str, number: int, passed: list[pa.Array], extra: pa.Schema, invalid_text: InvalidText
 ) -> Batches:
-    wanted = pa.concat_arrays([keys.cast(pa.string()) for keys in passed])
-    if len(wanted) == 0:
+    searched = pa.concat_arrays([keys.cast(pa.string()) for keys in passed])
+    if len(searched) == 0:
         return
     schema = pa.schema([(RECORD_KEY, pa.string()), *extra])
     names = [_KEY, *(extra_name(name) for name in extra.names), FILE_NO, ROW]
     for batch in read_positioned_rows(storage, path, number, schema, invalid_text):
-        found = batch.filter(pc.is_in(batch.column(0), value_set=wanted))
+        found = batch.filter(pc.is_in(batch.column(0), value_set=searched))
         if found.num_rows:
             yield found.rename_columns(names)

@@ -90,9 +90,9 @@ def counted(located: BatchLocations, slices: pa.Table) -> pa.Table:
     # Deletes of keys that do not exist are skipped.
     counts = counts.filter(pc.invert(pc.and_(counts[DELETE], pc.is_null(counts[FOUND_ID]))))
     summed = counts.group_by([PARTITION_PATH, FOUND_ID]).aggregate([("rows", "sum")])
-    known = slices.select(["partition", "file_id", "base_path"])
+    base_files = slices.select(["partition", "file_id", "base_path"])
     asked = summed.select([PARTITION_PATH, FOUND_ID, "rows_sum"]).rename_columns(["partition", "file_id", "rows"])
-    joined = asked.join(known, ["partition", "file_id"], join_type="left outer")
+    joined = asked.join(base_files, ["partition", "file_id"], join_type="left outer")
     return joined.select(COUNTS_SCHEMA.names).cast(COUNTS_SCHEMA)
 
 
@@ -104,8 +104,8 @@ def _moved(located: BatchLocations, found: DataFrame) -> pa.Table:
         columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(2)]
         return pa.Table.from_arrays(columns, names=["partition", "file_id"])
     named = located.located_rows
-    there = named.filter(pc.not_equal(named[OLD_PARTITION], named[PARTITION_PATH]))
-    return there.group_by(_LOCATION).aggregate([]).rename_columns(["partition", "file_id"])
+    moved = named.filter(pc.not_equal(named[OLD_PARTITION], named[PARTITION_PATH]))
+    return moved.group_by(_LOCATION).aggregate([]).rename_columns(["partition", "file_id"])
 
 
 def _groups_of(slices: pa.Table) -> set[tuple[str, str]]:
@@ -117,11 +117,11 @@ def _tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
     """Return rows that are joined with locations as tagged rows, without positions and without deletes of keys that do
     not exist."""
     names = [name for name in matched.columns if name not in (OLD_PARTITION, FOUND_ID)]
-    known = pa.table(
+    base_files = pa.table(
         [slices["partition"], slices["file_id"], slices["base_path"]], names=[OLD_PARTITION, FOUND_ID, BASE_PATH]
     )
     kept = matched.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FOUND_ID).isNotNull())
-    joined = kept.join(F.broadcast(small_frame(matched.sparkSession, known)), [OLD_PARTITION, FOUND_ID], "left")
+    joined = kept.join(F.broadcast(small_frame(matched.sparkSession, base_files)), [OLD_PARTITION, FOUND_ID], "left")
     return joined.select(
         *(quoted([name]) for name in names),
         F.col(FOUND_ID).alias(FILE_ID),

@@ -182,8 +182,10 @@ def tag(
         UnsupportedTableError: The index is not supported.
     """
     if lookup.index not in KNOWN_INDEXES:
-        known = ", ".join(sorted(KNOWN_INDEXES))
-        raise UnsupportedTableError(f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {known}")
+        supported = ", ".join(sorted(KNOWN_INDEXES))
+        raise UnsupportedTableError(
+            f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {supported}"
+        )
     if lookup.spec.auto_keys and not lookup.stored_keys:
         return Tagged(untagged(rows))
     is_global = lookup.index.is_global
@@ -273,8 +275,8 @@ class _FileTagging:
         condition = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
         joined = rows.join(F.broadcast(locations) if self.search.broadcast else locations, condition, "left")
         kept = joined.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FILE_NO).isNotNull())
-        own = [F.col(quoted([name])) for name in rows.columns]
-        return self._named(kept.select(*own, FILE_NO, ROW))
+        table_columns = [F.col(quoted([name])) for name in rows.columns]
+        return self._named(kept.select(*table_columns, FILE_NO, ROW))
 
     def tag_in_all_partitions(self, hard_deletes: bool) -> DataFrame:
         """Tag rows with the locations of their keys in any partition. Runs a Spark job if versions are merged where
@@ -315,12 +317,12 @@ class _FileTagging:
     def _merge_moving(self, moving: DataFrame, files: BaseFiles) -> DataFrame:
         """Merge rows with the stored records that they may move, which are in these files. Lazy."""
         rows, lookup = self.search.rows, self.search.lookup
-        own = [name for name in rows.columns if name not in (RECORD_KEY, PARTITION_PATH, DELETE)]
-        found, keys = scan_locations(replace(self.search, files=files), tuple(own), merge_logs=True)
+        table_columns = [name for name in rows.columns if name not in (RECORD_KEY, PARTITION_PATH, DELETE)]
+        found, keys = scan_locations(replace(self.search, files=files), tuple(table_columns), merge_logs=True)
         key = keys.in_locations[0]
         # Of several records of a key one is merged; all of them make way for the result.
         stored = found.dropDuplicates([key]).select(
-            *(F.col(quoted([extra_name(name)])).alias(name) for name in own),
+            *(F.col(quoted([extra_name(name)])).alias(name) for name in table_columns),
             F.col(key).alias(RECORD_KEY),
             F.col(OLD_PARTITION).alias(PARTITION_PATH),
             F.lit(False).alias(DELETE),
@@ -330,9 +332,9 @@ class _FileTagging:
 
     def _named(self, rows: DataFrame) -> DataFrame:
         """Replace file numbers by file group and path."""
-        known = self.search.files.frame(rows.sparkSession, "file_no", "file_id", "base_path")
+        files = self.search.files.frame(rows.sparkSession, "file_no", "file_id", "base_path")
         names = [name for name in rows.columns if name not in (FILE_NO, ROW)]
-        named = rows.join(F.broadcast(known), FILE_NO, "left")
+        named = rows.join(F.broadcast(files), FILE_NO, "left")
         columns: list[str | Column] = [quoted([name]) for name in names]
         columns += [F.col(_FOUND_ID).alias(FILE_ID), F.col(_FOUND_PATH).alias(BASE_PATH), F.col(ROW)]
         return named.select(*columns)

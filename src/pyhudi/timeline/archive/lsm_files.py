@@ -41,10 +41,10 @@ VERSION_FILE = "_version_"
 _READ_THREADS = 16
 
 
-def read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Expression | None) -> pa.Table:
+def read_lsm(storage: Storage, layout: Layout, names: list[str], condition: pc.Expression | None) -> pa.Table:
     def read_file(file: Mapping[str, Any]) -> pa.Table:
         path = f"{layout.history}/{file['fileName']}"
-        read = _read_lsm_file(storage, path, file["fileLen"], names, wanted)
+        read = _read_lsm_file(storage, path, file["fileLen"], names, condition)
         columns = [
             read[_LSM_COLUMNS[f.name]].cast(f.type) if f.name in names else pa.nulls(read.num_rows, f.type)
             for f in HISTORY_SCHEMA
@@ -62,14 +62,14 @@ def read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Expr
 
 
 def _read_lsm_file(
-    storage: Storage, path: str, length: int, names: list[str], wanted: pc.Expression | None
+    storage: Storage, path: str, length: int, names: list[str], condition: pc.Expression | None
 ) -> pa.Table:
     """Return columns of one file of layout 2. ``length`` is that of its manifest; 0 if it is not known."""
 
-    def read(names: Iterable[str], wanted: pc.Expression | None) -> pa.Table:
+    def read(names: Iterable[str], condition: pc.Expression | None) -> pa.Table:
         try:
             with storage.open_input(path) as source, as_corruption("damaged"):
-                return pq.read_table(source, columns=[_LSM_COLUMNS[n] for n in names], filters=wanted)
+                return pq.read_table(source, columns=[_LSM_COLUMNS[n] for n in names], filters=condition)
         except FormatError as e:
             raise CorruptInstantError(
                 f"archive file {storage.uri(path)} is not a Parquet file of the timeline ({e}); restore it from a "
@@ -81,15 +81,15 @@ def _read_lsm_file(
         return found, found.nbytes
 
     if not length:
-        return read(names, wanted)
+        return read(names, condition)
     key = (storage.root, path, length)
     if "metadata" not in names:
         found = CACHE.get(key, instants)
-        return found if wanted is None else found.filter(wanted)
-    known = CACHE.find(key)
-    if known is not None and wanted is not None and not known.filter(wanted).num_rows:
-        return known.slice(0, 0).append_column(*_NO_METADATA).append_column(*_NO_PLAN)
-    return read(names, wanted)
+        return found if condition is None else found.filter(condition)
+    cached = CACHE.find(key)
+    if cached is not None and condition is not None and not cached.filter(condition).num_rows:
+        return cached.slice(0, 0).append_column(*_NO_METADATA).append_column(*_NO_PLAN)
+    return read(names, condition)
 
 
 def manifest_number(storage: Storage, layout: Layout) -> int:

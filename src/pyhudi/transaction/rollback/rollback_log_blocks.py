@@ -53,9 +53,9 @@ def planned_logs(active: ActiveTimeline, target: Instant) -> tuple[pa.Array, pa.
         stats = None
     updates = [] if stats is None else stats.filter(pc.greater(stats["numUpdateWrites"], 0)).to_pylist()
     for partition in sorted({row["partitionPath"] for row in updates}):
-        mine = [row for row in updates if row["partitionPath"] == partition]
+        of_partition = [row for row in updates if row["partitionPath"] == partition]
         # A slice without a base file has no base instant.
-        earliest = {row["fileId"]: row["prevCommit"].removeprefix(NEW_FILE_GROUP) for row in mine}
+        earliest = {row["fileId"]: row["prevCommit"].removeprefix(NEW_FILE_GROUP) for row in of_partition}
         found = parse_names(_names_in(active.storage, partition))
         logs = found.filter(pc.equal(found["kind"], LOG)).select(["name", "file_id", "instant"])
         for row in logs.to_pylist():
@@ -74,17 +74,17 @@ def write_rollback_blocks(
     Nothing is written for slices whose log files do not exist, because the write did not reach them.
     """
     written: dict[str, dict[str, int]] = {}
-    known: dict[str, pa.Array] = {}
+    names_by_partition: dict[str, pa.Array] = {}
     for request in requests:
         if not request.log_blocks or request.file_id is None or request.base_instant is None:
             continue
         partition = request.partition
-        names = known.setdefault(partition, _names_in(storage, partition))
+        names = names_by_partition.setdefault(partition, _names_in(storage, partition))
         named = pa.array([file_name_of(name) for name in request.log_blocks], pa.string())
         if not pc.any(pc.is_in(named, value_set=names)).as_py():
             continue
-        mine = names.filter(pc.starts_with(names, f".{request.file_id}_{request.base_instant}.log."))
-        version = next_log_version(mine, request.file_id, request.base_instant)
+        slice_logs = names.filter(pc.starts_with(names, f".{request.file_id}_{request.base_instant}.log."))
+        version = next_log_version(slice_logs, request.file_id, request.base_instant)
         where = LogSlice(request.file_id, request.base_instant, ROLLBACK_TOKEN, version)
         written.setdefault(partition, {}).update(_void(storage, partition, where, rollback, target))
     return written

@@ -80,8 +80,8 @@ def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> Ro
         listed = [split_paths(active.storage.list(partition)["path"]) for partition in touched]
         partitions = pa.concat_arrays([partitions, *(found[0] for found in listed)])
         names = pa.concat_arrays([names, *(found[1] for found in listed)])
-    mine = pc.fill_null(pc.equal(parse_names(names)["instant"], target.requested), False)
-    files = pa.table([partitions, names], names=["partition", "name"]).filter(mine)
+    is_of_target = pc.fill_null(pc.equal(parse_names(names)["instant"], target.requested), False)
+    files = pa.table([partitions, names], names=["partition", "name"]).filter(is_of_target)
     if version >= 8:
         of_slices = pa.table([*split_paths(log_files_of_slices(active, target))], names=["partition", "name"])
         files = pa.concat_tables([files, of_slices.cast(files.schema)])
@@ -117,9 +117,9 @@ def unplanned_paths(storage: Storage, version: int, plan: RollbackPlan) -> list[
     except CorruptInstantError:
         return []
     names = file_names_of(paths)
-    own = paths if version >= 8 else paths.filter(pc.not_equal(parse_names(names)["kind"], LOG))
-    known = {path for files in planned_paths(plan).values() for path in files}
-    return [path for path in own.to_pylist() if path not in known]
+    own_paths = paths if version >= 8 else paths.filter(pc.not_equal(parse_names(names)["kind"], LOG))
+    planned = {path for files in planned_paths(plan).values() for path in files}
+    return [path for path in own_paths.to_pylist() if path not in planned]
 
 
 def planned_paths(plan: RollbackPlan) -> dict[str, list[str]]:

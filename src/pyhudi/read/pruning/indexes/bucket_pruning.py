@@ -49,8 +49,8 @@ def prune_buckets(
     if bucketing is None:
         return slices
     bucketing = bucketing.of_table(table.storage, table.active.timeline)
-    wanted = _hashes_of_filter(bucketing, KeySpec.from_config(table.config, opts), schema, rows.anyof)
-    if wanted is None:
+    hashes = _hashes_of_filter(bucketing, KeySpec.from_config(table.config, opts), schema, rows.anyof)
+    if hashes is None:
         return slices
     numbers = bucket_numbers(slices["file_id"]).combine_chunks()
     if numbers.null_count:
@@ -60,7 +60,7 @@ def prune_buckets(
     counts = bucketing.counts_of(slices["partition"])
     keep = pa.repeat(pa.scalar(False), slices.num_rows)
     for count in pc.unique(counts).to_pylist():
-        buckets = pa.array(sorted({h % count for h in wanted}), pa.int32())
+        buckets = pa.array(sorted({h % count for h in hashes}), pa.int32())
         keep = pc.or_(keep, pc.and_(pc.equal(counts, count), pc.is_in(numbers, value_set=buckets)))
     return slices.filter(keep)
 
@@ -90,15 +90,15 @@ def _key_values(
     columns: list[list[str]] = []
     count = 1
     for name in (field for field in spec.record_fields if field in bucketing.fields):
-        mine = [term for term in terms if term.column == name and term.op in ("=", "==", "in")]
-        if not mine or name not in schema.names:
+        equal_terms = [term for term in terms if term.column == name and term.op in ("=", "==", "in")]
+        if not equal_terms or name not in schema.names:
             return None
-        texts = [_text(value, schema.field(name).type, name) for value in mine[0].values]
-        known = [text for text in texts if text is not None]
-        count *= len(known)
-        if len(known) < len(texts) or count > _MOST_KEYS:
+        texts = [_text(value, schema.field(name).type, name) for value in equal_terms[0].values]
+        key_texts = [text for text in texts if text is not None]
+        count *= len(key_texts)
+        if len(key_texts) < len(texts) or count > _MOST_KEYS:
             return None
-        columns.append(known)
+        columns.append(key_texts)
     return list(product(*columns))
 
 

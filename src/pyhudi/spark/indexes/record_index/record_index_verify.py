@@ -46,25 +46,25 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
     slices = FileSystemView.load(table, data.timeline).latest_slices()
     before, after = _contents(first.slices), _contents(slices)
     changed = slices.filter(pc.invert(pc.is_in(after, value_set=before)))
-    gone = first.slices.filter(pc.invert(pc.is_in(before, value_set=after)))
+    removed = first.slices.filter(pc.invert(pc.is_in(before, value_set=after)))
     found = resolve_table_schema(table)
     if not changed.num_rows or found is None:
         return 0
-    left = pa.concat_arrays([_location_texts(changed), _location_texts(gone)])
+    indexed_locations = pa.concat_arrays([_location_texts(changed), _location_texts(removed)])
     context = slice_context(table, found.schema, names=column_names(table, found.schema), opts=first.opts)
-    there = [(FileSlice.from_row(row), number) for number, row in enumerate(changed.to_pylist())]
+    numbered = [(FileSlice.from_row(row), number) for number, row in enumerate(changed.to_pylist())]
     tasks = task_count(len(first.groups), first.spark)
-    keys = slice_keys(first.spark, context, there, KeyRouting(first.groups, tasks))
+    keys = slice_keys(first.spark, context, numbered, KeyRouting(first.groups, tasks))
     written = {first.groups.ids.index(str(stat["fileId"])): stat for stat in stats}
     version = config.version
 
     def count(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         for number, rows in by_group(batches, GROUP):
-            mine = pc.unique(rows[RECORD_KEY])
+            keys_of_group = pc.unique(rows[RECORD_KEY])
             pairs = rows.group_by([RECORD_KEY, FILE]).aggregate([]).num_rows
-            others = _elsewhere(storage, written.get(number), left, version)
-            twice = pairs - len(mine) + (pc.sum(pc.is_in(others, value_set=mine)).as_py() or 0)
+            others = _elsewhere(storage, written.get(number), indexed_locations, version)
+            twice = pairs - len(keys_of_group) + (pc.sum(pc.is_in(others, value_set=keys_of_group)).as_py() or 0)
             yield pa.RecordBatch.from_arrays([pa.array([twice], pa.int64())], names=["twice"])
 
     counts = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(count, "twice long").collect()

@@ -195,14 +195,14 @@ def _runs_here(spark: SparkSession) -> bool:
 def _folder(folder: str | None, table: Storage) -> Storage:
     if folder is None:
         remove_abandoned(Path(tempfile.gettempdir()))
-        own = tempfile.mkdtemp(prefix=f"{_TEMPORARY}-")
+        path = tempfile.mkdtemp(prefix=f"{_TEMPORARY}-")
     else:
-        own = f"{folder.rstrip('/')}/{_TEMPORARY}-{secrets.token_hex(8)}"
-    if "://" in own and not own.startswith("file:"):
-        storage = open_sibling(table, own)
+        path = f"{folder.rstrip('/')}/{_TEMPORARY}-{secrets.token_hex(8)}"
+    if "://" in path and not path.startswith("file:"):
+        storage = open_sibling(table, path)
     else:
         storage = open_storage(
-            own, {options.STORAGE_FSYNC.key: Fsync.NONE.value}
+            path, {options.STORAGE_FSYNC.key: Fsync.NONE.value}
         )  # The files need not survive a power failure.
     root = storage.uri()
     if "=" in root or not can_be_mounted(root):
@@ -229,7 +229,7 @@ def cache_keys(table: Storage, context: SliceContext, slices: Iterable[FileSlice
     whole.update(cloudpickle.dumps([getattr(context, f.name) for f in fields(context) if f.name != "storage"]))
     digests = {}
     for file_slice in slices:
-        own = whole.copy()
-        own.update(cloudpickle.dumps(file_slice))
-        digests[file_slice.partition, file_slice.file_id] = own.hexdigest()[:32]
+        digest = whole.copy()
+        digest.update(cloudpickle.dumps(file_slice))
+        digests[file_slice.partition, file_slice.file_id] = digest.hexdigest()[:32]
     return digests
