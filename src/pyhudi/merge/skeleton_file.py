@@ -204,9 +204,9 @@ def _side_by_side(
         one, other = one.slice(rows), other.slice(rows)
 
 
-def _joined(parts: Sequence[pa.RecordBatch], schema: pa.Schema, told: dict[str, Any]) -> pa.RecordBatch:
+def _joined(parts: Sequence[pa.RecordBatch], schema: pa.Schema, constants: dict[str, Any]) -> pa.RecordBatch:
     columns = {name: batch.column(name) for batch in parts for name in batch.schema.names}
     rows = parts[0].num_rows
-    columns |= {name: pa.repeat(pa.scalar(value, schema.field(name).type), rows) for name, value in told.items()}
+    columns |= {name: pa.repeat(pa.scalar(value, schema.field(name).type), rows) for name, value in constants.items()}
     names = [name for name in schema.names if name in columns]
     return pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)

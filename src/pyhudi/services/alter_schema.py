@@ -90,7 +90,7 @@ def alter_schema(client: TableMetaClient, given: Options, change: SchemaChange) 
                 schema = to_avro(add_meta_columns(version.to_arrow()), client.config.name)
                 metadata = CommitMetadata(ALTER_SCHEMA, extra={"schema": schema, LATEST_SCHEMA: version.to_json()})
                 committed = tx.commit(
-                    metadata, conditions=CommitConditions(planned_on), altered=history.with_version(version)
+                    metadata, conditions=CommitConditions(planned_on), schema_history=history.with_version(version)
                 )
             if not isinstance(committed, Conflicted):
                 return SchemaUpdateResult(committed.instant.requested, committed.warnings)

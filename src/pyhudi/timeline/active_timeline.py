@@ -83,7 +83,7 @@ class ActiveTimeline:
         same = (i for i in self._files.values() if i.requested == instant.requested and i.family == instant.family)
         return sorted(same, key=lambda i: i.state.rank, reverse=True)
 
-    def half_states(self) -> Iterator[list[Instant]]:
+    def inconsistent_instants(self) -> Iterator[list[Instant]]:
         """Return the files of completed instants that have no inflight file or two completed files.
 
         Interrupted archival and files that appear after the rollback of their instant leave such instants.

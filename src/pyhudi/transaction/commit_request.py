@@ -47,10 +47,10 @@ class CommitRequest:
     """A commit as requested from `Transaction.commit`, which documents the fields."""
 
     metadata: CommitMetadata
-    exclusively: Callable[[Instant], None] | None = None
+    before_release: Callable[[Instant], None] | None = None
     index: IndexDelta | None = None
     conditions: CommitConditions = CommitConditions()
-    altered: SchemaHistory | None = None
+    schema_history: SchemaHistory | None = None
 
     def find_conflict(self, instant: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
         """Find another writer's commit that contains this one, adds keys that this one adds, or changes what it has
@@ -64,7 +64,7 @@ class CommitRequest:
         conflict = find_key_conflict(self.index, instant, begun, active)
         if conflict is None and self.conditions.reads is not None:
             conflict = self.conditions.reads.find_conflict(instant, active)
-        if conflict is None and self.exclusively is not None:
+        if conflict is None and self.before_release is not None:
             conflict = find_concurrent_write(instant, begun, active)
         return conflict
 
@@ -72,14 +72,14 @@ class CommitRequest:
         """Return the metadata of the commit with the current columns of the table, and the schema history after the
         commit; or the conflict between the columns."""
         kept = (
-            self.conditions.planned_on is not None or self.altered is not None
+            self.conditions.planned_on is not None or self.schema_history is not None
         )  # Otherwise a first write, or a service.
         if self.metadata.schema_json is None or not (kept or self.conditions.agree_on_columns):
             return RecordedSchema(self.metadata)
         latest = newest_columns(active)
         if kept:
             recorded = add_schema_version(
-                self.metadata, instant, self.conditions.planned_on, active, latest, self.altered
+                self.metadata, instant, self.conditions.planned_on, active, latest, self.schema_history
             )
             if isinstance(recorded, Conflicted) or LATEST_SCHEMA in recorded.metadata.extra:
                 return recorded

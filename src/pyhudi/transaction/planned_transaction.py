@@ -231,8 +231,8 @@ def _check_files(storage: Storage, entry: Instant, stats: pa.Table) -> None:
     same instant."""
     paths = stats["path"].drop_null().to_pylist()
     with ThreadPoolExecutor(_CHECK_THREADS) as pool:
-        there = pa.array(list(pool.map(storage.exists, paths)), pa.bool_())
-    if pc.all(there, min_count=0).as_py():
+        exists = pa.array(list(pool.map(storage.exists, paths)), pa.bool_())
+    if pc.all(exists, min_count=0).as_py():
         return
-    gone = paths[there.to_pylist().index(False)]
-    raise ConflictError(f"{gone!r}, a file of this attempt at {entry}, no longer exists: {_TAKEN_FOR_DEAD}")
+    missing = paths[exists.to_pylist().index(False)]
+    raise ConflictError(f"{missing!r}, a file of this attempt at {entry}, no longer exists: {_TAKEN_FOR_DEAD}")

@@ -36,29 +36,29 @@ def add_schema_version(
     planned_on: str | None,
     active: ActiveTimeline,
     found: tuple[Instant, CommitMetadata] | None,
-    altered: SchemaHistory | None = None,
+    schema_history: SchemaHistory | None = None,
 ) -> RecordedSchema | Conflicted:
     """Return the metadata with the schema version, if the table has or starts a history.
 
     ``planned_on`` are the columns (Avro JSON) with which the write was planned (None: there were none). ``active`` is
     the timeline just loaded under the lock of the table, and ``found`` the newest write that recorded columns.
-    ``altered``: the history with the version that this commit adds. Table services record themselves which version
-    applied at their instant.
+    ``schema_history``: the history with the version that this commit adds. Table services record themselves which
+    version applied at their instant.
     """
     kept = None if found is None else found[1].extra.get(LATEST_SCHEMA)
-    if not (kept or altered):
+    if not (kept or schema_history):
         return RecordedSchema(metadata)
     if found is not None and planned_on != found[1].schema_json:
         return Conflicted(
             instant, found[0], f"{found[0].action} {found[0].requested} has changed the columns of the table"
         )
-    if altered is not None:
+    if schema_history is not None:
         later = _later_write(active, instant)
         if later is not None:
             return Conflicted(
                 instant, later, f"{later.action} {later.requested} was started after it, with other columns"
             )
-        return RecordedSchema(_with_version(metadata, altered.versions[-1]), altered)
+        return RecordedSchema(_with_version(metadata, schema_history.versions[-1]), schema_history)
     history = SchemaHistory.load(active)
     if history is None:
         assert kept is not None

@@ -214,21 +214,21 @@ class Transaction:
         self,
         metadata: CommitMetadata,
         *,
-        exclusively: Callable[[Instant], None] | None = None,
+        before_release: Callable[[Instant], None] | None = None,
         index: IndexDelta | None = None,
         conditions: CommitConditions | None = None,
-        altered: SchemaHistory | None = None,
+        schema_history: SchemaHistory | None = None,
     ) -> Committed | Conflicted:
         """Publish the write, or roll it back because another writer changed the same file groups first.
 
         The metadata table is updated first; ``index`` are the changes that the writer itself has written to some of its
-        partitions. ``exclusively`` is called with the completed instant before any other writer may start or commit;
+        partitions. ``before_release`` is called with the completed instant before any other writer may start or commit;
         then every write of others that is pending, or was completed since this one started, is a conflict.
-        ``conditions``: state of the table on which the write depends. ``altered``: the schema history with the version
-        that the commit adds.
+        ``conditions``: state of the table on which the write depends. ``schema_history``: the schema history with the
+        version that the commit adds.
 
         After the publication nothing is raised: failures are logged, and included in the warnings of the result (except
-        those of ``exclusively``).
+        those of ``before_release``).
 
         Raises:
             ConflictError: Another writer considered this one dead and rolled it back.
@@ -245,7 +245,7 @@ class Transaction:
         self._reconcile_files(metadata)
         warnings: list[str] = []
         try:
-            request = CommitRequest(metadata, exclusively, index, conditions or CommitConditions(), altered)
+            request = CommitRequest(metadata, before_release, index, conditions or CommitConditions(), schema_history)
             conflict = self._resolve_and_publish(request)
         except CommitStateUnknownError:
             self._leave_pending()
@@ -288,7 +288,7 @@ class Transaction:
             self.config = current_config(self.storage, self.config)
             content = metadata.encode(self.config.version, self.action)
             metadata_context = metadata_write_context(self.storage, self.opts, active, reserved, self.stats_reader)
-            if request.exclusively is None:
+            if request.before_release is None:
                 index = request.index or IndexDelta()
                 self.config = apply_commit(metadata_context, self.config, self.instant, metadata, index)
             else:
@@ -305,10 +305,10 @@ class Transaction:
                 persist_history(active, self.instant, completion, recorded.history)
             self._coordination.lock.ensure_held()
             done = complete_instant(active, self._entry, content, completion, self.timeline)
-            if request.exclusively is not None:
-                request.exclusively(done)
+            if request.before_release is not None:
+                request.before_release(done)
             self._publication = Publication(done)
-            if request.exclusively is None:
+            if request.before_release is None:
                 job = plan_metadata_services(metadata_context, self.config)
                 self._publication = Publication(done, job)
         return None

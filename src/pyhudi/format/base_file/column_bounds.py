@@ -218,17 +218,17 @@ def _footer_column(
         size += chunk.total_compressed_size
         plain += chunk.total_uncompressed_size
         values += chunk.num_values
-        tells = chunk.statistics
-        if tells is None or not tells.has_null_count:
+        statistics = chunk.statistics
+        if statistics is None or not statistics.has_null_count:
             return None
-        nulls += tells.null_count
-        if tells.null_count == chunk.num_values:
+        nulls += statistics.null_count
+        if statistics.null_count == chunk.num_values:
             continue
-        if not tells.has_min_max:
+        if not statistics.has_min_max:
             if not (floats and has_nan):
                 return None
             continue  # All values are NaN.
-        ends = _footer_ends(tells, field.type, stored)
+        ends = _footer_ends(statistics, field.type, stored)
         if ends is None:
             return None
         spans.append(ends)

@@ -151,17 +151,17 @@ class HFileReader:
 
     def lookup(self, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Return the entries with any of these keys (text or bytes); reads only the blocks where they can be."""
-        wanted = pc.unique(keys.cast(pa.binary())).drop_null()
-        wanted = wanted.take(pc.sort_indices(wanted))
-        asked = dict(_by_block(self._first_keys, wanted))
+        sorted_keys = pc.unique(keys.cast(pa.binary())).drop_null()
+        sorted_keys = sorted_keys.take(pc.sort_indices(sorted_keys))
+        keys_of_block = dict(_by_block(self._first_keys, sorted_keys))
         tables = []
-        keep = self._keeps(len(asked))
-        for run in self._runs(list(asked), _RUN_BLOCKS if keep else _LOOKUP_BLOCKS):
+        keep = self._keeps(len(keys_of_block))
+        for run in self._runs(list(keys_of_block), _RUN_BLOCKS if keep else _LOOKUP_BLOCKS):
             if keep:
                 for number, batch in zip(run, self._cached_blocks(run), strict=True):
-                    tables.append(batch.filter(pc.is_in(batch["key"], value_set=asked[number])))
+                    tables.append(batch.filter(pc.is_in(batch["key"], value_set=keys_of_block[number])))
             else:
-                tables.append(self._parsed(run).having(pa.concat_arrays([asked[number] for number in run])))
+                tables.append(self._parsed(run).having(pa.concat_arrays([keys_of_block[number] for number in run])))
         return pa.Table.from_batches(tables, ENTRY_SCHEMA)
 
     def prefix(self, prefix: bytes) -> pa.Table:
@@ -175,22 +175,23 @@ class HFileReader:
         for prefix in sorted(set(prefixes)):
             if not apart or not prefix.startswith(apart[-1]):
                 apart.append(prefix)
-        asked: dict[int, list[bytes]] = {}
+        by_block: dict[int, list[bytes]] = {}
         for prefix in apart:
             start = max(0, bisect_left(self._first_keys, prefix) - 1)
             for number in range(start, len(self.index)):
                 if self._first_keys[number] > prefix and not self._first_keys[number].startswith(prefix):
                     break
-                asked.setdefault(number, []).append(prefix)
+                by_block.setdefault(number, []).append(prefix)
         found = []
-        keep = self._keeps(len(asked))
-        for run in self._runs(list(asked)):
+        keep = self._keeps(len(by_block))
+        for run in self._runs(list(by_block)):
             if keep:
-                parts = list(zip(self._cached_blocks(run), (asked[number] for number in run), strict=True))
+                parts = list(zip(self._cached_blocks(run), (by_block[number] for number in run), strict=True))
             else:
-                parts = [(self._parsed(run).batch(), list(dict.fromkeys(p for number in run for p in asked[number])))]
-            for batch, mine in parts:
-                spans = [(prefix, _span(batch["key"], prefix)) for prefix in mine]
+                run_prefixes = list(dict.fromkeys(prefix for number in run for prefix in by_block[number]))
+                parts = [(self._parsed(run).batch(), run_prefixes)]
+            for batch, block_prefixes in parts:
+                spans = [(prefix, _span(batch["key"], prefix)) for prefix in block_prefixes]
                 found += [batch.slice(start, end - start) for _, (start, end) in spans if end > start]
         return pa.Table.from_batches(found, ENTRY_SCHEMA)
 

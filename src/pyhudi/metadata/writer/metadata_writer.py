@@ -255,14 +255,14 @@ def _indexed_columns(
     used = (*config.metadata_partitions, *config.metadata_partitions_inflight)
     if config.version < 8 or COLUMN_STATS not in used or stored is None:
         return columns
-    known = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
-    extra = [name for name in columns.names if name not in known]
+    indexed = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
+    extra = [name for name in columns.names if name not in indexed]
     last = data.timeline.completed().writes().last
     if extra and last is not None and not opts.is_set(options.METADATA_COLUMN_STATS_COLUMNS):
         text = data.commit_metadata(last).schema_json
         before = set() if text is None else set(from_avro(text).names)
-        columns = pa.schema([field for field in columns if field.name in known or field.name not in before])
-    return with_requested_columns(columns, known, stored, config)
+        columns = pa.schema([field for field in columns if field.name in indexed or field.name not in before])
+    return with_requested_columns(columns, indexed, stored, config)
 
 
 def _with_one_name(columns: pa.Schema, version: str, config: TableConfig, data: ActiveTimeline) -> pa.Schema:
@@ -324,8 +324,8 @@ def _without_unmaintained(storage: Storage, config: TableConfig, opts: Options, 
     if RECORD_INDEX not in kept.intersection(config.metadata_partitions):
         # Secondary indexes return keys, which must be looked up in the record index.
         kept = {partition for partition in kept if not is_secondary(partition)}
-    gone = [p for p in config.metadata_partitions_kept if p not in kept]
-    return retire_partitions(storage, config, gone) if gone else config
+    retired = [p for p in config.metadata_partitions_kept if p not in kept]
+    return retire_partitions(storage, config, retired) if retired else config
 
 
 def _with_all_enabled(metadata_context: MetadataWriteContext, config: TableConfig, columns: pa.Schema) -> TableConfig:
@@ -336,8 +336,8 @@ def _with_all_enabled(metadata_context: MetadataWriteContext, config: TableConfi
     needed -= set(config.metadata_partitions_inflight)  # Another process is building it.
     renewed = set()
     if config.version >= 8 and COLUMN_STATS in needed and columns.names:
-        known = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
-        if set(columns.names) != set(known):
+        indexed = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
+        if set(columns.names) != set(indexed):
             renewed = {COLUMN_STATS, PARTITION_STATS} & needed
     missing = [p for p in FILE_PARTITIONS if p in needed and (p not in declared or p in renewed)]
     if not columns.names:

@@ -219,8 +219,8 @@ def is_copying(execution: str) -> bool:
     return execution.removeprefix(_RUN_PACKAGE) in _COPY_RUNS
 
 
-def _partition_filter(opts: Options, brought: PartitionFilterMode | None, now: datetime) -> PartitionFilter:
-    mode = brought or opts.get_typed(options.CLUSTERING_PARTITION_FILTER)
+def _partition_filter(opts: Options, implied_mode: PartitionFilterMode | None, now: datetime) -> PartitionFilter:
+    mode = implied_mode or opts.get_typed(options.CLUSTERING_PARTITION_FILTER)
     begin, end = (
         opts.get_typed(option) for option in (options.CLUSTERING_BEGIN_PARTITION, options.CLUSTERING_END_PARTITION)
     )

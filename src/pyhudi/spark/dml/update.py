@@ -36,7 +36,7 @@ def update(
     path: str,
     assigned: Mapping[str, object],
     where: Condition,
-    given: Options,
+    opts: Options,
     alias: str | None = None,
 ) -> ChangeResult:
     """Assign new values to columns of some rows, in one commit.
@@ -46,7 +46,7 @@ def update(
         path: Path of the table.
         assigned: New values by column.
         where: Condition of the rows; None: all.
-        given: Options of the statement.
+        opts: Options of the statement.
         alias: Name of the table in values and condition.
 
     Returns:
@@ -61,9 +61,9 @@ def update(
         ConflictError: Other writers changed the rows that were read, in every attempt.
     """
     return with_retries(
-        open_storage(path, given),
-        given,
-        lambda: update_pinned(spark, TargetSnapshot.pin(spark, path, given), assigned, where, alias),
+        open_storage(path, opts),
+        opts,
+        lambda: update_pinned(spark, TargetSnapshot.pin(spark, path, opts), assigned, where, alias),
     )
 
 
@@ -96,11 +96,11 @@ def update_pinned(
     values = _assigned_values(rows, target, assigned, alias)
     moves = bool(target.partition_columns & values.keys())
     marks = bool(target.delete_markers & values.keys())
-    own = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
+    new_values = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
     unassigned: frozenset[str] = frozenset() if moves else target.unassigned(values)
     with CachedFrames() as cached:
         if not moves:
-            rows = _with_values(rows, target, own | target.absent(unassigned), marks=marks)
+            rows = _with_values(rows, target, new_values | target.absent(unassigned), marks=marks)
         matched, reads = None, target.reads
         searched: tuple[str, ...] = ()
         takes_places = False
@@ -108,7 +108,7 @@ def update_pinned(
             rows = cached.add(rows)
             matched = _count(rows)
         if moves:
-            assignments = RowAssignments(own, F.lit(False))
+            assignments = RowAssignments(new_values, F.lit(False))
             rows, searched, takes_places = split_partition_moves(rows, target, assignments, cached)
             reads = reads.union(target.partition_reads(searched)) if searched else reads
         changes = RowChanges(
@@ -168,14 +168,14 @@ def _is_certain(target: TargetTable, assigned: Set[str]) -> bool:
     return merging.mode is MergeMode.COMMIT_TIME_ORDERING
 
 
-def delete(spark: SparkSession, path: str, where: Condition, given: Options, alias: str | None = None) -> ChangeResult:
+def delete(spark: SparkSession, path: str, where: Condition, opts: Options, alias: str | None = None) -> ChangeResult:
     """Delete the rows that meet a condition, or all, in one commit.
 
     Args:
         spark: The session.
         path: Path of the table.
         where: Condition of the rows; None: all.
-        given: Options of the statement.
+        opts: Options of the statement.
         alias: Name of the table in the condition.
 
     Returns:
@@ -185,9 +185,9 @@ def delete(spark: SparkSession, path: str, where: Condition, given: Options, ali
         ConflictError: Other writers changed the rows that were read, in every attempt.
     """
     return with_retries(
-        open_storage(path, given),
-        given,
-        lambda: delete_pinned(spark, TargetSnapshot.pin(spark, path, given), where, alias),
+        open_storage(path, opts),
+        opts,
+        lambda: delete_pinned(spark, TargetSnapshot.pin(spark, path, opts), where, alias),
     )
 
 

@@ -30,25 +30,25 @@ def delete_partitions(job: WriteJob) -> WriteResult:
         UnsupportedTableError: The table has consistent hashing.
         ConflictError: A concurrent writer has committed a conflicting change.
     """
-    wanted = None if job.partitions else job.opts.text(options.PARTITIONS_TO_DELETE)
-    exact = [] if wanted else job.partitions or _partitions_of(job)
+    patterns = None if job.partitions else job.opts.text(options.PARTITIONS_TO_DELETE)
+    exact = [] if patterns else job.partitions or _partitions_of(job)
 
     def choose(_: PinnedTable, view: FileSystemView) -> Sequence[str]:
-        known = view.partitions
-        missing = unmatched_partitions(wanted, known) if wanted else sorted(set(exact) - set(known))
+        existing = view.partitions
+        missing = unmatched_partitions(patterns, existing) if patterns else sorted(set(exact) - set(existing))
         if missing:
-            warn(_unknown_partitions_message(job, missing, known))
-        return match_partitions(wanted, known) if wanted else exact
+            warn(_unknown_partitions_message(job, missing, existing))
+        return match_partitions(patterns, existing) if patterns else exact
 
     return delete_selected_partitions(job, choose)
 
 
-def _unknown_partitions_message(job: WriteJob, missing: Sequence[str], known: Sequence[str]) -> str:
-    some = ", ".join(repr(path) for path in sorted(known)[:_SHOWN])
-    more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
+def _unknown_partitions_message(job: WriteJob, missing: Sequence[str], existing: Sequence[str]) -> str:
+    shown = ", ".join(repr(path) for path in sorted(existing)[:_SHOWN])
+    rest = f" and {len(existing) - _SHOWN:,} more" if len(existing) > _SHOWN else ""
     return (
         f"delete_partition: the table at {job.storage.uri()!r} has no partition {', '.join(map(repr, missing))}; it "
-        f"has {some or 'none'}{more}"
+        f"has {shown or 'none'}{rest}"
     )
 
 

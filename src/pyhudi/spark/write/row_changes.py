@@ -60,11 +60,11 @@ def keyed_changes(job: WriteJob, instant: str) -> DataFrame:
 def located_changes(rows: DataFrame) -> DataFrame:
     """Tag rows whose file groups are known, and new records, which have none. Their base files are not known:
     `with_base_paths`."""
-    own = [name for name in rows.columns if name not in (FILE_ID, ROW)]
+    table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW)]
     unknown = F.when(F.col(FILE_ID).isNotNull(), F.lit(UNKNOWN_POSITION).cast("bigint")).alias(ROW)
     row = F.col(ROW) if ROW in rows.columns else unknown
     path = F.lit(None).cast("string").alias(BASE_PATH)
-    return rows.select(*(quoted([name]) for name in own), FILE_ID, path, row)
+    return rows.select(*(quoted([name]) for name in table_columns), FILE_ID, path, row)
 
 
 def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -> pa.Table:
@@ -84,13 +84,13 @@ def with_base_paths(counts: pa.Table, slices: pa.Table, read: pa.Table | None) -
     paths = slices["base_path"].combine_chunks().take(at)
     stale = pc.is_null(at)
     if read is not None:
-        known = pc.index_in(group_keys(counts), value_set=group_keys(read))
-        other = pc.fill_null(pc.not_equal(paths, read["base_path"].combine_chunks().take(known)), True)
+        positions = pc.index_in(group_keys(counts), value_set=group_keys(read))
+        other = pc.fill_null(pc.not_equal(paths, read["base_path"].combine_chunks().take(positions)), True)
         # rows that were looked up have their base file, which need not be among those that were read
         stale = pc.or_(stale, pc.and_(pc.is_null(counts["base_path"]), other))
-    gone = counts.filter(pc.and_(located, stale))
-    if gone.num_rows:
-        first = gone.slice(0, 1).to_pylist()[0]
+    rewritten = counts.filter(pc.and_(located, stale))
+    if rewritten.num_rows:
+        first = rewritten.slice(0, 1).to_pylist()[0]
         raise ConflictError(
             f"another writer concurrently changed file group {first['file_id']!r} of partition {first['partition']!r}, "
             "which was read; nothing was written. Run the statement again"

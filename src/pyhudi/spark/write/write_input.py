@@ -55,13 +55,13 @@ def without_meta_columns(incoming: pa.Schema, *, may_be_none: bool = False) -> p
         SchemaMismatchError: As `own_columns`.
     """
     _check_names(incoming)
-    own = remove_meta_columns(incoming)
-    taken = sorted(set(own.names) & HELPER_COLUMNS)
+    data_columns = remove_meta_columns(incoming)
+    taken = sorted(set(data_columns.names) & HELPER_COLUMNS)
     if taken:
         raise SchemaMismatchError(f"the column name {taken[0]!r} is reserved; rename the column")
-    if not own.names and not may_be_none:
+    if not data_columns.names and not may_be_none:
         raise SchemaMismatchError("there are no columns to write")
-    return own
+    return data_columns
 
 
 def write_schema(
@@ -115,10 +115,10 @@ def as_in_table(df: DataFrame, fields: Iterable[str], schema: pa.Schema) -> Data
         top, *inner = [name] if name in df.columns else name.split(".")
         if top not in df.columns or top not in table.names:
             continue
-        (_, mine), (_, wide) = resolve(df.schema, name, "record"), resolve(table, name, "record")
-        if mine == wide or not _is_promoted(mine, wide):
+        (_, incoming_type), (_, stored_type) = resolve(df.schema, name, "record"), resolve(table, name, "record")
+        if incoming_type == stored_type or not _is_promoted(incoming_type, stored_type):
             continue
-        value = _converted([top, *inner], mine, wide)
+        value = _converted([top, *inner], incoming_type, stored_type)
         df = df.withColumn(top, F.col(quoted([top])).withField(quoted(inner), value) if inner else value)
     return df
 
@@ -139,31 +139,35 @@ def whole_rows(df: DataFrame, schema: pa.Schema) -> DataFrame:
     return rows.withColumns(cast | {field.name: F.lit(None).cast(field.dataType) for field in missing})
 
 
-def _is_promoted(mine: DataType, wide: DataType) -> bool:
+def _is_promoted(incoming_type: DataType, stored_type: DataType) -> bool:
     """Return True if values of a type may be written to columns of the other: rows of a delete may have any type."""
-    both = from_spark_json(StructType([StructField("incoming", mine), StructField("table", wide)]).json())
-    incoming, table = (table_type(kind) for kind in both.types)
+    fields = StructType([StructField("incoming", incoming_type), StructField("table", stored_type)])
+    types = from_spark_json(fields.json())
+    incoming, table = (table_type(kind) for kind in types.types)
     promoted = promote(table, incoming)
     return incoming != table and promoted is not None and bool(promoted == table)
 
 
-def _converted(parts: list[str], mine: DataType, wide: DataType) -> Column:
+def _converted(parts: list[str], incoming_type: DataType, stored_type: DataType) -> Column:
     name = quoted(parts)
     column = F.col(name)
-    if isinstance(wide, StringType) and not isinstance(mine, BinaryType):
-        return value_text(column, mine, name, None)
+    if isinstance(stored_type, StringType) and not isinstance(incoming_type, BinaryType):
+        return value_text(column, incoming_type, name, None)
     # a float becomes the number of the same text
-    source = f"cast({name} as string)" if isinstance(mine, FloatType) else name
+    source = f"cast({name} as string)" if isinstance(incoming_type, FloatType) else name
     # also without ANSI mode no value may silently become null
-    value = F.expr(f"try_cast({source} as {wide.simpleString()})")
-    if not isinstance(wide, (DateType, DecimalType)):
+    value = F.expr(f"try_cast({source} as {stored_type.simpleString()})")
+    if not isinstance(stored_type, (DateType, DecimalType)):
         return value
     message = F.concat(
         F.lit("cannot convert the value '"),
         column.cast("string"),
-        F.lit(f"' of column {'.'.join(parts)!r} from {mine.simpleString()} to {wide.simpleString()}; correct it"),
+        F.lit(
+            f"' of column {'.'.join(parts)!r} from {incoming_type.simpleString()} to {stored_type.simpleString()}; "
+            "correct it"
+        ),
     )
-    return F.when(column.isNotNull() & value.isNull(), key_failure(message).cast(wide)).otherwise(value)
+    return F.when(column.isNotNull() & value.isNull(), key_failure(message).cast(stored_type)).otherwise(value)
 
 
 def _keep_texts(now: pa.Schema, incoming: pa.Schema, config: TableConfig, opts: Options) -> None:

@@ -70,7 +70,7 @@ class FileSystemBasedLockProvider(LockProvider):
         where = f"lock file {self._storage.uri(self._path)!r}"
         try:
             stat = self._storage.stat(self._path)
-            says = "" if stat is None else self._storage.read(self._path).decode("utf-8", "replace")
+            content = "" if stat is None else self._storage.read(self._path).decode("utf-8", "replace")
         except NotFoundError:
             stat = None
         except StorageError as error:
@@ -78,7 +78,7 @@ class FileSystemBasedLockProvider(LockProvider):
         if stat is None:
             return f"{where} (no longer exists)"
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(stat.mtime_ms / 1000))
-        return f"{where} (created {since}; content: {says})"
+        return f"{where} (created {since}; content: {content})"
 
     @property
     def cure(self) -> str:
@@ -133,10 +133,10 @@ class FileSystemBasedLockProvider(LockProvider):
     def _take_over(self, found: FileStat) -> bool:
         """Take over the lock of an owner that no longer holds it. Return False if this fails because the file has
         changed since ``found``."""
-        says = self._storage.read(self._path).decode("utf-8", "replace")
+        content = self._storage.read(self._path).decode("utf-8", "replace")
         expired = self._expire_ms and time.time_ns() // 1_000_000 - found.mtime_ms > self._expire_ms
-        if not any(owner in says for owner in (self._owner, *_given_up)):
-            if not expired and not dead_holder(says):
+        if not any(owner in content for owner in (self._owner, *_given_up)):
+            if not expired and not dead_holder(content):
                 return False
             why = "which expired" if expired else "of a writer that no longer runs"
             _log.warning("taking over the %s, %s", self.describe(), why)

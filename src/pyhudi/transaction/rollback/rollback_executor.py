@@ -208,7 +208,7 @@ class RollbackExecutor:
         Such a file has no inflight file, because the rollback has deleted it, or it is older than a rollback of the
         attempt that created it. Rollbacks are read only if there is such a file.
         """
-        late = [(files, files[0].requested) for files in active.half_states()]
+        late = [(files, files[0].requested) for files in active.inconsistent_instants()]
         wanted = {requested for files, requested in late if files[0].is_write}
         if not wanted:
             return

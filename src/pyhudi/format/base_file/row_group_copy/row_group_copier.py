@@ -169,9 +169,9 @@ class RowGroupCopier:
         if self._first is not None:
             same = schema_columns(self._first) == schema_columns(footer)
             return None if same else "its schema differs"
-        there = dict(top_level_elements(footer[fields.SCHEMA].data.values))
+        elements = dict(top_level_elements(footer[fields.SCHEMA].data.values))
         for name in self._constants:
-            element = there.get(name, [{}])[0]
+            element = elements.get(name, [{}])[0]
             if (number_of(element, fields.TYPE), number_of(element, fields.REPETITION)) != (
                 fields.BYTE_ARRAY,
                 fields.OPTIONAL,
@@ -185,9 +185,9 @@ class RowGroupCopier:
         footer = read_file_metadata(file)
         assert footer is not None
         (only,) = footer[fields.ROW_GROUPS].data.values
-        rows, wanted = to_int(only[fields.GROUP_ROWS]), to_int(group[fields.GROUP_ROWS])
-        if rows != wanted:
-            raise FormatError(f"{rows} rows cannot replace columns of a row group of {wanted}")
+        rows, expected = to_int(only[fields.GROUP_ROWS]), to_int(group[fields.GROUP_ROWS])
+        if rows != expected:
+            raise FormatError(f"{rows} rows cannot replace columns of a row group of {expected}")
         self._entries.add_nan(json.loads(key_value_entries(footer).get(NAN_KEY.encode(), b"[]")))
         ranges = FileRanges(file, [(0, file.size())])
         return {column_path(chunk): (chunk, ranges) for chunk in only[fields.COLUMNS].data.values}
@@ -200,9 +200,9 @@ def _form_obstacle(footer: Struct, empty: pa.Buffer) -> str | None:
     entries = key_value_entries(footer)
     if any(key.startswith(_OLD_CALENDAR) for key in entries) or entries.get(_SPARK_VERSION, b"3")[:2] in _OLD_SPARKS:
         return "its dates are in the Julian calendar"
-    there = dict(top_level_elements(footer[fields.SCHEMA].data.values))
+    stored_elements = dict(top_level_elements(footer[fields.SCHEMA].data.values))
     for name, elements in top_level_elements(new[fields.SCHEMA].data.values):
-        stored = there.get(name)
+        stored = stored_elements.get(name)
         if stored is None:
             return f"it lacks the column {name.decode()!r}"
         if len(stored) != len(elements) or not all(map(have_same_form, stored, elements)):

@@ -63,14 +63,14 @@ def decode_uniform(body: memoryview) -> UniformDeletes | None:
     long, text = {"type": "long"}, {"type": "string"}
     fields = [{"name": "k", **long}, {"name": "key", **text}, {"name": "p", **long}, {"name": "partition", **text}]
     constants = {"k": 1, "p": 1, **shape.constants}
-    wanted = {"key": pa.string(), "partition": pa.string()}
-    wanted |= dict.fromkeys(constants, pa.int64())
-    wanted |= {f"v{i}": RAW_TYPES[kind] for i, kind in enumerate(shape.kinds)}
+    expected = {"key": pa.string(), "partition": pa.string()}
+    expected |= dict.fromkeys(constants, pa.int64())
+    expected |= {f"v{i}": RAW_TYPES[kind] for i, kind in enumerate(shape.kinds)}
     # The list ends with an empty array block.
     items = body[start:-1]
     record = {"type": "record", "name": "row", "fields": [*fields, *shape.fields]}
     try:
-        columns = decode_columns(record, items, count, {name: RecordProjection(raw) for name, raw in wanted.items()})
+        columns = decode_columns(record, items, count, {name: RecordProjection(raw) for name, raw in expected.items()})
     except FormatError:
         return None
     if any(

@@ -85,14 +85,14 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
     A key that was removed from one location and is in another file has moved. A key that was removed from another
     partition than that of the index keeps its location.
     """
-    lasting = merge_of(locations, target)
+    merge = merge_of(locations, target)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         token = this_task().token
         stats, duplicates = [], []
         for number, rows in by_group(batches, GROUP):
-            records, repeated = lasting.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
+            records, repeated = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
             duplicates.append(repeated)
             stats.append(json.dumps(target.write(number, records, token)) if len(records) else None)
         columns = [pa.array(stats, pa.string()), pa.array(duplicates, pa.int64())]
@@ -107,12 +107,12 @@ def write_keys(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrit
 def count_duplicates(keys: DataFrame, locations: KeyLocations, target: RecordIndexWrite, tasks: int) -> int:
     """Return the number of keys with more than one location, as `write_keys` counts them. Writes nothing; runs a
     Spark job."""
-    lasting = merge_of(locations, target)
+    merge = merge_of(locations, target)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Batches:
         prepare_worker()
         for number, rows in by_group(batches, GROUP):
-            found = lasting.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
+            found = merge.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
             yield pa.RecordBatch.from_arrays([pa.array([found[1]], pa.int64())], names=["duplicates"])
 
     counts = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(count, "duplicates long").collect()

@@ -143,22 +143,22 @@ class FileGroupPlan:
         """Return the keys of records that are certainly deleted in their partitions."""
         if DELETE not in self.batch.rows.columns or (self.batch.located is not None and not self.batch.located.deletes):
             return None  # none is
-        gone = F.col(DELETE) & F.col(FILE_ID).isNotNull()
+        is_deleted = F.col(DELETE) & F.col(FILE_ID).isNotNull()
         job = self.job
         if job.changes is not None:
             # deletes have the ordering values of the stored records, but not those by new values, which may lose
             if job.merging.mode is MergeMode.CUSTOM:
                 return None
             if job.merging.mode is not MergeMode.COMMIT_TIME_ORDERING:
-                gone &= ~is_delete(self.batch.rows.schema, job.merging)
-            return self.batch.rows.where(gone).select(RECORD_KEY, PARTITION_PATH)
+                is_deleted &= ~is_delete(self.batch.rows.schema, job.merging)
+            return self.batch.rows.where(is_deleted).select(RECORD_KEY, PARTITION_PATH)
         if job.operation is not Operation.DELETE and job.merging.mode is not MergeMode.COMMIT_TIME_ORDERING:
             if not job.global_keys:
                 return None
             # where ordering values count, the stored record may win against a delete; but a row that has become one
             # has won already: its record moves to another partition
-            gone &= ~is_delete(self.batch.rows.schema, job.merging)
-        return self.batch.rows.where(gone).select(RECORD_KEY, PARTITION_PATH)
+            is_deleted &= ~is_delete(self.batch.rows.schema, job.merging)
+        return self.batch.rows.where(is_deleted).select(RECORD_KEY, PARTITION_PATH)
 
 
 def plan_file_groups(
@@ -277,15 +277,15 @@ def _tag_located(
     new = changes.new_keys or job.spec.auto_keys
     if new and (job.spec.auto_keys or changes.distinct_keys or not job.combines):
         return Tagged(located_changes(rows))
-    own = [name for name in rows.columns if name not in (FILE_ID, ROW)]
-    known = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
-    added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in own))
+    table_columns = [name for name in rows.columns if name not in (FILE_ID, ROW)]
+    located = located_changes(rows.where(F.col(FILE_ID).isNotNull()))
+    added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in table_columns))
     if new:
         added = cached.add(added)
         untagged = BatchDeduplication(job.spec, job.merging, job.global_keys).untagged(added, cached.add)
-        return Tagged(known.unionByName(untagged))
+        return Tagged(located.unionByName(untagged))
     tagged = tag_rows(table, added, cached, records)
-    return Tagged(known.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
+    return Tagged(located.unionByName(tagged.rows), inconsistencies=tagged.inconsistencies)
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:
