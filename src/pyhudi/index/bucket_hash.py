@@ -59,7 +59,7 @@ def hashes_of(
         named = pc.and_(named, pc.match_substring(keys, ","))
     if not pc.any(named).as_py():
         return _combined([keys])
-    parts = _parts(keys, record_fields)
+    parts = _split_keys(keys, record_fields)
     if parts is not None:
         return _combined([_values(part) for part, field in zip(parts, record_fields, strict=True) if field in fields])
     rows, values = values_of(keys, fields, legacy_key_split=legacy_key_split)
@@ -67,7 +67,7 @@ def hashes_of(
     return _folded(rows, java_hashes(pc.if_else(unset, "", values)).view(np.uint32), len(keys))
 
 
-def _parts(keys: pa.Array, fields: Sequence[str]) -> list[pa.Array] | None:
+def _split_keys(keys: pa.Array, fields: Sequence[str]) -> list[pa.Array] | None:
     """Split keys into one column per field if separators occur nowhere else: ``field:value`` parts in the order of
     ``fields``, without commas and colons in values. None if some key does not have this form."""
     count = len(fields)

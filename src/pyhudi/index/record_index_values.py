@@ -34,7 +34,7 @@ def encode_locations(locations: pa.Table, version: int) -> pa.BinaryArray:
     distinct = locations.group_by(names).aggregate([]).select(names)
     values = encode(RecordType.RECORD_INDEX, _payload(distinct), version)
     numbered = distinct.append_column("value", pa.array(range(distinct.num_rows), pa.int32()))
-    at = pc.index_in(_joined(locations), value_set=_joined(numbered))
+    at = pc.index_in(_composite_keys(locations), value_set=_composite_keys(numbered))
     return values.take(at)
 
 
@@ -67,7 +67,9 @@ def _file_ids(columns: list[pa.Array]) -> pa.Array:
     if not alone or (numbers[3] == _AS_TEXT).any():
         first = code = np.arange(len(mixed))  # Ids that are texts have no parts to distinguish them.
     rows = zip(*(column[first].tolist() for column in numbers), texts.take(pa.array(first)).to_pylist(), strict=True)
-    ids = [text or "" if kind == _AS_TEXT else _text(high, low, number) for high, low, number, kind, text in rows]
+    ids = [
+        text or "" if kind == _AS_TEXT else _format_file_id(high, low, number) for high, low, number, kind, text in rows
+    ]
     return pa.array(ids, pa.string()).take(pa.array(code))
 
 
@@ -80,7 +82,7 @@ def estimate_file_group_count(keys: int, least: int, most: int) -> int:
 
 
 def _payload(locations: pa.Table) -> pa.Table:
-    parts = [_parts(file_id) for file_id in locations["file_id"].to_pylist()]
+    parts = [_split_file_id(file_id) for file_id in locations["file_id"].to_pylist()]
     highs, lows, numbers, texts, encodings = zip(*parts, strict=True) if parts else ((),) * 5
     return pa.table(
         {
@@ -95,24 +97,24 @@ def _payload(locations: pa.Table) -> pa.Table:
     )
 
 
-def _parts(file_id: str) -> tuple[int, int, int, str, int]:
+def _split_file_id(file_id: str) -> tuple[int, int, int, str, int]:
     """Return a file id as two halves of a UUID and a number, or as a text."""
     prefix, rest = file_id[:_UUID_LETTERS], file_id[_UUID_LETTERS:]
     try:
         number = int(rest[1:]) if rest else _NO_INDEX
         high, low = struct.unpack(">qq", uuid.UUID(prefix).bytes)
-        if _text(high, low, number) == file_id:
+        if _format_file_id(high, low, number) == file_id:
             return (high, low, number, "", 0)
     except ValueError:
         pass
     return (-1, -1, _NO_INDEX, file_id, _AS_TEXT)
 
 
-def _text(high: int, low: int, number: int) -> str:
+def _format_file_id(high: int, low: int, number: int) -> str:
     prefix = str(uuid.UUID(bytes=struct.pack(">qq", high, low)))
     return prefix if number == _NO_INDEX else f"{prefix}-{number}"
 
 
-def _joined(locations: pa.Table) -> pa.Array:
+def _composite_keys(locations: pa.Table) -> pa.Array:
     texts: Sequence[pa.ChunkedArray] = [locations[name].cast(pa.string()) for name in LOCATION_SCHEMA.names]
     return pc.binary_join_element_wise(*texts, "\0").combine_chunks()

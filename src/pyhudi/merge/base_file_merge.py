@@ -48,7 +48,7 @@ def merge_base(
     for i, name in enumerate(base.schema.names):
         taken = changed if name in stamp else fills.replaced_mask(name)
         columns.append(_patched(base.column(i), updates.rows.column(name), positions, taken))
-    return Merged(_without(columns, base.schema, positions[deleted]), changed, deleted)
+    return Merged(_delete_rows(columns, base.schema, positions[deleted]), changed, deleted)
 
 
 def _merged_by(
@@ -67,7 +67,7 @@ def _merged_by(
     for i, name in enumerate(base.schema.names):
         source = updates.rows.column(name) if name in stamp else merged.rows.column(i)
         columns.append(_patched(base.column(i), source, positions, changed))
-    return Merged(_without(columns, base.schema, positions[dead]), changed, dead)
+    return Merged(_delete_rows(columns, base.schema, positions[dead]), changed, dead)
 
 
 class _Fills:
@@ -116,7 +116,7 @@ def _patched(base: pa.Array, new: pa.Array, positions: Index, taken: Mask) -> pa
     return pa.concat_arrays([base, new]).take(pa.array(picks))
 
 
-def _without(columns: list[pa.Array], schema: pa.Schema, deleted: Index) -> pa.RecordBatch:
+def _delete_rows(columns: list[pa.Array], schema: pa.Schema, deleted: Index) -> pa.RecordBatch:
     """Return the columns as a batch, without the rows at ``deleted``."""
     merged = pa.RecordBatch.from_arrays(columns, schema=schema)
     if not len(deleted):

@@ -281,7 +281,7 @@ class FilteredFile:
         fragment = self._fragment
         if condition is not None and tested:
             numbers = [group.id for group in fragment.subset(condition).row_groups]
-            found = [(n, rows) for n in numbers if len(rows := self._rows(n, condition, tested))]
+            found = [(n, rows) for n in numbers if len(rows := self._matching_rows(n, condition, tested))]
             pages = self._pages(found)
             if pages is None:
                 fragment = fragment.subset(row_group_ids=[n for n, _ in found])
@@ -290,7 +290,7 @@ class FilteredFile:
         stored = fragment.to_batches(columns=list(columns), filter=condition, batch_size=batch_size)
         return valid_text((_as_read(batch, self.schema) for batch in stored), self._invalid_text)
 
-    def _rows(self, group: int, condition: pc.Expression, tested: Sequence[str]) -> npt.NDArray[np.int64]:
+    def _matching_rows(self, group: int, condition: pc.Expression, tested: Sequence[str]) -> npt.NDArray[np.int64]:
         """The numbers of the rows of a row group that meet a condition."""
         rows = self._fragment.subset(row_group_ids=[group]).to_table(columns=list(tested))
         numbers = pa.array(np.arange(rows.num_rows))

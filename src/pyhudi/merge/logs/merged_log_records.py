@@ -125,10 +125,10 @@ class LogRecordVersions:
         self._store.freeze()
         identity, record = self._records()
         versions = StoredVersions(
-            rows=_joined(self._rows),
+            rows=_concatenate(self._rows),
             sources={},
-            is_delete=_joined(self._is_delete, np.bool_),
-            natural=_joined(self._natural, np.bool_),
+            is_delete=_concatenate(self._is_delete, np.bool_),
+            natural=_concatenate(self._natural, np.bool_),
             ordering=tuple(pa.concat_arrays(list(parts)) for parts in zip(*self._ordering, strict=True)),
             given=self._given_masks(),
         )
@@ -165,7 +165,7 @@ class LogRecordVersions:
     def _records(self) -> tuple[RecordIdentity, Index]:
         """Return the identity of the records, and the record number of every version."""
         if self._positions:
-            positions, record = np.unique(_joined(self._positions), return_inverse=True)
+            positions, record = np.unique(_concatenate(self._positions), return_inverse=True)
             return RecordIdentity(None, positions), record
         encoded = pa.chunked_array(self._keys, pa.string()).combine_chunks().dictionary_encode()
         numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -224,10 +224,10 @@ class LogRecordVersions:
         self._store.close()
         names = sorted({name for part in merged for name in part.given})
         winners = StoredVersions(
-            rows=_joined(numbers),
+            rows=_concatenate(numbers),
             sources={},
-            is_delete=_joined([part.is_delete for part in merged], np.bool_),
-            natural=_joined([part.natural for part in merged], np.bool_),
+            is_delete=_concatenate([part.is_delete for part in merged], np.bool_),
+            natural=_concatenate([part.natural for part in merged], np.bool_),
             ordering=tuple(
                 pa.concat_arrays(list(parts)) for parts in zip(*(part.ordering for part in merged), strict=True)
             ),
@@ -320,7 +320,7 @@ def _ranks(ordering: Sequence[pa.Array], rows: Index) -> Index:
     return ordering_ranks([column.take(picked) for column in ordering], len(rows))
 
 
-def _joined(parts: Sequence[np.ndarray], kind: type = np.int64) -> np.ndarray:
+def _concatenate(parts: Sequence[np.ndarray], kind: type = np.int64) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
 
 

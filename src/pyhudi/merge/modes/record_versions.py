@@ -51,7 +51,7 @@ class RecordVersions:
         else:
             natural = is_delete & without_ordering(ordering, len(is_delete)) if ordering else is_delete
         if hard_deletes and ordering and rules.merger is not None and is_delete.any():
-            ordering = tuple(_without(column, is_delete) for column in ordering)
+            ordering = tuple(_set_null(column, is_delete) for column in ordering)
         return cls(rows, is_delete, natural, ordering)
 
     def take(self, picks: Index) -> RecordVersions:
@@ -157,6 +157,6 @@ def _given(changes: RecordVersions, rules: MergeRules, schema: pa.Schema, i: int
     return mask_of_rows
 
 
-def _without(column: pa.Array, mask: Mask) -> pa.Array:
+def _set_null(column: pa.Array, mask: Mask) -> pa.Array:
     """The column with nulls where the mask is set."""
     return column.take(pa.array(np.arange(len(column)), mask=mask))

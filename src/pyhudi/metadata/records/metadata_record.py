@@ -148,12 +148,12 @@ def decode(
         raise FormatError("values of an HFile are not records of a metadata table: their schema has no key and type")
     parts: Mapping[str, Projection] = payloads if isinstance(payloads, Mapping) else dict.fromkeys(payloads)
     projection = {TYPE_FIELD: None, **{name: inner for name, inner in parts.items() if name in names}}
-    chunks = _joined(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
+    chunks = _combine_small_chunks(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
     tables = [decode_steps(chunk, record, projection) for chunk in chunks]
     return pa.concat_tables(tables) if tables else decode_steps(pa.array([], pa.binary()), record, projection)
 
 
-def _joined(chunks: list[pa.Array]) -> list[pa.Array]:
+def _combine_small_chunks(chunks: list[pa.Array]) -> list[pa.Array]:
     """Return the same values in fewer arrays, because blocks of HFiles are small and each array has a fixed cost."""
     result: list[pa.Array] = []
     waiting: list[pa.Array] = []

@@ -138,7 +138,7 @@ def partition_stats_records(
     exact = pa.array(sorted(set(tight)), pa.string())
     keys, payloads = [_NO_TEXT], []
     for i, name in enumerate(columns):
-        paths, joined = _joined(partitions, bounds.field(i))
+        paths, joined = _combine_by_partition(partitions, bounds.field(i))
         if not len(paths):
             continue
         keys.append(make_keys(pa.repeat(pa.scalar(name), len(paths)), paths))
@@ -207,13 +207,13 @@ def joined_bounds(bounds_by_file: pa.Table) -> pa.Table:
     paths = pc.unique(partitions)
     children = []
     for i in range(bounds.type.num_fields):
-        bounded_paths, joined = _joined(partitions, bounds.field(i))
+        bounded_paths, joined = _combine_by_partition(partitions, bounds.field(i))
         children.append(joined.take(pc.index_in(paths, value_set=bounded_paths)))
     combined_bounds = pa.StructArray.from_arrays(children, fields=list(bounds.type))
     return pa.table([paths, combined_bounds], names=bounds_by_file.column_names)
 
 
-def _joined(partitions: pa.Array, column: pa.StructArray) -> tuple[pa.Array, pa.StructArray]:
+def _combine_by_partition(partitions: pa.Array, column: pa.StructArray) -> tuple[pa.Array, pa.StructArray]:
     """Combine the bounds of a column in all files of each partition. Return the partitions with known bounds, and one
     row each."""
     has_bounds = column.is_valid()

@@ -48,7 +48,7 @@ def json_texts(values: pa.Array) -> pa.Array:
     if pa.types.is_map(kind):
         return _map(values)
     if is_list(kind):
-        return _joined(json_texts(values.flatten()), values, "[", "]")
+        return _join_lists(json_texts(values.flatten()), values, "[", "]")
     if pa.types.is_floating(kind):
         return _floats(values)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -91,10 +91,10 @@ def _map(values: pa.MapArray) -> pa.Array:
     keys, items = entries.flatten().flatten()
     names = json_texts(keys.cast(pa.string()))
     pairs = pc.binary_join_element_wise(names, pc.fill_null(json_texts(items), "null"), ":")
-    return _joined(pairs, entries, "{", "}")
+    return _join_lists(pairs, entries, "{", "}")
 
 
-def _joined(texts: pa.Array, lists: pa.Array, start: str, end: str) -> pa.Array:
+def _join_lists(texts: pa.Array, lists: pa.Array, start: str, end: str) -> pa.Array:
     """Return the joined texts of the values of each list."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))

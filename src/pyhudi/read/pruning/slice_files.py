@@ -24,10 +24,10 @@ def slice_files(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np
         [slices["base_path"].combine_chunks().drop_null(), pc.list_flatten(lists).cast(pa.string())]
     )
     partitions = slices["partition"].combine_chunks().take(pa.array(owner))
-    return pa.table({"partition": partitions, "name": _behind(paths, partitions)}), owner
+    return pa.table({"partition": partitions, "name": _without_folders(paths, partitions)}), owner
 
 
-def _behind(paths: pa.StringArray, folders: pa.StringArray) -> pa.StringArray:
+def _without_folders(paths: pa.StringArray, folders: pa.StringArray) -> pa.StringArray:
     """Return the names in paths, given the folders with which they start."""
     if not len(paths) or paths.nbytes >= _MOST_BYTES:
         return file_names_of(paths)

@@ -34,14 +34,14 @@ def written_files(writes: Sequence[Write]) -> pa.Table:
     kind, and the instant in the file's name."""
     with ThreadPoolExecutor(_READ_THREADS) as pool:
         stats = list(pool.map(lambda w: w.read().stats, writes))
-    table = pa.concat_tables([_named(t, w.time) for w, t in zip(writes, stats, strict=True)])
+    table = pa.concat_tables([_files_of_write(t, w.time) for w, t in zip(writes, stats, strict=True)])
     names = file_names_of(table["path"])
     parsed = parse_names(names)
     table = table.append_column("kind", parsed["kind"]).append_column("instant", parsed["instant"])
     return table.filter(pc.is_in(table["kind"], value_set=pa.array([BASE, LOG]))).cast(_WRITTEN_SCHEMA)
 
 
-def _named(stats: pa.Table, time: str) -> pa.Table:
+def _files_of_write(stats: pa.Table, time: str) -> pa.Table:
     """Return the files of one write. If log writers had nothing to write, the metadata contain names of files that do
     not exist."""
     stats = stats.filter(pc.is_valid(stats["path"]))

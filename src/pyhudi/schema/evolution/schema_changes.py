@@ -79,8 +79,8 @@ class Position:
             return (*others, moved)
         if reference not in names:
             raise SchemaMismatchError(
-                f"cannot place column {_joined(parent, moved.name)!r} next to {reference!r}: {parent or 'the table'} "
-                f"has no such column; it has {', '.join(names)}"
+                f"cannot place column {_child_path(parent, moved.name)!r} next to {reference!r}: "
+                f"{parent or 'the table'} has no such column; it has {', '.join(names)}"
             )
         at = names.index(reference) + (self.after is not None)
         return (*others[:at], moved, *others[at:])
@@ -244,14 +244,14 @@ def _primitive(kind: pa.DataType, path: str) -> str:
     return primitive_text(kind)
 
 
-def _joined(parent: str, name: str) -> str:
+def _child_path(parent: str, name: str) -> str:
     return f"{parent}.{name}" if parent else name
 
 
 def _refuse_taken(fields: tuple[Field, ...], name: str, parent: str) -> None:
     taken = matches_ignoring_case(name, [field.name for field in fields])
     if taken:
-        raise SchemaMismatchError(f"column {_joined(parent, taken[0])!r} exists; choose another name")
+        raise SchemaMismatchError(f"column {_child_path(parent, taken[0])!r} exists; choose another name")
 
 
 def _find(fields: tuple[Field, ...], name: str, parent: str) -> Field:
@@ -259,7 +259,7 @@ def _find(fields: tuple[Field, ...], name: str, parent: str) -> Field:
     if target is None:
         names = ", ".join(field.name for field in fields if not field.name.startswith("_hoodie_"))
         raise SchemaMismatchError(
-            f"column {_joined(parent, name)!r} does not exist; {parent or 'the table'} has {names}"
+            f"column {_child_path(parent, name)!r} does not exist; {parent or 'the table'} has {names}"
         )
     if name.startswith("_hoodie_") and not parent:
         raise SchemaMismatchError(f"meta column {name!r} cannot be changed")

@@ -145,7 +145,7 @@ def make_clean_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = Fa
         reason=reason,
     )
     if earliest is None and not retention.by_versions:
-        return _without(plan, f"the timeline has no writes beyond the last {retention}")
+        return _with_reason(plan, f"the timeline has no writes beyond the last {retention}")
     complete_plan = _with_files(table, opts, plan, retention, LastClean.last_scan(table), savepoints)
     if earliest is not None and not len(complete_plan) and not complete_plan.incomplete:
         checked = LastClean("", earliest.requested, plan.last_completed, plan.savepoints)
@@ -217,7 +217,7 @@ def _with_files(
     partitions = _filtered(table, files, partitions, opts)
     plan = replace(plan, incomplete=partitions != before)
     if partitions is not None and not partitions:
-        return _without(plan, "no partition has changed since the last clean")
+        return _with_reason(plan, "no partition has changed since the last clean")
     view = FileSystemView.load(table, partitions=partitions, lister=files.list)
     # Change data files are deleted with their slice.
     listed = view.files
@@ -238,7 +238,7 @@ def _with_files(
         ),
     )
     if not expired.num_rows:
-        return _without(plan, f"all files are needed for the last {retention}")
+        return _with_reason(plan, f"all files are needed for the last {retention}")
 
     if expired.num_rows > MAX_FILES:
         left = f"{expired.num_rows - MAX_FILES:,} files are left to the next clean"
@@ -330,6 +330,6 @@ def empty_clean_due(table: PinnedTable, plan: CleanPlan, opts: Options) -> bool:
     return last.instant <= since and plan.earliest_instant > last.earliest
 
 
-def _without(plan: CleanPlan, reason: str) -> CleanPlan:
+def _with_reason(plan: CleanPlan, reason: str) -> CleanPlan:
 
     return replace(plan, reason=f"{reason}; {plan.reason}" if plan.reason else reason)

@@ -101,21 +101,21 @@ class ClusteringTaskContext:
             rows = self.order.sorted(rows, self.reading.output_schema)
         if group.routing is not None:
             routed = ((batch, group.routing.parts(batch.column(RECORD_KEY))) for batch in rows)
-            return write_copies_to(self.context, self._named(task), group.partition, routed)
+            return write_copies_to(self.context, self._with_attempt_number(task), group.partition, routed)
         return self.write(group.partition, number, rows, task)
 
     def write(self, partition: str, number: int, rows: Iterator[pa.RecordBatch], task: TaskId) -> list[Stat]:
         """Write rows in input order."""
-        return write_copies(self.context, self._named(task), partition, number, rows)
+        return write_copies(self.context, self._with_attempt_number(task), partition, number, rows)
 
     def _copied(self, group: ClusteringGroup, number: int, task: TaskId) -> Stat | None:
         """Write a group by copying row groups; return None if this is not possible."""
         paths = [one.base_path for one in group.slices if one.base_path is not None]
         if len(paths) < len(group.slices) or any(one.log_paths for one in group.slices):
             return None
-        return copy_base_files(self.context, self._named(task), group.partition, number, paths)
+        return copy_base_files(self.context, self._with_attempt_number(task), group.partition, number, paths)
 
-    def _named(self, task: TaskId) -> TaskId:
+    def _with_attempt_number(self, task: TaskId) -> TaskId:
         """Return the task with a number derived from the attempt, so that file names of attempts differ."""
         return replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
 
@@ -250,7 +250,7 @@ def _clustering_groups(
         if not rows:
             continue
         sizes = [(row["base_size"] or 0) + sum(row["log_sizes"] or ()) for row in rows]
-        for some in _parts(sizes, target if split and outputs > 1 else _UNLIMITED):
+        for some in _combine_small_files(sizes, target if split and outputs > 1 else _UNLIMITED):
             group_slices = tuple(FileSlice.from_row(rows[i]) for i in some)
             groups.append(
                 ClusteringGroup(group_slices[0].partition, group_slices, outputs, sum(sizes[i] for i in some))
@@ -285,7 +285,7 @@ def _routed(
     return buckets, routed
 
 
-def _parts(sizes: Sequence[int], target: int) -> list[list[int]]:
+def _combine_small_files(sizes: Sequence[int], target: int) -> list[list[int]]:
     """Combine adjacent files as long as they do not exceed the target size."""
     parts: list[list[int]] = []
     room = -1

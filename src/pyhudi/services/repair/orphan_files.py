@@ -75,7 +75,7 @@ def find_orphan_files(table: PinnedTable, partitions: Sequence[str] | None = Non
     active = table.active.reload()
     history = read_history(table.storage, table.config.layout)
     first, known, recorded = _instants(active, history)
-    named = _named(files["path"], active, history)
+    named = _is_recorded(files["path"], active, history)
     logs = pc.equal(files["kind"], LOG)
     slices = pc.binary_join_element_wise(*(files[name] for name in _SLICE), "\x00")
     kept = pc.is_in(slices, value_set=slices.filter(pc.and_(logs, named)).combine_chunks())
@@ -162,7 +162,7 @@ def _instants(active: ActiveTimeline, history: pa.Table) -> tuple[str, pa.Array,
     return min(known, default="9"), pa.array(sorted(known), pa.string()), pa.array(sorted(recorded), pa.string())
 
 
-def _named(paths: pa.ChunkedArray, active: ActiveTimeline, history: pa.Table) -> pa.Array:
+def _is_recorded(paths: pa.ChunkedArray, active: ActiveTimeline, history: pa.Table) -> pa.Array:
     """Return a mask of the files that are recorded by a completed write, or a rollback."""
     listed = paths.combine_chunks().cast(pa.string())
     named = pa.repeat(pa.scalar(False), len(listed))

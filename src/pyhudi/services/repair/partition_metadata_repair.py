@@ -44,7 +44,7 @@ def repair_partition_metadata(client: TableMetaClient, *, dry_run: bool = True) 
     if last is None:
         raise InstantNotFoundError(f"the active timeline of the table at {storage.uri()} has no completed write")
     rows = []
-    for partition in sorted(_named(client, active)):
+    for partition in sorted(_written_partitions(client, active)):
         paths = storage.list(partition)["path"]
         if not len(paths):
             continue
@@ -57,7 +57,7 @@ def repair_partition_metadata(client: TableMetaClient, *, dry_run: bool = True) 
     return pa.Table.from_pylist(rows, schema=REPAIR_SCHEMA)
 
 
-def _named(client: TableMetaClient, active: ActiveTimeline) -> set[str]:
+def _written_partitions(client: TableMetaClient, active: ActiveTimeline) -> set[str]:
     """Return the partitions that completed writes have written to."""
     partitions: set[str] = set()
     for instant in active.timeline.completed().writes():

@@ -104,7 +104,7 @@ class SparkFileStatsReader:
             for number, parts in groupby(group_runs(batches, _GROUP), itemgetter(0)):
                 entries = ((part.column(_KEY), part.column(_VALUE)) for _, part in parts)
                 if number == locations.bounds:
-                    yield _result_batch(None, _joined(entries))
+                    yield _result_batch(None, _encode_bounds(entries))
                 else:
                     assert groups is not None
                     yield _result_batch(groups.write_sorted(number, entries), None)
@@ -161,7 +161,7 @@ def _blooms(records: FileRecords, locations: _FileLocations, files: pa.Table) ->
         yield locations.rows(group_of(made.keys, locations.bounds), made.keys, made.values)
 
 
-def _joined(entries: Iterable[tuple[pa.Array, pa.Array]]) -> bytes:
+def _encode_bounds(entries: Iterable[tuple[pa.Array, pa.Array]]) -> bytes:
     """Return the bounds of partitions as bytes; entries of the same partition are merged."""
     bounds = [table_from_bytes(one) for _, part in entries for one in part.to_pylist()]
     return table_to_bytes(joined_bounds(pa.concat_tables(bounds)))

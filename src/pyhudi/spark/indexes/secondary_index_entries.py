@@ -99,7 +99,7 @@ def _entries(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 change = changes[number]
-                before, after = _rows(context, change.before), _rows(context, change.after)
+                before, after = _slice_rows(context, change.before), _slice_rows(context, change.after)
                 for at, index in enumerate(target.indexes):
                     old, new = (_keys(rows, index.column) for rows in (before, after))
                     lost = old.filter(pc.invert(pc.is_in(old, value_set=new)))
@@ -123,7 +123,7 @@ def _placed(keys: pa.Array, at: int, is_removed: bool, target: IndexTarget, plac
     return pa.RecordBatch.from_arrays(columns, names=[_KEY, _GONE, _GROUP, _TASK])
 
 
-def _rows(context: SliceContext, file_slice: FileSlice | None) -> pa.Table:
+def _slice_rows(context: SliceContext, file_slice: FileSlice | None) -> pa.Table:
     batches = [] if file_slice is None else read_slice(context, file_slice)
     return pa.Table.from_batches(batches, context.output_schema)
 

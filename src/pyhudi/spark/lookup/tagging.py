@@ -276,7 +276,7 @@ class _FileTagging:
         joined = rows.join(F.broadcast(locations) if self.search.broadcast else locations, condition, "left")
         kept = joined.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FILE_NO).isNotNull())
         table_columns = [F.col(quoted([name])) for name in rows.columns]
-        return self._named(kept.select(*table_columns, FILE_NO, ROW))
+        return self._with_file_groups(kept.select(*table_columns, FILE_NO, ROW))
 
     def tag_in_all_partitions(self, hard_deletes: bool) -> DataFrame:
         """Tag rows with the locations of their keys in any partition. Runs a Spark job if versions are merged where
@@ -297,10 +297,10 @@ class _FileTagging:
         joined = rows.join(F.broadcast(gathered) if self.search.broadcast else gathered, keys.matches(rows), "left")
         files = self._files_of_moving(joined) if merges else None
         if files is None:
-            return self._named(apply_partition_moves(joined, rows.schema, changes))
+            return self._with_file_groups(apply_partition_moves(joined, rows.schema, changes))
         staying = joined.where(~F.coalesce(is_elsewhere(), F.lit(False)))
         moved = self._merge_moving(joined.where(is_elsewhere()), files)
-        return self._named(apply_partition_moves(staying, rows.schema, changes).unionByName(moved))
+        return self._with_file_groups(apply_partition_moves(staying, rows.schema, changes).unionByName(moved))
 
     def _files_of_moving(self, joined: DataFrame) -> BaseFiles | None:
         """Return the files of stored records that incoming rows may move; None: there are none. Runs a Spark job."""
@@ -330,7 +330,7 @@ class _FileTagging:
         merge = PartitionChangeMerge(MergeRules.of_table(lookup.merging), lookup.spec)
         return merge.apply(moving, rows.columns, locations_column(), stored)
 
-    def _named(self, rows: DataFrame) -> DataFrame:
+    def _with_file_groups(self, rows: DataFrame) -> DataFrame:
         """Replace file numbers by file group and path."""
         files = self.search.files.frame(rows.sparkSession, "file_no", "file_id", "base_path")
         names = [name for name in rows.columns if name not in (FILE_NO, ROW)]

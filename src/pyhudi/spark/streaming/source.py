@@ -199,7 +199,7 @@ class _Planner(ABC):
             QueryError: Files of the commits no longer exist, or the columns of the table have changed.
         """
 
-    def _parts(self, tasks: pa.Table) -> Iterator[pa.Table]:
+    def _split_tasks(self, tasks: pa.Table) -> Iterator[pa.Table]:
         """Split the tasks of a plan into pieces of equal length."""
         count = min(self.pieces, tasks.num_rows)
         cuts = [tasks.num_rows * n // max(1, count) for n in range(count + 1)]
@@ -238,7 +238,7 @@ class _RowPlanner(_Planner):
                 f"the types of columns of the table have changed since the stream started: {', '.join(changed)}. "
                 "Restart it with the same checkpoint location"
             )
-        return (_RowPiece(table.storage, replace(plan, tasks=part)) for part in self._parts(plan.tasks))
+        return (_RowPiece(table.storage, replace(plan, tasks=part)) for part in self._split_tasks(plan.tasks))
 
 
 class _ChangePlanner(_Planner):
@@ -248,7 +248,7 @@ class _ChangePlanner(_Planner):
         """Plan the changes of each commit."""
         plan = plan_cdc(table, replace(query, changes=True), self.settings)
         reader = CdcReader.of(plan)
-        return (_ChangePiece(reader, part) for part in self._parts(plan.tasks))
+        return (_ChangePiece(reader, part) for part in self._split_tasks(plan.tasks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,8 @@ def _objects(stats: pa.Table, fields: Sequence[str], log_fields: Sequence[str]) 
         for name in log_fields:
             more += [f",\n{pad}{quote(name)} : ", _values(flat(stats[name]))]
         more.append(f',\n{pad}"recordsStats" : {_NO_RECORDS_STATS}')
-        parts.append(pc.if_else(is_log, _joined(more), ""))
-    return _joined([*parts, end])
+        parts.append(pc.if_else(is_log, _concatenate(more), ""))
+    return _concatenate([*parts, end])
 
 
 def _values(column: pa.Array) -> pa.Array:
@@ -86,8 +86,8 @@ def _structs(column: pa.Array) -> pa.Array:
         name = column.type.field(at).name
         value = pc.fill_null(pc.struct_field(column, [at]).cast(pa.string()), "null")
         parts += [f"{',' if parts else '{'}\n{pad}{quote(name)} : ", value]
-    return pc.if_else(pc.is_valid(column), _joined([*parts, end]), pa.scalar(None, pa.string()))
+    return pc.if_else(pc.is_valid(column), _concatenate([*parts, end]), pa.scalar(None, pa.string()))
 
 
-def _joined(parts: Sequence[pa.Array | str]) -> pa.Array:
+def _concatenate(parts: Sequence[pa.Array | str]) -> pa.Array:
     return pc.binary_join_element_wise(*parts, "")

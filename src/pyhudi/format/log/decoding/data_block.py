@@ -82,10 +82,10 @@ def decode_matching(
 def _take_matches(table: pa.Table, matches: Matches, probe: Sequence[str], columns: Sequence[str]) -> pa.Table:
     matching = matches(table.select([name for name in probe if name in table.column_names]))
     table = table.select([name for name in columns if name in table.column_names])
-    return _rows(table, matching)
+    return _take_rows(table, matching)
 
 
-def _rows(table: pa.Table, matching: pa.Array | None) -> pa.Table:
+def _take_rows(table: pa.Table, matching: pa.Array | None) -> pa.Table:
     """Rows by their numbers, which need not have columns."""
     if matching is None:
         return table
@@ -128,7 +128,7 @@ def _matching_parquet(
 ) -> pa.Table:
     matching = matches(_parquet(content, probe, invalid_text))
     table = _parquet(content, columns, invalid_text, is_empty=matching is not None and not len(matching))
-    return _rows(table, matching)
+    return _take_rows(table, matching)
 
 
 def count_records(block: LogBlock) -> int:

@@ -115,7 +115,7 @@ def _assemble(deletes: Iterable[DeletedKey], ordering: pa.Schema) -> pa.Table:
     """Combine deletes with ordering values of different kinds, kind by kind, in their original order."""
     groups: dict[tuple[OrderingKind, ...], list[tuple[int, DeletedKey, tuple[Any, ...]]]] = {}
     for place, delete in enumerate(deletes):
-        kinds, values = _parts(delete.ordering)
+        kinds, values = _kinds_and_values(delete.ordering)
         groups.setdefault(kinds, []).append((place, delete, values))
     tables = [delete_schema(ordering).empty_table()]
     places: list[int] = []
@@ -128,7 +128,7 @@ def _assemble(deletes: Iterable[DeletedKey], ordering: pa.Schema) -> pa.Table:
     return pa.concat_tables(tables).take(pc.sort_indices(pa.array(places, pa.int64())))
 
 
-def _parts(ordering: Ordering) -> tuple[tuple[OrderingKind, ...], tuple[Any, ...]]:
+def _kinds_and_values(ordering: Ordering) -> tuple[tuple[OrderingKind, ...], tuple[Any, ...]]:
     """Return kinds and values per field; nothing for the default."""
     if ordering.is_natural:
         return (), ()

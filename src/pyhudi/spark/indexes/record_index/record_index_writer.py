@@ -157,7 +157,7 @@ class LocationMerge:
             return keys, file_numbers, 0
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         # The log files of a file group are one location.
-        groups = _joined(self.files["partition"], self.files["file_id"]).dictionary_encode().indices
+        groups = _composite_keys(self.files["partition"], self.files["file_id"]).dictionary_encode().indices
         locations = groups.to_numpy(zero_copy_only=False).astype(np.int64)[file_numbers.to_numpy()]
         pairs = pc.count_distinct(pa.array(codes * (int(locations.max(initial=0)) + 1) + locations)).as_py()
         last = np.zeros(len(encoded.dictionary), dtype=np.int64)
@@ -181,7 +181,8 @@ class LocationMerge:
         rows = pc.index_in(indexed["k"], value_set=added).combine_chunks()
         added_files = self.files.take(file_numbers.take(rows))
         in_same_group = pc.equal(
-            _joined(added_files["partition"], added_files["file_id"]), _joined(indexed["partition"], indexed["file_id"])
+            _composite_keys(added_files["partition"], added_files["file_id"]),
+            _composite_keys(indexed["partition"], indexed["file_id"]),
         )
         elsewhere = indexed.filter(pc.invert(pc.fill_null(in_same_group, True)))
         return int(elsewhere.filter(pc.invert(self._has_left_partition(elsewhere, removed))).num_rows)
@@ -192,9 +193,8 @@ class LocationMerge:
     def _has_left_partition(self, indexed: pa.Table, removed: pa.Table) -> pa.Array:
         """Return a mask of the keys that were removed from the partition that the index has for them."""
         partitions = self.partitions.take(removed["p"].combine_chunks())
-        return pc.is_in(
-            _joined(indexed["k"], indexed["partition"]), value_set=_joined(removed["k"], pa.chunked_array([partitions]))
-        )
+        keys_left = _composite_keys(removed["k"], pa.chunked_array([partitions]))
+        return pc.is_in(_composite_keys(indexed["k"], indexed["partition"]), value_set=keys_left)
 
 
 def merge_of(locations: KeyLocations, target: RecordIndexWrite) -> LocationMerge:
@@ -208,6 +208,6 @@ _NO_KEYS = pa.array([], pa.string())
 _KNOWN = ["k", "partition", "file_id"]
 
 
-def _joined(*columns: pa.ChunkedArray) -> pa.Array:
+def _composite_keys(*columns: pa.ChunkedArray) -> pa.Array:
     texts = [(c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c).cast(pa.string()) for c in columns]
     return pc.binary_join_element_wise(*texts, "\0")
