@@ -20,9 +20,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from pyhudi.storage import open_storage
-from pyhudi.timeline.archive.archived_timeline import read_history
-from pyhudi.timeline.archive.lsm_files import VERSION_FILE
-from pyhudi.timeline.archive.lsm_timeline import LSM_SCHEMA, write_file
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
+from pyhudi.timeline.archive.lsm_timeline_reader import VERSION_FILE
+from pyhudi.timeline.archive.lsm_timeline_writer import LSM_SCHEMA, write_file
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action, format_instant
 from pyhudi.timeline.timeline_layout import Layout
@@ -118,13 +118,13 @@ def _commit(files: int) -> bytes:
 def _work(root: str) -> None:
     storage = open_storage(root)
     found = {}
-    count = read_history(storage, LAYOUT, metadata=False).num_rows
+    count = read_archived_timeline(storage, LAYOUT, metadata=False).num_rows
     reads = [("instants only", False), ("with metadata", True)]
     for what, metadata in reads if count <= _WITH_METADATA else reads[:1]:
         times = []
         for _ in range(_TIMES):
             begun = time.perf_counter()
-            table = read_history(storage, LAYOUT, metadata=metadata)
+            table = read_archived_timeline(storage, LAYOUT, metadata=metadata)
             times.append((time.perf_counter() - begun) * 1000)
             rows = table.num_rows
             del table

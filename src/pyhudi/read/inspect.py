@@ -13,7 +13,7 @@ from pyhudi.keygen.partition_path_values import as_formatted, decode_partition_p
 from pyhudi.read.result_table import ResultTable
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, total
 from pyhudi.timeline.instant import WRITE_ACTIONS, State, millis_of_instant
 
@@ -82,7 +82,7 @@ def history(table: PinnedTable, *, archived: bool = False) -> pa.Table:
             for i, m in zip(instants, known, strict=True)
         ]
     if archived:
-        for row in read_history(table.storage, active.layout).to_pylist():
+        for row in read_archived_timeline(table.storage, active.layout).to_pylist():
             metadata = decode_commit(row["metadata"]) if row["action"] in WRITE_ACTIONS and row["metadata"] else None
             archived_row = _history_row(
                 row["requested"], row["completion"], row["action"], State.COMPLETED, metadata, archived=True

@@ -26,7 +26,7 @@ from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
@@ -73,7 +73,7 @@ def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
 def _refuse_archived(active: ActiveTimeline, target: Instant) -> None:
     """Refuse a restore to a write that archival has passed: archived writes cannot be rolled back, and would count as
     committed again after the next write."""
-    history = read_history(active.storage, active.layout, metadata=False)
+    history = read_archived_timeline(active.storage, active.layout, metadata=False)
     history = history.filter(pc.is_in(history["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
     order_times = pc.coalesce(history["completion"], history["requested"])
     later = history.filter(pc.greater(order_times, target.order_time))["requested"].to_pylist()
@@ -92,7 +92,7 @@ def _refuse_archived(active: ActiveTimeline, target: Instant) -> None:
 
 def _archived_rewrites(active: ActiveTimeline, instants: list[str]) -> set[str]:
     """Return those of the archived writes that have not changed rows."""
-    history = read_history(active.storage, active.layout, up_to=max(instants))
+    history = read_archived_timeline(active.storage, active.layout, up_to=max(instants))
     history = history.filter(pc.is_in(history["requested"], value_set=pa.array(instants)))
     contents = dict(zip(history["requested"].to_pylist(), history["metadata"].to_pylist(), strict=True))
     return {

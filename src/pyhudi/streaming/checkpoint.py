@@ -20,7 +20,7 @@ from pyhudi.errors import CheckpointError, HudiError, NotAHudiTableError
 from pyhudi.storage import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.timeline.timeline_layout import Layout
@@ -172,13 +172,13 @@ def _archived_newest_first(storage: Storage, layout: Layout) -> Iterator[bytes]:
     """Yield the content of archived commits, newest first, and read them in this order where the layout allows it."""
     lazy = layout.version >= 2
     writes = pa.array(sorted(WRITE_ACTIONS))
-    archived = read_history(storage, layout, metadata=not lazy)
+    archived = read_archived_timeline(storage, layout, metadata=not lazy)
     archived = archived.filter(pc.is_in(archived["action"], value_set=writes))
     for end in range(archived.num_rows, 0, -_AT_ONCE):
         some = archived.slice(max(0, end - _AT_ONCE), min(_AT_ONCE, end))
         if lazy:
             older = archived["requested"][end - _AT_ONCE - 1].as_py() if end > _AT_ONCE else None
-            some = read_history(storage, layout, after=older, up_to=some["requested"][-1].as_py())
+            some = read_archived_timeline(storage, layout, after=older, up_to=some["requested"][-1].as_py())
             some = some.filter(pc.is_in(some["action"], value_set=writes))
         yield from (data for data in reversed(some["metadata"].to_pylist()) if data is not None)
 

@@ -15,7 +15,7 @@ from pyhudi.read.query.query import FIRST_BY_COMPLETION, InstantRange, Query
 from pyhudi.storage import join_path
 from pyhudi.streaming.source_log import SourceLog
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.timeline.archive.archived_timeline import archived_writes, read_history
+from pyhudi.timeline.archive.archived_timeline import archived_writes, read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
@@ -275,7 +275,7 @@ def _unread(layout: Layout, archived: pa.Table, log: SourceLog) -> pa.Table:
 
 def _without_rewriting(table: PinnedTable, found: pa.Table, completed_after: str | None) -> pa.Table:
     """Return archived writes without compactions and clusterings, which often run long and change no rows."""
-    contents = read_history(table.storage, table.active.layout, completed_after=completed_after)
+    contents = read_archived_timeline(table.storage, table.active.layout, completed_after=completed_after)
     pairs = zip(contents["requested"].to_pylist(), contents["metadata"].to_pylist(), strict=True)
     asked = set(found["requested"].to_pylist())
     rewriting = [

@@ -11,7 +11,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
 from pyhudi.storage import open_storage
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from tests.cases import seldom
 from tests.interop.harness.in_turns import ARCHIVAL, OPTIONS, SIMPLE, VERSIONS, InTurns, rows
 from tests.interop.harness.oracle import Oracle
@@ -29,7 +29,7 @@ def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
 
     def archived() -> set[str]:
         storage = open_storage(both.path, {})
-        gone = set(read_history(storage, metadata_layout(version))["requested"].to_pylist())
+        gone = set(read_archived_timeline(storage, metadata_layout(version))["requested"].to_pylist())
         assert not gone & {i.requested for i in metadata_timeline(storage, version).timeline}
         return gone
 

@@ -12,8 +12,8 @@ from pyhudi.metadata.metadata_layout import metadata_layout
 from pyhudi.storage import open_storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archive_log_files import archive_files
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archive_log_reader import archive_files
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.archive.archiver import archive
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
@@ -77,7 +77,7 @@ def test_upgraded_by_apache_hudi(oracle: Oracle, tmp_path: Path) -> None:
     completed = {key[0]: row["stateTransitionTime"] for key, row in archived(tmp_path, active.layout).items()}
     oracle.write(tmp_path, table(rows(0, 3, 9, "after")), old)
     assert TableMetaClient.open(storage).config.version == 9
-    found = {row["requested"]: row for row in read_history(storage, LAYOUT_2).to_pylist()}
+    found = {row["requested"]: row for row in read_archived_timeline(storage, LAYOUT_2).to_pylist()}
     assert {requested: row["completion"] for requested, row in found.items()} == completed
     for requested, meant in content.items():
         metadata = decode_commit(found[requested]["metadata"])
@@ -94,7 +94,7 @@ def archived(path: Path, layout: Layout) -> dict[tuple[str, str, str], dict[str,
 
 def reads(oracle: Oracle, path: Path) -> None:
     """Apache Hudi lists the archived commits, and writes on."""
-    history = read_history(open_storage(path, {}), LAYOUT_1).to_pylist()
+    history = read_archived_timeline(open_storage(path, {}), LAYOUT_1).to_pylist()
     for row in history:
         if row["action"] == "replacecommit":  # Apache Hudi would have cleaned before
             replaced = decode_commit(row["metadata"]).replaced

@@ -14,7 +14,7 @@ from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, Instant, State
 from tests.cases import every, seldom
 from tests.interop.harness.in_turns import OPTIONS, SIMPLE, rows, table
@@ -170,7 +170,7 @@ def test_archives(both: Table) -> None:
     for n in range(4):
         both.write(n, n + 4, hoodie__archive__automatic="true", hoodie__clean__automatic="true")
     both.check()
-    archived = read_history(both.active.storage, both.active.layout)["requested"].to_pylist()
+    archived = read_archived_timeline(both.active.storage, both.active.layout)["requested"].to_pylist()
     assert set(result.instants) <= set(archived)
     assert not set(archived) & {i.requested for i in both.active.timeline}
     assert both.ours.services.archive().instants or len(archived) > len(result.instants)

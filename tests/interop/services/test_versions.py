@@ -13,7 +13,7 @@ import pytest
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.table.config.properties_text import parse_properties
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
 from tests.cases import seldom
@@ -120,7 +120,7 @@ def differences(mine: Any, other: Any) -> list[tuple[str, Any, Any]]:
 def archived(path: Path, version: int) -> list[tuple[str, str, str | None]]:
     from pyhudi.storage import open_storage
 
-    found = read_history(open_storage(path, {}), LAYOUT_1 if version < 8 else LAYOUT_2, metadata=False)
+    found = read_archived_timeline(open_storage(path, {}), LAYOUT_1 if version < 8 else LAYOUT_2, metadata=False)
     return [(r["requested"], r["action"], r["completion"]) for r in found.to_pylist()]
 
 

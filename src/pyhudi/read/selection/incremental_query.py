@@ -27,7 +27,7 @@ from pyhudi.read.selection.retention_limits import first_pending_write, retained
 from pyhudi.read.selection.selected_slices import InstantBounds, Selection
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
-from pyhudi.timeline.archive.archived_timeline import archived_writes, read_history
+from pyhudi.timeline.archive.archived_timeline import archived_writes, read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 from pyhudi.timeline.operation_types import COMPACT, REWRITING_OPERATIONS
@@ -246,7 +246,7 @@ class _Archive:
     def read(self, requested: str) -> CommitMetadata:
         with self._lock:
             if self._found is None:
-                table = read_history(self._table.storage, self._table.active.layout, after=self._oldest[:-1])
+                table = read_archived_timeline(self._table.storage, self._table.active.layout, after=self._oldest[:-1])
                 table = table.filter(pc.is_in(table["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
                 self._found = dict(zip(table["requested"].to_pylist(), table["metadata"].to_pylist(), strict=True))
         data = self._found.get(requested)

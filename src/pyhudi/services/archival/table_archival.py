@@ -10,7 +10,7 @@ from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archive_log import SmallFiles
+from pyhudi.timeline.archive.archive_log_writer import SmallFiles
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers, marked_instants

@@ -27,7 +27,7 @@ from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA, CleanPlan
@@ -73,7 +73,7 @@ def find_orphan_files(table: PinnedTable, partitions: Sequence[str] | None = Non
     # A file is written after its instant is created, and instants are archived before they are removed.
     files, _ = list_files(table.storage, partitions, (BASE, LOG, CDC))
     active = table.active.reload()
-    history = read_history(table.storage, table.config.layout)
+    history = read_archived_timeline(table.storage, table.config.layout)
     first, known, recorded = _instants(active, history)
     named = _is_recorded(files["path"], active, history)
     logs = pc.equal(files["kind"], LOG)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import InstantNotFoundError
 from pyhudi.table.partition_metadata import partitions_in, write_partition_metadata
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS
 
@@ -62,7 +62,7 @@ def _written_partitions(client: TableMetaClient, active: ActiveTimeline) -> set[
     partitions: set[str] = set()
     for instant in active.timeline.completed().writes():
         partitions.update(pc.unique(active.commit_metadata(instant).stats["partitionPath"]).to_pylist())
-    history = read_history(client.storage, client.config.layout)
+    history = read_archived_timeline(client.storage, client.config.layout)
     for action, data in zip(history["action"].to_pylist(), history["metadata"], strict=True):
         if action in WRITE_ACTIONS and data.is_valid:
             partitions.update(pc.unique(decode_commit(data.as_py()).stats["partitionPath"]).to_pylist())

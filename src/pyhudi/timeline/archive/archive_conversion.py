@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from pyhudi.errors import CorruptInstantError, FormatError
 from pyhudi.format.avro.container import load_schema, single_record, write_container
 from pyhudi.timeline.action_metadata import schema_name
-from pyhudi.timeline.archive import archive_log, lsm_timeline
-from pyhudi.timeline.archive.archive_log_files import (
+from pyhudi.timeline.archive import archive_log_writer, lsm_timeline_writer
+from pyhudi.timeline.archive.archive_log_reader import (
     archive_files,
     archive_records,
     archived_content,
     is_completed_record,
 )
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, completed_action
 from pyhudi.timeline.layout_conversion import earliest_completion
@@ -44,17 +44,17 @@ _PLANNED_AS = {Action.COMMIT: Action.COMPACTION, Action.DELTA_COMMIT: Action.LOG
 _log = logging.getLogger(__name__)
 
 
-def archive_to_lsm(storage: Storage, source: Layout, target: Layout, merge: int = lsm_timeline.BATCH) -> None:
+def archive_to_lsm(storage: Storage, source: Layout, target: Layout, merge: int = lsm_timeline_writer.BATCH) -> None:
     """Copy the archive of layout 1 into the (empty) one of layout 2.
 
     Raises:
         CorruptInstantError: An archive file cannot be parsed.
     """
-    lsm_timeline.append(storage, target, _lsm_parts(storage, source))
-    lsm_timeline.compact_and_clean(storage, target, merge)
+    lsm_timeline_writer.append(storage, target, _lsm_parts(storage, source))
+    lsm_timeline_writer.compact_and_clean(storage, target, merge)
 
 
-def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int = archive_log.BATCH) -> None:
+def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int = archive_log_writer.BATCH) -> None:
     """Copy the archive of layout 2 into that of layout 1. Instants that exist there are not added again.
 
     Restores and index builds are omitted, because layout 1 cannot archive them.
@@ -62,21 +62,23 @@ def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int 
     Raises:
         CorruptInstantError: An archive file cannot be parsed.
     """
-    there = read_history(storage, target, metadata=False)
+    there = read_archived_timeline(storage, target, metadata=False)
     known = set(zip(there["requested"].to_pylist(), there["action"].to_pylist(), strict=True))
-    instants = sorted(set(read_history(storage, source, metadata=False)["requested"].to_pylist()))
+    instants = sorted(set(read_archived_timeline(storage, source, metadata=False)["requested"].to_pylist()))
     after: str | None = None
     for start in range(0, len(instants), _PART):
         up_to = instants[min(start + _PART, len(instants)) - 1]
-        rows = read_history(storage, source, after=after, up_to=up_to).to_pylist()
+        rows = read_archived_timeline(storage, source, after=after, up_to=up_to).to_pylist()
         after = up_to
         missing = [row for row in rows if (row["requested"], row["action"]) not in known]
-        left_out = [row["requested"] for row in missing if row["action"] not in archive_log.ACTIONS]
+        left_out = [row["requested"] for row in missing if row["action"] not in archive_log_writer.ACTIONS]
         if left_out:
             _log.warning("not archived in layout 1: %s", ", ".join(left_out))
-        entries = [e for row in missing if row["action"] in archive_log.ACTIONS for e in _log_entries(storage, row)]
+        entries = [
+            e for row in missing if row["action"] in archive_log_writer.ACTIONS for e in _log_entries(storage, row)
+        ]
         if entries:
-            archive_log.append(storage, target, entries, batch)
+            archive_log_writer.append(storage, target, entries, batch)
 
 
 def _log_entries(storage: Storage, row: dict[str, Any]) -> Iterator[tuple[Instant, bytes, str | None]]:
@@ -131,7 +133,7 @@ def _lsm_row(record: dict[str, Any], action: str, plan: bytes | None) -> dict[st
         "action": action,
         "metadata": archived_content(record, 8),
         "plan": plan,
-        "version": lsm_timeline.ROW_VERSION,
+        "version": lsm_timeline_writer.ROW_VERSION,
     }
 
 
@@ -148,5 +150,5 @@ def _plan(record: dict[str, Any]) -> bytes | None:
 
 
 def _sorted(rows: list[dict[str, Any]]) -> pa.Table:
-    table = pa.Table.from_pylist(rows, schema=lsm_timeline.LSM_SCHEMA)
+    table = pa.Table.from_pylist(rows, schema=lsm_timeline_writer.LSM_SCHEMA)
     return table.take(pc.sort_indices(table, [("instantTime", "ascending")]))

@@ -1,9 +1,9 @@
 """Archived timeline as Arrow, in both layouts of the timeline.
 
-The readers return one row per archived instant (`pyhudi.timeline.archive.history_rows.HISTORY_SCHEMA`), sorted by
-requested time. The times of instants, which most queries want, are cached by the name and length of their file, and in
-layout 1, where names repeat when a table is dropped and created again, by its modification time; their metadata, which
-may be large, is not.
+The readers return one row per archived instant, with the columns `ARCHIVED_INSTANTS_SCHEMA` of
+`pyhudi.timeline.archive.archived_instants`, sorted by requested time. The times of instants, which most queries want, are
+cached by the name and length of their file, and in layout 1, where names repeat when a table is dropped and created
+again, by its modification time; their metadata, which may be large, is not.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import NotFoundError
-from pyhudi.timeline.archive.archive_log_files import read_archive_logs
-from pyhudi.timeline.archive.history_rows import HISTORY_SCHEMA, sort_rows
-from pyhudi.timeline.archive.lsm_files import read_lsm
+from pyhudi.timeline.archive.archive_log_reader import read_archive_logs
+from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, sort_rows
+from pyhudi.timeline.archive.lsm_timeline_reader import read_lsm_timeline
 from pyhudi.timeline.instant import WRITE_ACTIONS
 from pyhudi.timeline.timeline_layout import Layout
 
@@ -28,7 +28,7 @@ _RACE_RETRIES = 5
 _T = TypeVar("_T")
 
 
-def read_history(
+def read_archived_timeline(
     storage: Storage,
     layout: Layout,
     *,
@@ -37,7 +37,7 @@ def read_history(
     completed_after: str | None = None,
     metadata: bool = True,
 ) -> pa.Table:
-    """Return archived instants with ``after < requested <= up_to`` as HISTORY_SCHEMA, sorted; empty without an archive.
+    """Return the archived instants with ``after < requested <= up_to``, sorted by requested time.
 
     ``completed_after`` restricts them by completion time, or by requested time where there is none.
 
@@ -55,8 +55,8 @@ def read_history(
         late = (time > completed_after) | (time.is_null() & (pc.field("instantTime") > completed_after))
         condition = late if condition is None else condition & late
     if layout.version >= 2:
-        names = [n for n in HISTORY_SCHEMA.names if metadata or n not in ("metadata", "plan")]
-        table = _retry(lambda: read_lsm(storage, layout, names, condition))
+        names = [n for n in ARCHIVED_INSTANTS_SCHEMA.names if metadata or n not in ("metadata", "plan")]
+        table = _retry(lambda: read_lsm_timeline(storage, layout, names, condition))
     else:
         table = _retry(lambda: read_archive_logs(storage, layout, metadata))
         for bound in (after, completed_after):
@@ -75,12 +75,14 @@ def archived_writes(
     up_to: str | None = None,
     completed_after: str | None = None,
 ) -> pa.Table:
-    """Return the commits, deltacommits and replacecommits that `read_history` finds, without metadata.
+    """Return the commits, deltacommits and replacecommits that `read_archived_timeline` finds, without metadata.
 
     Raises:
         CorruptInstantError: A manifest or archive file cannot be parsed.
     """
-    found = read_history(storage, layout, after=after, up_to=up_to, completed_after=completed_after, metadata=False)
+    found = read_archived_timeline(
+        storage, layout, after=after, up_to=up_to, completed_after=completed_after, metadata=False
+    )
     return found.filter(pc.is_in(found["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
 
 
@@ -89,7 +91,7 @@ def archived_completions(storage: Storage, layout: Layout, requested_times: Coll
     if layout.version < 2 or not requested_times:
         return {}
     condition = pc.field("instantTime").isin(sorted(requested_times))
-    table = _retry(lambda: read_lsm(storage, layout, ["requested", "completion"], condition))
+    table = _retry(lambda: read_lsm_timeline(storage, layout, ["requested", "completion"], condition))
     pairs = zip(table["requested"].to_pylist(), table["completion"].to_pylist(), strict=True)
     return {requested: completion for requested, completion in pairs if completion is not None}
 

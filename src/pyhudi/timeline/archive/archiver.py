@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
-from pyhudi.timeline.archive import archive_log, lsm_timeline
+from pyhudi.timeline.archive import archive_log_writer, lsm_timeline_writer
 from pyhudi.timeline.instant import Instant
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class ArchiveOptions:
     """
 
     timezone: str = "LOCAL"
-    block_records: int = archive_log.BATCH
-    merged_files: int = lsm_timeline.BATCH
-    small_files: archive_log.SmallFiles | None = None
+    block_records: int = archive_log_writer.BATCH
+    merged_files: int = lsm_timeline_writer.BATCH
+    small_files: archive_log_writer.SmallFiles | None = None
 
     @classmethod
     def from_options(
@@ -79,19 +79,19 @@ def archive(
     there = set(_archived(storage, layout, instants))  # By a killed run.
     new = sorted(i for i in instants if i not in there)
     if new and layout.version >= 2:
-        lsm_timeline.add(storage, active, new)
+        lsm_timeline_writer.add(storage, active, new)
     elif new:
-        archive_log.add(storage, active, new, settings.timezone, settings.block_records)
+        archive_log_writer.add(storage, active, new, settings.timezone, settings.block_records)
     _delete_archived(active, instants)
     if layout.version >= 2:
-        lsm_timeline.compact_and_clean(storage, layout, settings.merged_files)
+        lsm_timeline_writer.compact_and_clean(storage, layout, settings.merged_files)
     elif settings.small_files is not None:
-        archive_log.merge_small_files(storage, layout, settings.small_files, settings.block_records)
+        archive_log_writer.merge_small_files(storage, layout, settings.small_files, settings.block_records)
 
 
 def can_archive(layout: Layout, instant: Instant) -> bool:
     """Return True if the archived timeline of the layout holds instants of this action."""
-    return layout.version >= 2 or instant.family in archive_log.ACTIONS
+    return layout.version >= 2 or instant.family in archive_log_writer.ACTIONS
 
 
 def finish(storage: Storage, active: ActiveTimeline) -> list[Instant]:
@@ -109,8 +109,8 @@ def finish(storage: Storage, active: ActiveTimeline) -> list[Instant]:
 
 def _archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> list[Instant]:
     if layout.version >= 2:
-        return lsm_timeline.archived(storage, layout, instants)
-    return archive_log.archived(storage, layout, instants)
+        return lsm_timeline_writer.archived(storage, layout, instants)
+    return archive_log_writer.archived(storage, layout, instants)
 
 
 def _delete_archived(active: ActiveTimeline, instants: Sequence[Instant]) -> None:

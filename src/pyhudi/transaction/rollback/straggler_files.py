@@ -22,7 +22,7 @@ from pyhudi.table.bootstrap.bootstrap_index import BOOTSTRAP_INSTANTS
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.action_metadata import decode_record
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan, RollbackRequest
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
@@ -120,7 +120,7 @@ def _archived_later_attempts(active: ActiveTimeline, plans: list[RollbackPlan]) 
     wanted = [instant for instant in retried if active.timeline.find(instant) is None]
     if not wanted:
         return set()
-    history = read_history(active.storage, active.layout, up_to=max(wanted), metadata=False)
+    history = read_archived_timeline(active.storage, active.layout, up_to=max(wanted), metadata=False)
     return set(wanted) & set(history["requested"].to_pylist())
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import file_names_of, parse_names
 from pyhudi.table.view.file_group_keys import group_keys
-from pyhudi.timeline.archive.archived_timeline import archived_completions, read_history
+from pyhudi.timeline.archive.archived_timeline import archived_completions, read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.operation_types import LOG_COMPACT
@@ -93,7 +93,7 @@ def _written_by(
     unknown = set(instants) - known if by_write else set()
     if not unknown and (by_write or not active.timeline.is_before_start(oldest)):
         return
-    archived = read_history(active.storage, active.layout, after=oldest[:-1])
+    archived = read_archived_timeline(active.storage, active.layout, after=oldest[:-1])
     archived = archived.filter(pc.equal(archived["action"], Action.DELTA_COMMIT))
     for requested, data in zip(archived["requested"].to_pylist(), archived["metadata"].to_pylist(), strict=True):
         if data is not None and requested not in known and (requested in unknown or not by_write):

@@ -13,7 +13,7 @@ from pyhudi.metadata.maintenance.metadata_archival import archive_old
 from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
 from pyhudi.metadata.reader.metadata_timeline import unknown_writes
 from pyhudi.storage import Storage
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.archive.archiver import archive
 from pyhudi.timeline.instant import Action
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
@@ -57,7 +57,7 @@ FIRST_BUILD = "00000000000000010"
 
 def archived(mor: MorTable) -> list[str]:
     assert mor.storage is not None
-    found: list[str] = read_history(mor.storage, metadata_layout(mor.version))["requested"].to_pylist()
+    found: list[str] = read_archived_timeline(mor.storage, metadata_layout(mor.version))["requested"].to_pylist()
     return [instant for instant in found if instant != FIRST_BUILD]
 
 
@@ -102,7 +102,7 @@ def test_what_is_active_on_the_table_stays(mor: MorTable) -> None:
             archive_table(mor, 8)
     check(mor, 41)
     assert len(archived(mor)) >= len(gone) + 10
-    kinds = read_history(mor.storage, metadata_layout(mor.version))["action"].to_pylist()
+    kinds = read_archived_timeline(mor.storage, metadata_layout(mor.version))["action"].to_pylist()
     assert {Action.DELTA_COMMIT, Action.COMMIT, Action.CLEAN} >= set(kinds) >= {Action.DELTA_COMMIT, Action.COMMIT}
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from pyhudi.storage import open_storage
-from pyhudi.timeline.archive import lsm_timeline
+from pyhudi.timeline.archive import lsm_timeline_writer
 from pyhudi.timeline.archive.archive_conversion import archive_to_log
-from pyhudi.timeline.archive.archive_log_files import archive_files, archive_records
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archive_log_reader import archive_files, archive_records
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
@@ -26,13 +26,13 @@ def test_inserts_that_overwrite(tmp_path: Path) -> None:
         "action": Action.REPLACE_COMMIT,
         "metadata": commit.encode(8, Action.REPLACE_COMMIT),
         "plan": commit.encode(8, Action.COMMIT),
-        "version": lsm_timeline.ROW_VERSION,
+        "version": lsm_timeline_writer.ROW_VERSION,
     }
-    lsm_timeline.append(storage, LAYOUT_2, [pa.Table.from_pylist([row], schema=lsm_timeline.LSM_SCHEMA)])
+    lsm_timeline_writer.append(storage, LAYOUT_2, [pa.Table.from_pylist([row], schema=lsm_timeline_writer.LSM_SCHEMA)])
     archive_to_log(storage, LAYOUT_2, LAYOUT_1)
     (path,) = archive_files(storage, LAYOUT_1)
     inflight, completed = archive_records(storage, path)
     assert (inflight["actionState"], completed["actionState"]) == ("INFLIGHT", "COMPLETED")
     assert inflight["HoodieInflightReplaceMetadata"]["operationType"] == "INSERT_OVERWRITE"
     assert inflight["hoodieRequestedReplaceMetadata"] is None
-    assert read_history(storage, LAYOUT_1)["action"].to_pylist() == [Action.REPLACE_COMMIT]
+    assert read_archived_timeline(storage, LAYOUT_1)["action"].to_pylist() == [Action.REPLACE_COMMIT]

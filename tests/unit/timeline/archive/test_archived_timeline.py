@@ -12,8 +12,8 @@ from pyhudi.errors import CorruptInstantError, NotFoundError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.fault_injection import FaultyStorage
 from pyhudi.timeline import LAYOUT_1, LAYOUT_2, Layout, decode_commit
-from pyhudi.timeline.archive.archived_timeline import archived_completions, read_history
-from pyhudi.timeline.archive.history_rows import CACHE, HISTORY_SCHEMA
+from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, CACHE
+from pyhudi.timeline.archive.archived_timeline import archived_completions, read_archived_timeline
 from tests.golden.expected import unpack
 
 HISTORY = {
@@ -32,8 +32,8 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, Layo
 
 def test_all_of_it(table: tuple[Storage, Layout, int]):
     storage, layout, rows = table
-    history = read_history(storage, layout)
-    assert history.schema == HISTORY_SCHEMA
+    history = read_archived_timeline(storage, layout)
+    assert history.schema == ARCHIVED_INSTANTS_SCHEMA
     assert history.num_rows == rows
     requested = history["requested"].to_pylist()
     assert requested == sorted(set(requested))
@@ -50,17 +50,17 @@ def test_all_of_it(table: tuple[Storage, Layout, int]):
 
 def test_a_part_of_it(table: tuple[Storage, Layout, int]):
     storage, layout, rows = table
-    whole = read_history(storage, layout, metadata=False)
+    whole = read_archived_timeline(storage, layout, metadata=False)
     assert whole["metadata"].null_count == rows
     requested = whole["requested"].to_pylist()
-    part = read_history(storage, layout, after=requested[1], up_to=requested[3], metadata=False)
+    part = read_archived_timeline(storage, layout, after=requested[1], up_to=requested[3], metadata=False)
     assert part["requested"].to_pylist() == requested[2:4]
-    assert read_history(storage, layout, after=requested[-1]).num_rows == 0
+    assert read_archived_timeline(storage, layout, after=requested[-1]).num_rows == 0
 
 
 def test_completion_times(table: tuple[Storage, Layout, int]):
     storage, layout, _ = table
-    history = read_history(storage, layout, metadata=False)
+    history = read_archived_timeline(storage, layout, metadata=False)
     known = dict(zip(history["requested"].to_pylist(), history["completion"].to_pylist(), strict=True))
     wanted = [*[*known][:3], "20000101000000000"]
     expected = {} if layout.version == 1 else {i: known[i] for i in wanted[:3]}
@@ -70,7 +70,7 @@ def test_completion_times(table: tuple[Storage, Layout, int]):
 
 @pytest.mark.parametrize("layout", [LAYOUT_1, LAYOUT_2])
 def test_without_an_archive(tmp_path: Path, layout: Layout):
-    assert read_history(open_storage(tmp_path), layout) == HISTORY_SCHEMA.empty_table()
+    assert read_archived_timeline(open_storage(tmp_path), layout) == ARCHIVED_INSTANTS_SCHEMA.empty_table()
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_files_that_the_manifest_does_not_name_are_garbage(lsm: Storage):
     files = json.loads(lsm.read(f"{LAYOUT_2.history}/manifest_{version}"))["files"]
     lsm.write(f"{LAYOUT_2.history}/manifest_9", json.dumps({"files": files[:1]}).encode())
     lsm.write(f"{LAYOUT_2.history}/_version_", b"9")
-    assert read_history(lsm, LAYOUT_2).num_rows == 2
+    assert read_archived_timeline(lsm, LAYOUT_2).num_rows == 2
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"{}", b'{"files": [1]}', b"[]"])
@@ -91,14 +91,14 @@ def test_a_broken_manifest(lsm: Storage, content: bytes):
     version = lsm.read(f"{LAYOUT_2.history}/_version_").decode()
     lsm.write(f"{LAYOUT_2.history}/manifest_{version}", content)
     with pytest.raises(CorruptInstantError, match=f"manifest_{version}"):
-        read_history(lsm, LAYOUT_2)
+        read_archived_timeline(lsm, LAYOUT_2)
 
 
 def test_a_broken_archive_file(lsm: Storage):
     name = next(p for p in lsm.list(LAYOUT_2.history)["path"].to_pylist() if p.endswith(".parquet"))
     lsm.write(name, b"PAR1nonsense")
     with pytest.raises(CorruptInstantError, match=r"not a Parquet file"):
-        read_history(lsm, LAYOUT_2)
+        read_archived_timeline(lsm, LAYOUT_2)
 
 
 def test_an_archive_file_with_other_bytes(lsm: Storage):
@@ -109,7 +109,7 @@ def test_an_archive_file_with_other_bytes(lsm: Storage):
         lsm.write(name, whole[:at] + bytes((whole[at] ^ 0x80,)) + whole[at + 1 :])
         CACHE.clear()
         try:
-            read_history(lsm, LAYOUT_2, metadata=False)
+            read_archived_timeline(lsm, LAYOUT_2, metadata=False)
         except CorruptInstantError:
             told += 1
     assert told > 20
@@ -118,7 +118,7 @@ def test_an_archive_file_with_other_bytes(lsm: Storage):
 def test_another_table_at_the_same_path(tmp_path: Path):
     """Names and lengths of its archive files may be those of the former table."""
     storage = open_storage(unpack("v6_cow_archived_replace", tmp_path).path.as_uri())
-    before = read_history(storage, LAYOUT_1, metadata=False)["requested"].to_pylist()
+    before = read_archived_timeline(storage, LAYOUT_1, metadata=False)["requested"].to_pylist()
     for file in storage.list(LAYOUT_1.history).to_pylist():
         content = storage.read(file["path"])
         for number, instant in enumerate(before):
@@ -126,7 +126,7 @@ def test_another_table_at_the_same_path(tmp_path: Path):
         assert len(content) == file["size"]
         storage.write(file["path"], content)
         storage.set_modified(file["path"], file["mtime_ms"] + 1)
-    after = read_history(storage, LAYOUT_1, metadata=False)["requested"].to_pylist()
+    after = read_archived_timeline(storage, LAYOUT_1, metadata=False)["requested"].to_pylist()
     assert after == [f"{20990000000000000 + number}" for number in range(len(before))]
 
 
@@ -149,31 +149,31 @@ class Racing:
 
 def test_files_that_go_while_we_read(lsm: Storage):
     racing: Any = Racing(lsm, 3)
-    assert read_history(racing, LAYOUT_2).num_rows == 5
+    assert read_archived_timeline(racing, LAYOUT_2).num_rows == 5
     racing = Racing(lsm, 1000)
     with pytest.raises(NotFoundError):
-        read_history(racing, LAYOUT_2)
+        read_archived_timeline(racing, LAYOUT_2)
 
 
 def test_an_instant_that_was_archived_twice(tmp_path: Path):
     storage = open_storage(unpack("v6_cow_archived_replace", tmp_path).path.as_uri())
     first = next(p for p in storage.list(LAYOUT_1.history)["path"].to_pylist() if ".archive.1_" in p)
     storage.write(first.replace(".archive.1_", ".archive.7_"), storage.read(first))
-    assert read_history(storage, LAYOUT_1).num_rows == 10
+    assert read_archived_timeline(storage, LAYOUT_1).num_rows == 10
 
 
 def test_a_broken_v6_archive(tmp_path: Path):
     storage = open_storage(unpack("v6_cow_archived_replace", tmp_path).path.as_uri())
     path = f"{LAYOUT_1.history}/.commits_.archive.8_1-0-1"
     storage.write(path, b"#HUDI#cut off")
-    assert read_history(storage, LAYOUT_1).num_rows == 10  # a block cut off by a dying writer is no block
+    assert read_archived_timeline(storage, LAYOUT_1).num_rows == 10  # a block cut off by a dying writer is no block
     storage.write(path, b"nonsense")
     with pytest.raises(CorruptInstantError, match="archive"):
-        read_history(storage, LAYOUT_1)
+        read_archived_timeline(storage, LAYOUT_1)
 
 
 def test_types(lsm: Storage):
-    assert pa.types.is_binary(read_history(lsm, LAYOUT_2)["plan"].type)
+    assert pa.types.is_binary(read_archived_timeline(lsm, LAYOUT_2)["plan"].type)
 
 
 @pytest.mark.parametrize("name", ["v6_cow_archived_replace", "v9_mor_compaction_lsm"])
@@ -181,17 +181,17 @@ def test_times_of_archived_instants_are_read_once(tmp_path: Path, name: str) -> 
     root = unpack(name, tmp_path).path
     faulty = FaultyStorage(open_storage(root))
     layout = LAYOUT_1 if name.startswith("v6") else LAYOUT_2
-    every = read_history(faulty, layout, metadata=False)
+    every = read_archived_timeline(faulty, layout, metadata=False)
     middle = every["requested"][every.num_rows // 2].as_py()
 
     def opened(**bounds: Any) -> tuple[int, pa.Table]:
         before = len(faulty.operations)
-        found = read_history(faulty, layout, **bounds)
+        found = read_archived_timeline(faulty, layout, **bounds)
         return sum("manifest" not in path for op, path in faulty.operations[before:] if op == "open_input"), found
 
     assert every.num_rows > 2
     before = len([op for op, _ in faulty.operations if op.startswith(("open", "read"))])
-    after = read_history(faulty, layout, after=middle, metadata=False)
+    after = read_archived_timeline(faulty, layout, after=middle, metadata=False)
     assert after == every.filter(pc.greater(every["requested"], middle))
     # _version_ and the manifest
     reads = len([op for op, _ in faulty.operations if op.startswith(("open", "read"))]) - before
@@ -199,7 +199,7 @@ def test_times_of_archived_instants_are_read_once(tmp_path: Path, name: str) -> 
     # no instant of a file is wanted, so it is not opened for its metadata either
     last = every["requested"][-1].as_py()
     count, found = opened(after=last)
-    assert (count, found.num_rows, found.schema) == (0, 0, HISTORY_SCHEMA)
+    assert (count, found.num_rows, found.schema) == (0, 0, ARCHIVED_INSTANTS_SCHEMA)
     if layout is LAYOUT_2:
         count, found = opened(after=middle)
         assert count > 0

@@ -9,11 +9,11 @@ import pytest
 
 from pyhudi.storage import Storage
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive import lsm_timeline
-from pyhudi.timeline.archive.archived_timeline import archived_completions, read_history
+from pyhudi.timeline.archive import lsm_timeline_writer
+from pyhudi.timeline.archive.archived_timeline import archived_completions, read_archived_timeline
 from pyhudi.timeline.archive.archiver import archive, finish
-from pyhudi.timeline.archive.lsm_files import manifest_files
-from pyhudi.timeline.archive.lsm_timeline import BATCH
+from pyhudi.timeline.archive.lsm_timeline_reader import manifest_files
+from pyhudi.timeline.archive.lsm_timeline_writer import BATCH
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, write_stats
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
@@ -41,7 +41,7 @@ def run(storage: Storage, count: int = 5, layout: Layout = LAYOUT_2) -> None:
 
 def known(storage: Storage, layout: Layout = LAYOUT_2) -> list[str]:
     """All instants, archived or active, each once."""
-    archived = read_history(storage, layout)["requested"].to_pylist()
+    archived = read_archived_timeline(storage, layout)["requested"].to_pylist()
     active = [i.requested for i in ActiveTimeline.load(storage, layout).timeline]
     assert len(set(archived)) == len(archived)
     return sorted({*archived, *active})
@@ -57,12 +57,12 @@ def test_files_that_would_be_too_large_together_are_not_merged(tmp_path: Path, m
     fill(storage, 0, 1)
     run(storage, 1)
     (file,) = manifest_files(storage, LAYOUT_2)
-    monkeypatch.setattr(lsm_timeline, "_MERGED_BYTES", int(2.5 * file["fileLen"]))
+    monkeypatch.setattr(lsm_timeline_writer, "_MERGED_BYTES", int(2.5 * file["fileLen"]))
     for n in range(1, BATCH + 1):
         fill(storage, n, n + 1)
         run(storage, 1)
     assert levels() == [1, *[0] * (BATCH - 1)]  # Two files into one, until there are fewer than a batch.
-    monkeypatch.setattr(lsm_timeline, "_MERGED_BYTES", file["fileLen"] - 1)
+    monkeypatch.setattr(lsm_timeline_writer, "_MERGED_BYTES", file["fileLen"] - 1)
     for n in range(BATCH + 1, BATCH + 5):
         fill(storage, n, n + 1)
         run(storage, 1)
@@ -102,7 +102,7 @@ def test_many_runs_make_levels_and_leave_no_garbage(tmp_path: Path) -> None:
     names = {p.name for p in (tmp_path / LAYOUT_2.history).iterdir()}
     assert len([n for n in names if n.startswith("manifest_")]) == 3
     assert len([n for n in names if n.endswith(".parquet")]) <= len(files) + 2
-    history = read_history(storage, LAYOUT_2)
+    history = read_archived_timeline(storage, LAYOUT_2)
     assert history["completion"].to_pylist() == [instant(i) for i in range(2 * BATCH + 3)]
 
 
@@ -135,7 +135,7 @@ def test_what_a_dead_archiver_left_is_finished(tmp_path: Path, layout: Layout) -
     every = known(storage, layout)
     finished = set()
     for left in deaths(folder, lambda storage: run(storage, 3, layout)):
-        archived = read_history(left, layout)["requested"].to_pylist()
+        archived = read_archived_timeline(left, layout)["requested"].to_pylist()
         active = ActiveTimeline.load(left, layout)
         there = {i.requested for i in active.timeline}
         gone = finish(left, active)
@@ -150,14 +150,14 @@ def test_what_a_dead_archiver_left_is_finished(tmp_path: Path, layout: Layout) -
 def test_an_archive_of_apache_hudi_is_gone_on_with(tmp_path: Path, table: str) -> None:
     """What it says of an instant, is what ours says; and its manifest, byte by byte."""
     storage = opened(Path(unpack(table, tmp_path).path))
-    before = read_history(storage, LAYOUT_2)
+    before = read_archived_timeline(storage, LAYOUT_2)
     number = storage.read(f"{LAYOUT_2.history}/_version_").decode()
     theirs = storage.read(f"{LAYOUT_2.history}/manifest_{number}")
     active = ActiveTimeline.load(storage, LAYOUT_2)
     oldest = list(active.timeline.completed())[:2]
     content = {i.requested: active.read(i) for i in oldest}
     archive(storage, active, oldest)
-    after = read_history(storage, LAYOUT_2)
+    after = read_archived_timeline(storage, LAYOUT_2)
     assert after.slice(0, before.num_rows).equals(before)
     assert after.num_rows == before.num_rows + 2
     added = after.slice(before.num_rows).to_pylist()

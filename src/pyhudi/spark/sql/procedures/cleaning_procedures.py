@@ -16,7 +16,7 @@ from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, Instant, State
 
 _CLEANING = {
@@ -84,7 +84,9 @@ def _done(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[tuple[Any
 
 def _archived(client: TableMetaClient) -> list[dict[str, Any]]:
     """Cleans that have left the active timeline, newest first."""
-    rows = read_history(client.storage, client.config.layout).sort_by([("requested", "descending")]).to_pylist()
+    rows = (
+        read_archived_timeline(client.storage, client.config.layout).sort_by([("requested", "descending")]).to_pylist()
+    )
     return [row for row in rows if row["action"] == Action.CLEAN and row["metadata"]]
 
 

@@ -17,7 +17,7 @@ from pyhudi.errors import InstantNotFoundError
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, total
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 
@@ -69,7 +69,7 @@ def show_commits(spark: SparkSession, arguments: Arguments) -> Rows:
 def _archived(spark: SparkSession, arguments: Arguments) -> Iterator[_Archived]:
     """Completed writes that have left the active timeline, newest first, from ``start_ts`` to ``end_ts``, inclusive."""
     client, first, last = arguments.client(spark), arguments.text("start_ts") or "", arguments.text("end_ts")
-    history = read_history(client.storage, client.config.layout, up_to=last or None)
+    history = read_archived_timeline(client.storage, client.config.layout, up_to=last or None)
     for row in history.sort_by([("requested", "descending")]).to_pylist():
         if row["action"] in WRITE_ACTIONS and row["metadata"] and row["requested"] >= first:
             yield (row["requested"], row["completion"], row["action"]), decode_commit(row["metadata"])
@@ -180,7 +180,7 @@ def _history(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[Any, .
     """Archived instants, newest first, if they are wanted."""
     if arguments.flag("showArchived"):
         client = arguments.client(spark)
-        history = read_history(client.storage, client.config.layout, metadata=False)
+        history = read_archived_timeline(client.storage, client.config.layout, metadata=False)
         for row in history.sort_by([("requested", "descending")]).to_pylist():
             yield (row["requested"], row["action"], State.COMPLETED.value, None, None, None, "ARCHIVED", None)
 

@@ -15,7 +15,7 @@ from pyhudi.format.avro.container import read_container
 from pyhudi.format.file_names import file_name_of
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 
 
 def export_instants(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -54,7 +54,7 @@ def _active(client: TableMetaClient, actions: Collection[str], newest_first: boo
 
 def _archived(client: TableMetaClient, actions: Collection[str], newest_first: bool) -> Iterator[tuple[str, bytes]]:
     """Names and contents of files for the history, one instant at a time."""
-    history = read_history(client.storage, client.config.layout)
+    history = read_archived_timeline(client.storage, client.config.layout)
     history = history.filter(pc.is_valid(history["metadata"]))
     rows = zip(*(history[name].to_pylist() for name in ("requested", "action")), history["metadata"], strict=True)
     wanted = [row for row in rows if row[1] in actions]

@@ -21,7 +21,7 @@ from pyhudi.storage import Storage, open_storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.timeline.action_metadata import decode_record
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, State
 
 _THREADS = 16
@@ -133,7 +133,7 @@ def _deletions(client: TableMetaClient) -> Iterator[_Deleted]:
     active = client.active_timeline()
     for instant in reversed(list(active.timeline.completed().of_actions(*_DELETING))):
         yield instant.action, instant.requested, "active", active.read(instant)
-    archived = read_history(client.storage, client.config.layout).sort_by([("requested", "descending")])
+    archived = read_archived_timeline(client.storage, client.config.layout).sort_by([("requested", "descending")])
     for row in archived.to_pylist():
         if row["action"] in _DELETING and row["metadata"]:
             yield row["action"], row["requested"], "archived", row["metadata"]

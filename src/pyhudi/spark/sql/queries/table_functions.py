@@ -19,7 +19,7 @@ from pyhudi.spark.sql.queries.metadata_records import metadata_records
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit, total
 from pyhudi.timeline.instant import WRITE_ACTIONS, State
 
@@ -112,7 +112,7 @@ def _timeline(client: TableMetaClient, *, archived: bool) -> list[tuple[Any, ...
 
 def _archived(client: TableMetaClient, active: set[str]) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
-    for row in read_history(client.storage, client.config.layout).sort_by("requested").to_pylist():
+    for row in read_archived_timeline(client.storage, client.config.layout).sort_by("requested").to_pylist():
         requested, completion, action = row["requested"], row["completion"], row["action"]
         if requested in active:
             continue

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptInstantError, FormatError, NotFoundError
 from pyhudi.format.corruption import as_corruption
-from pyhudi.timeline.archive.history_rows import CACHE, HISTORY_SCHEMA
+from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, CACHE
 from pyhudi.timeline.timeline_layout import Layout
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ VERSION_FILE = "_version_"
 _READ_THREADS = 16
 
 
-def read_lsm(storage: Storage, layout: Layout, names: list[str], condition: pc.Expression | None) -> pa.Table:
+def read_lsm_timeline(storage: Storage, layout: Layout, names: list[str], condition: pc.Expression | None) -> pa.Table:
     def read_file(file: Mapping[str, Any]) -> pa.Table:
         path = f"{layout.history}/{file['fileName']}"
         read = _read_lsm_file(storage, path, file["fileLen"], names, condition)
         columns = [
             read[_LSM_COLUMNS[f.name]].cast(f.type) if f.name in names else pa.nulls(read.num_rows, f.type)
-            for f in HISTORY_SCHEMA
+            for f in ARCHIVED_INSTANTS_SCHEMA
         ]
-        return pa.Table.from_arrays(columns, schema=HISTORY_SCHEMA)
+        return pa.Table.from_arrays(columns, schema=ARCHIVED_INSTANTS_SCHEMA)
 
     # Most names start with the first instant, so that the result is already sorted.
     files = sorted(manifest_files(storage, layout), key=itemgetter("fileName"))
@@ -58,7 +58,7 @@ def read_lsm(storage: Storage, layout: Layout, names: list[str], condition: pc.E
     else:
         with ThreadPoolExecutor(_READ_THREADS) as pool:
             tables = list(pool.map(read_file, files))
-    return pa.concat_tables([HISTORY_SCHEMA.empty_table(), *tables])
+    return pa.concat_tables([ARCHIVED_INSTANTS_SCHEMA.empty_table(), *tables])
 
 
 def _read_lsm_file(

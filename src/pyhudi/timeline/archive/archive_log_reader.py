@@ -20,7 +20,7 @@ from pyhudi.format.avro.container import load_schema, write_container
 from pyhudi.format.file_names import file_name_of
 from pyhudi.format.log import BlockType, avro_datums, scan_blocks
 from pyhudi.timeline.action_metadata import schema_name
-from pyhudi.timeline.archive.history_rows import CACHE, HISTORY_SCHEMA
+from pyhudi.timeline.archive.archived_instants import ARCHIVED_INSTANTS_SCHEMA, CACHE
 from pyhudi.timeline.commit_metadata import commit_of_record
 from pyhudi.timeline.instant import State
 from pyhudi.timeline.timeline_layout import Layout
@@ -69,7 +69,7 @@ def completed_in_archive_file(storage: Storage, path: str) -> set[tuple[str, str
 def read_archive_logs(storage: Storage, layout: Layout, metadata: bool) -> pa.Table:
     def read(path: str) -> tuple[pa.Table, int]:
         rows = [_archive_row(record, metadata) for record in _completed_records(storage, path)]
-        found = pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
+        found = pa.Table.from_pylist(rows, schema=ARCHIVED_INSTANTS_SCHEMA)
         return found, found.nbytes
 
     files = _listed_archive_files(storage, layout)
@@ -77,7 +77,7 @@ def read_archive_logs(storage: Storage, layout: Layout, metadata: bool) -> pa.Ta
         tables = [read(path)[0] for path, _, _ in files]
     else:
         tables = [CACHE.get((storage.root, *file), partial(read, file[0])) for file in files]
-    return pa.concat_tables([HISTORY_SCHEMA.empty_table(), *tables])
+    return pa.concat_tables([ARCHIVED_INSTANTS_SCHEMA.empty_table(), *tables])
 
 
 def last_of_archive_file(storage: Storage, path: str) -> str | None:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.hfile.block_cache import BlockCache
 
-HISTORY_SCHEMA = pa.schema(
+ARCHIVED_INSTANTS_SCHEMA = pa.schema(
     [
         ("requested", pa.string()),
         ("completion", pa.string()),

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.avro.container import load_schema
 from pyhudi.format.file_names import file_name_of
+from pyhudi.timeline.archive.archived_instants import sort_rows
 from pyhudi.timeline.archive.archived_timeline import archived_completions
-from pyhudi.timeline.archive.history_rows import sort_rows
-from pyhudi.timeline.archive.lsm_files import VERSION_FILE, manifest_files, manifest_number
+from pyhudi.timeline.archive.lsm_timeline_reader import VERSION_FILE, manifest_files, manifest_number
 from pyhudi.timeline.encoding.jackson_json import pretty
 from pyhudi.timeline.instant import Action, Instant, State
 

@@ -15,9 +15,9 @@ from pyhudi.format.log import avro_datums, scan_blocks
 from pyhudi.storage import Storage
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.archive.archive_log import BATCH
-from pyhudi.timeline.archive.archive_log_files import archive_files
-from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archive_log_reader import archive_files
+from pyhudi.timeline.archive.archive_log_writer import BATCH
+from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, write_stats
 from pyhudi.timeline.instant import Action, State
@@ -57,7 +57,7 @@ def records(storage: Storage, path: str) -> list[list[dict[str, Any]]]:
 @pytest.mark.parametrize("table", TABLES)
 def test_what_was_active_is_archived(tmp_path: Path, table: str) -> None:
     storage = opened(Path(unpack(table, tmp_path).path))
-    before = read_history(storage, LAYOUT_1)
+    before = read_archived_timeline(storage, LAYOUT_1)
     files = len(archive_files(storage, LAYOUT_1))
     active = ActiveTimeline.load(storage, LAYOUT_1)
     done = list(active.timeline.completed())
@@ -65,7 +65,7 @@ def test_what_was_active_is_archived(tmp_path: Path, table: str) -> None:
     states = [(i.requested, s.action, s.state.value, active.read(s)) for i in done for s in reversed(active.states(i))]
     archive(storage, active, done, ArchiveOptions("UTC"))
     assert ActiveTimeline.load(storage, LAYOUT_1).timeline == active.timeline.pending()
-    after = read_history(storage, LAYOUT_1)
+    after = read_archived_timeline(storage, LAYOUT_1)
     assert (
         after.slice(0, before.num_rows).select(["requested", "action"]).equals(before.select(["requested", "action"]))
     )
@@ -136,7 +136,7 @@ def test_savepoints(storage: Storage) -> None:
     saved = active.to_inflight(first.__class__(first.requested, Action.SAVEPOINT, State.REQUESTED, None, ""))
     saved = active.complete(saved, encode_record(Action.SAVEPOINT, State.COMPLETED, record, 6))
     archive(storage, active, [saved])
-    (row,) = read_history(storage, LAYOUT_1).to_pylist()
+    (row,) = read_archived_timeline(storage, LAYOUT_1).to_pylist()
     assert (row["requested"], row["action"]) == (first.requested, "savepoint")
     assert decode_record(Action.SAVEPOINT, State.COMPLETED, row["metadata"]) == record
     assert first in active.reload().timeline.instants
