@@ -26,7 +26,7 @@ from pyhudi.schema.converters.arrow_avro import to_avro
 from pyhudi.services.cleaning.clean_planner import make_clean_plan
 from pyhudi.services.restore import plan_restore
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.markers import IOType, Markers
@@ -140,8 +140,8 @@ PLANS: dict[str, Callable[[Path], int]] = {
 }
 
 
-def _pinned(root: Path) -> PinnedTable:
-    return PinnedTable.of(TableMetaClient.open(str(root)))
+def _pinned(root: Path) -> TableSnapshot:
+    return TableSnapshot.of(TableMetaClient.open(str(root)))
 
 
 def _plan(root: Path, what: str) -> None:

@@ -35,7 +35,7 @@ from pyhudi.table.bucket_index_detection import check_not_bucketed
 from pyhudi.table.config.key_generator_type import PartitionKind
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.commit_request import CommitConditions
@@ -301,7 +301,7 @@ def _check_key_columns(incoming: pa.Schema, spec: KeySpec) -> None:
 
 
 def _table_columns(client: TableMetaClient | None) -> TableSchema | None:
-    columns = None if client is None else resolve_table_schema(PinnedTable.of(client))
+    columns = None if client is None else resolve_table_schema(TableSnapshot.of(client))
     if columns is not None and columns.has_history:
         raise UnsupportedTableError(f"the table has a schema history, which a write must continue; {ACTIVATE}")
     return columns

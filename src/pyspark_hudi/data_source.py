@@ -28,7 +28,7 @@ from pyhudi.spark.execution.slice_tasks import piece_numbers
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyspark_hudi.append_job import ACTIVATE, prepare_append
 from pyspark_hudi.append_writer import HudiAppendWriter
 from pyspark_hudi.pushed_filters import term_of
@@ -130,7 +130,7 @@ def _plan(given: Mapping[str, str]) -> ScanPlan:
     return _planned(given, None)[1]
 
 
-def _planned(source: Mapping[str, str], rows: RowFilter | None) -> tuple[PinnedTable, ScanPlan]:
+def _planned(source: Mapping[str, str], rows: RowFilter | None) -> tuple[TableSnapshot, ScanPlan]:
     given = dict(source)
     path = given.pop("path", None)
     if path is None:
@@ -138,7 +138,7 @@ def _planned(source: Mapping[str, str], rows: RowFilter | None) -> tuple[PinnedT
     refuse_misspelt_query(given)
     settings = Options.parse(given)
     place = locate_table(path, settings)
-    table = PinnedTable.of(TableMetaClient.open(place.root, settings))
+    table = TableSnapshot.of(TableMetaClient.open(place.root, settings))
     query = replace(Query.from_options(settings, table.config), subpath=place.subpath)
     if query.changes:
         raise QueryError(f"format('hudi') in a session without pyhudi does not support change data; {_CURE}")

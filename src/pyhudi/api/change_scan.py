@@ -13,7 +13,7 @@ from pyhudi.read.cdc.cdc_plan import CHANGES_SCHEMA, CdcPlan, plan_cdc
 from pyhudi.read.cdc.cdc_reader import CdcReader
 from pyhudi.read.query.query import Query
 from pyhudi.read.query.query_instants import QueryTime
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ class ChangeScan:
     record as JSON, null if there is none). Created by :meth:`pyhudi.HudiTable.changes`.
     """
 
-    now: Callable[[], PinnedTable]
+    now: Callable[[], TableSnapshot]
     settings: Options
     begin: QueryTime
     end: QueryTime | None = None
@@ -47,7 +47,7 @@ class ChangeScan:
         """
         return self._plan(self.now())
 
-    def _plan(self, now: PinnedTable) -> CdcPlan:
+    def _plan(self, now: TableSnapshot) -> CdcPlan:
         query = replace(Query.of(now.config, begin=self.begin, end=self.end, opts=self.settings), changes=True)
         return plan_cdc(now, query, self.settings)
 

@@ -23,7 +23,7 @@ from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
 _RECENT = 10
@@ -126,8 +126,8 @@ class HudiTable(TableQueries, TableWrites):
         """
         return HudiTable(self._path, self._options, name)
 
-    def _pin(self) -> PinnedTable:
-        return PinnedTable.of(TableMetaClient.open(self._path, self._options))
+    def _pin(self) -> TableSnapshot:
+        return TableSnapshot.of(TableMetaClient.open(self._path, self._options))
 
     # --- what it is ------------------------------------------------------------------------------------------------
 

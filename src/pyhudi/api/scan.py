@@ -18,7 +18,7 @@ from pyhudi.read.query.query import Query
 from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import FilterSession, plan_scan
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,7 +65,7 @@ class Scan(ArrowConversions):
     Created by :meth:`pyhudi.HudiTable.scan`.
     """
 
-    now: Callable[[], PinnedTable]
+    now: Callable[[], TableSnapshot]
     settings: Options
     row_filter: RowFilter | None = None
     columns: tuple[str, ...] | None = None
@@ -117,7 +117,7 @@ class Scan(ArrowConversions):
         """
         return self._plan(self.now())
 
-    def _plan(self, now: PinnedTable, session: FilterSession | None = None) -> ScanPlan:
+    def _plan(self, now: TableSnapshot, session: FilterSession | None = None) -> ScanPlan:
         query = Query.of(
             now.config,
             as_of=self.as_of,

@@ -19,7 +19,7 @@ from pyhudi.read.functions.vector_distance import Metric, check_count, check_que
 from pyhudi.read.query.query_instants import QueryTime
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 class TableQueries(ABC):
@@ -33,7 +33,7 @@ class TableQueries(ABC):
         """The table's configuration."""
 
     @abstractmethod
-    def _pin(self) -> PinnedTable:
+    def _pin(self) -> TableSnapshot:
         """Open the table at its latest instant."""
 
     def scan(

@@ -20,7 +20,7 @@ from pyhudi.timeline.instant import WRITE_ACTIONS, State, millis_of_instant
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _READ_THREADS = 16
 
@@ -71,7 +71,7 @@ COMMITS_SCHEMA = pa.schema(
 """One row per file written by a completed write of the active timeline, oldest write first."""
 
 
-def history(table: PinnedTable, *, archived: bool = False) -> pa.Table:
+def history(table: TableSnapshot, *, archived: bool = False) -> pa.Table:
     """Return the instants of the table (`HISTORY_SCHEMA`); with ``archived``, archived ones, too."""
     active = table.active
     instants = list(active.timeline)
@@ -137,7 +137,7 @@ def _task_millis(stats: pa.Table, times: tuple[str, ...]) -> int | None:
 class Inspect:
     """Contents of a table at the time of the call, as Arrow tables with a readable display (`ResultTable`)."""
 
-    def __init__(self, now: Callable[[], PinnedTable]) -> None:
+    def __init__(self, now: Callable[[], TableSnapshot]) -> None:
         self._now = now
 
     def __repr__(self) -> str:

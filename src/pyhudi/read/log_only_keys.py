@@ -8,7 +8,7 @@ from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def log_only_keys(client: TableMetaClient, opts: Options) -> tuple[str, ...]:
@@ -16,7 +16,7 @@ def log_only_keys(client: TableMetaClient, opts: Options) -> tuple[str, ...]:
 
     Reads file slices until one has records.
     """
-    table = PinnedTable.of(client)
+    table = TableSnapshot.of(client)
     if not client.config.populate_meta_fields or resolve_table_schema(table) is None:
         return ()
     plan = plan_scan(table, columns=[RECORD_KEY], opts=opts)

@@ -35,8 +35,8 @@ from pyhudi.read.selection.selected_slices import Selection
 from pyhudi.read.selection.slice_selection import Prune, select_slices
 from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action
 
 _DELETING = (Action.CLEAN, Action.RESTORE)
@@ -44,7 +44,7 @@ _DELETING = (Action.CLEAN, Action.RESTORE)
 
 
 def plan_scan(
-    table: PinnedTable,
+    table: TableSnapshot,
     query: Query | None = None,
     *,
     filter: Filter | RowFilter | None = None,
@@ -82,7 +82,7 @@ def plan_scan(
 
 
 def prune_scan(
-    table: PinnedTable,
+    table: TableSnapshot,
     plan: ScanPlan,
     *,
     filter: Filter | RowFilter | None,
@@ -131,13 +131,13 @@ class _PlanningContext:
     opts: Options
     session: FilterSession
 
-    def columns(self, table: PinnedTable, found: TableSchema | None) -> pa.Schema:
+    def columns(self, table: TableSnapshot, found: TableSchema | None) -> pa.Schema:
         """Return all columns; that of a timestamp generator is a text if it is taken from paths."""
         if found is None:
             return pa.schema([])
         return query_columns(table, found.schema, partitions_from_path=self.query.partitions_from_path)
 
-    def path_columns(self, table: PinnedTable, schema: pa.Schema) -> tuple[str, ...]:
+    def path_columns(self, table: TableSnapshot, schema: pa.Schema) -> tuple[str, ...]:
         """Return the columns whose values must come from paths."""
         return path_columns(table, schema, partitions_from_path=self.query.partitions_from_path)
 
@@ -146,13 +146,13 @@ class _PlanningContext:
         any."""
         return bool(path_columns) or self.opts.get_typed(options.READ_PARTITION_VALUES) is not PartitionValues.FILE
 
-    def adapted(self, rows: RowFilter | None, table: PinnedTable, found: TableSchema | None) -> RowFilter | None:
+    def adapted(self, rows: RowFilter | None, table: TableSnapshot, found: TableSchema | None) -> RowFilter | None:
         """Return a filter for the types of the columns, once these are known."""
         return rows if rows is None or found is None else rows.bind(self.columns(table, found), self.session.zone)
 
 
 def _planned(
-    table: PinnedTable,
+    table: TableSnapshot,
     context: _PlanningContext,
     rows: RowFilter | None,
     columns: Sequence[str] | None,
@@ -204,7 +204,7 @@ def _planned(
 
 
 def _select(
-    table: PinnedTable,
+    table: TableSnapshot,
     context: _PlanningContext,
     files: TableFiles,
     pruner: MetadataPruner,
@@ -225,7 +225,7 @@ def _select(
 
 
 def _prune(
-    table: PinnedTable,
+    table: TableSnapshot,
     context: _PlanningContext,
     schema: pa.Schema,
     selection: Selection,
@@ -246,7 +246,7 @@ def _prune(
 
 
 def _with_merging(
-    table: PinnedTable,
+    table: TableSnapshot,
     context: _PlanningContext,
     plan: ScanPlan,
     pruner: MetadataPruner,
@@ -274,7 +274,7 @@ def _selection_of(plan: ScanPlan, prune: Prune | None) -> Selection:
     return Selection(slices, partitions, plan.reading.bounds)
 
 
-def _deletes_since(table: PinnedTable) -> bool:
+def _deletes_since(table: TableSnapshot) -> bool:
     """Return True if a clean or a restore has begun since a table was pinned: it may have deleted files that the pinned
     timeline shows, and a listing cannot tell this from file groups that have never been there."""
     known = {instant.requested for instant in table.active.timeline if instant.action in _DELETING}
@@ -282,13 +282,13 @@ def _deletes_since(table: PinnedTable) -> bool:
     return any(instant.action in _DELETING and instant.requested not in known for instant in now)
 
 
-def _columns_of_snapshot(table: PinnedTable, as_of: str | None) -> TableSchema | None:
+def _columns_of_snapshot(table: TableSnapshot, as_of: str | None) -> TableSchema | None:
     """Return the columns at that time; before the first write, when there are no rows, the current ones."""
     found = resolve_table_schema(table, as_of)
     return resolve_table_schema(table) if found is None and as_of is not None else found
 
 
-def _key_columns(table: PinnedTable, schema: pa.Schema) -> frozenset[str]:
+def _key_columns(table: TableSnapshot, schema: pa.Schema) -> frozenset[str]:
     return frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names)
 
 
@@ -308,7 +308,7 @@ def _key_rows(plan: ScanPlan, predicate: Predicate, rows: RowFilter | None) -> K
     return KeyFilter(condition, None if keys is None else tuple(keys.to_pylist()))
 
 
-def _history(table: PinnedTable, found: TableSchema | None) -> SchemaHistory | None:
+def _history(table: TableSnapshot, found: TableSchema | None) -> SchemaHistory | None:
     return SchemaHistory.load(table.active) if found is not None and found.has_history else None
 
 
@@ -320,7 +320,7 @@ def _unchanged(found: TableSchema | None, history: SchemaHistory | None) -> froz
 
 
 def _file_pruner(
-    table: PinnedTable,
+    table: TableSnapshot,
     context: _PlanningContext,
     found: TableSchema | None,
     history: SchemaHistory | None,
@@ -353,7 +353,7 @@ def _parsed(filter: Filter | RowFilter | None) -> RowFilter | None:
     return filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
 
 
-def _check_supported(table: PinnedTable) -> None:
+def _check_supported(table: TableSnapshot) -> None:
     if table.config.is_metadata_table:
         raise UnsupportedTableError(
             f"{table.storage.root} is the metadata table of a Hudi table, which cannot be queried. Open the table "
@@ -362,7 +362,7 @@ def _check_supported(table: PinnedTable) -> None:
 
 
 def _path_columns(
-    table: PinnedTable, context: _PlanningContext, schema: pa.Schema, partitions: pa.Table
+    table: TableSnapshot, context: _PlanningContext, schema: pa.Schema, partitions: pa.Table
 ) -> PathColumns:
     """Return the partition columns whose values are taken from paths; none that files have if the read uses those of
     files."""

@@ -23,7 +23,7 @@ from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint
 from pyhudi.services.savepoint import completed_write
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 SERVICE = "restore"
 
 
-def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
+def plan_restore(table: TableSnapshot, to: str) -> RestorePlan:
     """Return the plan of a restore to the snapshot of a write, without writing anything.
 
     Raises:
@@ -140,7 +140,7 @@ class Restorer:
 
     def plan(self, to: str) -> RestorePlan:
         """Return the plan of a restore now, without writing anything."""
-        return plan_restore(PinnedTable.of(self._client.reload()), to)
+        return plan_restore(TableSnapshot.of(self._client.reload()), to)
 
     def run(self, to: str | None = None) -> ServiceResult:
         """Restore the table to the snapshot of the write ``to``; None continues the pending restore.
@@ -197,7 +197,7 @@ class Restorer:
     def _scheduled(self, active: ActiveTimeline, config: TableConfig, to: str | None) -> RestorePlan:
         """Check all preconditions, then add the plan to the timeline."""
         assert to is not None
-        plan = plan_restore(PinnedTable(self._storage, config, active), to)
+        plan = plan_restore(TableSnapshot(self._storage, config, active), to)
         rollbacks = self._rollbacks(config)
         targets = [found for target in plan.targets if (found := active.timeline.find(*target)) is not None]
         if failed_writes_policy(self._opts) is not FailedWritesPolicy.EAGER:

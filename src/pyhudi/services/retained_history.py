@@ -23,7 +23,7 @@ from pyhudi.timeline.plans.clean_plan import paths_of
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.instant import Instant
 
@@ -35,7 +35,7 @@ def slices_at(view: FileSystemView, instant: Instant) -> pa.Table:
     return view.latest_slices(instant.requested)
 
 
-def check_not_cleaned(table: PinnedTable, instant: Instant, what: str, *, groups: pa.Table | None = None) -> None:
+def check_not_cleaned(table: TableSnapshot, instant: Instant, what: str, *, groups: pa.Table | None = None) -> None:
     """Raise an error if cleans have deleted files of an earlier snapshot, or are going to.
 
     Cleans may have been archived before the commits whose files they deleted, as Apache Hudi does if a savepoint or a
@@ -59,7 +59,7 @@ def check_not_cleaned(table: PinnedTable, instant: Instant, what: str, *, groups
         _refuse_missing(table, instant, what, named)
 
 
-def _refuse_cleaned(table: PinnedTable, instant: Instant, what: str, deleted: pa.Table) -> None:
+def _refuse_cleaned(table: TableSnapshot, instant: Instant, what: str, deleted: pa.Table) -> None:
     """Raise an error if the snapshot needs one of the deleted files."""
 
     def lister(storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
@@ -84,7 +84,7 @@ def _lost_files(what: str, instant: Instant, count: int, example: str) -> Transa
     )
 
 
-def _refuse_missing(table: PinnedTable, instant: Instant, what: str, named: pa.Table) -> None:
+def _refuse_missing(table: TableSnapshot, instant: Instant, what: str, named: pa.Table) -> None:
     """Raise an error if a slice of the snapshot that commits name (`GROUP_INSTANT_SCHEMA`) has no file."""
     files, _ = list_files(table.storage, pc.unique(named["partition"]).to_pylist())
     missing = named.filter(pc.invert(pc.is_in(_slice_keys(named), value_set=_slice_keys(files))))

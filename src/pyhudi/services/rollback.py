@@ -16,7 +16,7 @@ from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_
 from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import archived_writes
@@ -87,7 +87,7 @@ def roll_back(
             with_plan = with_plan or _is_unstarted_plan(active, target)
             refuse_savepoint(active, target)
             if target.is_completed:
-                _check_last(PinnedTable(storage, config, active), target)
+                _check_last(TableSnapshot(storage, config, active), target)
             elif failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
                 check_no_heartbeat(storage, target, opts)
             if with_plan:
@@ -204,7 +204,7 @@ def _named(instants: Sequence[Instant]) -> str:
     return ", ".join(map(str, instants[:3])) + (", …" if len(instants) > 3 else "")
 
 
-def _check_last(table: PinnedTable, target: Instant) -> None:
+def _check_last(table: TableSnapshot, target: Instant) -> None:
     """Refuse a completed write unless it is the last one, and its predecessor still exists.
 
     The first write of a table has none, and leaves an empty table.

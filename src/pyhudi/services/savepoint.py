@@ -15,7 +15,7 @@ from pyhudi.services.cleaning.clean_planner import LastClean, pending_cleans
 from pyhudi.services.retained_history import check_not_cleaned, slices_at
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.table.clean_policy import base_and_log_files
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -86,7 +86,7 @@ def create_savepoint(
         if known is not None and known.is_completed:
             reason = f"there is already a savepoint at {target.requested}"
             return ServiceResult(SERVICE, storage.uri(), reason=reason).published(opts)
-        table = PinnedTable(storage, config, active)
+        table = TableSnapshot(storage, config, active)
         _check_retained(active, target)
         check_not_cleaned(table, target, f"cannot create a savepoint at {target.requested}")
         files = _files(table, target)
@@ -130,7 +130,7 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
         start = active.timeline.start
         if saved is not None and start is not None and instant < start and can_archive(active.layout, saved):
             # Archival has passed it; alone in the timeline it would look like the first write.
-            if not without_uncleaned(PinnedTable(storage, config, active), [saved]):
+            if not without_uncleaned(TableSnapshot(storage, config, active), [saved]):
                 raise TransactionError(
                     f"cannot delete the savepoint {instant}: later writes have been archived, so the {saved.action} of "
                     "that instant would be archived, too, while files that it has replaced still exist and would come "
@@ -177,7 +177,7 @@ def _check_retained(active: ActiveTimeline, target: Instant) -> None:
         )
 
 
-def _files(table: PinnedTable, target: Instant) -> pa.Table:
+def _files(table: TableSnapshot, target: Instant) -> pa.Table:
     """Return the files of the snapshot (`EXPIRED_SCHEMA`), for time travel and for a restore."""
     view = FileSystemView.load(table)
     slices = [slices_at(view, target), view.latest_slices(target.requested)]

@@ -14,7 +14,7 @@ from pyhudi.errors import CheckpointError, QueryError
 from pyhudi.read.query.query import FIRST_BY_COMPLETION, InstantRange, Query
 from pyhudi.storage import join_path
 from pyhudi.streaming.source_log import SourceLog
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.archive.archived_timeline import archived_writes, read_archived_timeline
 from pyhudi.timeline.commit_metadata import decode_commit
 from pyhudi.timeline.instant import Instant, State
@@ -80,7 +80,7 @@ def batch_names(paths: list[str], started: Layout, current: Layout) -> list[str]
     return [name for folder, _, name in split if other == started.folder or not folder.endswith("/" + other)]
 
 
-def commits_per_batch(table: PinnedTable, limit: int) -> int:
+def commits_per_batch(table: TableSnapshot, limit: int) -> int:
     """Return the number of commits in a micro-batch of a stream with a limit: the limit, or the number of all commits.
 
     Spark takes the files of a batch in the order of their modification times, which a copy of a table does not keep. A
@@ -107,7 +107,7 @@ def _follow(commits: list[tuple[int, str]], limit: int) -> bool:
 
 
 def batch_query(
-    table: PinnedTable,
+    table: TableSnapshot,
     names: list[str],
     start: StartOffset,
     number: int | None,
@@ -156,7 +156,7 @@ def batch_query(
     return replace(query, type=QueryType.INCREMENTAL, instants=instants)
 
 
-def _read_now(table: PinnedTable, names: list[str]) -> list[Instant]:
+def _read_now(table: TableSnapshot, names: list[str]) -> list[Instant]:
     parsed = [instant for instant in map(table.active.layout.parse, names) if instant is not None]
     completed = {i.requested for i in table.active.timeline.writes().completed()}
     missing = sorted(i.requested for i in parsed if i.requested not in completed)
@@ -168,13 +168,13 @@ def _read_now(table: PinnedTable, names: list[str]) -> list[Instant]:
     return parsed
 
 
-def _has_oldest(table: PinnedTable, batch: list[Instant]) -> bool:
+def _has_oldest(table: TableSnapshot, batch: list[Instant]) -> bool:
     """Return True if a batch has the oldest commit of the active timeline."""
     oldest = table.active.timeline.writes().completed().first
     return oldest is not None and any(i.requested == oldest.requested for i in batch)
 
 
-def _check_same_table(table: PinnedTable, batch: set[str], start: StartOffset, number: int, log: ReadLog) -> None:
+def _check_same_table(table: TableSnapshot, batch: set[str], start: StartOffset, number: int, log: ReadLog) -> None:
     """Reject a batch with the oldest commit, if this is not later than the start and no batch before has had commits of
     the table. It is the first batch of another table, or of a moved one: Spark's log has the paths of files.
 
@@ -195,7 +195,7 @@ def _check_same_table(table: PinnedTable, batch: set[str], start: StartOffset, n
         )
 
 
-def _file_names(table: PinnedTable) -> set[str]:
+def _file_names(table: TableSnapshot) -> set[str]:
     """Return the names of the files of completed writes, archived ones included."""
     active = table.active
     archived = archived_writes(table.storage, active.layout)
@@ -208,7 +208,7 @@ def _file_names(table: PinnedTable) -> set[str]:
 
 
 def _check_nothing_missed(
-    table: PinnedTable,
+    table: TableSnapshot,
     first: str,
     begin: str | None,
     number: int | None,
@@ -273,7 +273,7 @@ def _unread(layout: Layout, archived: pa.Table, log: SourceLog) -> pa.Table:
     return archived.filter(pa.array(unread, pa.bool_()))
 
 
-def _without_rewriting(table: PinnedTable, found: pa.Table, completed_after: str | None) -> pa.Table:
+def _without_rewriting(table: TableSnapshot, found: pa.Table, completed_after: str | None) -> pa.Table:
     """Return archived writes without compactions and clusterings, which often run long and change no rows."""
     contents = read_archived_timeline(table.storage, table.active.layout, completed_after=completed_after)
     pairs = zip(contents["requested"].to_pylist(), contents["metadata"].to_pylist(), strict=True)

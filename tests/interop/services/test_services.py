@@ -12,7 +12,7 @@ from pyhudi.config import Options
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_archived_timeline
 from pyhudi.timeline.instant import Action, Instant, State
@@ -151,7 +151,7 @@ def test_cleans(both: Table) -> None:
         both.write(n, n + 5)
     client, opts = TableMetaClient.open(str(both.path)), Options.parse({**KEPT, "hoodie.metadata.enable": "true"})
     cleaner = Cleaner(client, opts, LOCAL)
-    mine = cleaner._schedule(PinnedTable.of(client), cleaner.plan(), only_if_due=False)
+    mine = cleaner._schedule(TableSnapshot.of(client), cleaner.plan(), only_if_due=False)
     assert mine is not None
     both.write(1, 6, hoodie__clean__automatic="true")
     assert (found := both.active.timeline.find(mine.instant or "", Action.CLEAN)) is not None

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.latest_schema import newest_columns
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
@@ -146,7 +146,7 @@ def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path, kind: str
         expected[f"{other}5"] = merged
         del expected[f"{other}4"]
         check()
-        active = PinnedTable.of(TableMetaClient.open(path, Options.parse({}))).active
+        active = TableSnapshot.of(TableMetaClient.open(path, Options.parse({}))).active
         recorded = newest_columns(active)
         assert recorded is not None
         assert recorded[1].schema_json is not None

@@ -15,7 +15,7 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.schema.logical_types.variants import VARIANT, VARIANT_STRUCT
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.latest_schema import newest_columns
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
@@ -74,7 +74,7 @@ def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path, kind: str
             assert sorted(((one["id"], one["v"]) for one in found), key=lambda one: one[0]) == wanted, side
 
     def schema() -> str:
-        recorded = newest_columns(PinnedTable.of(TableMetaClient.open(path, Options.parse({}))).active)
+        recorded = newest_columns(TableSnapshot.of(TableMetaClient.open(path, Options.parse({}))).active)
         assert recorded is not None
         assert recorded[1].schema_json is not None
         return json.dumps([f for f in json.loads(recorded[1].schema_json)["fields"] if f["name"] in ("v", "w")])

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.api.hudi_table import HudiTable
 from pyhudi.schema.converters.arrow_avro import to_avro
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.latest_schema import newest_columns
 from tests.cases import seldom
 from tests.interop.harness.oracle import Oracle
@@ -78,7 +78,7 @@ def test_decimals_stay_bytes(oracle: Oracle, spark: SparkSession, tmp_path: Path
         wanted = [expected[key] for key in sorted(expected)]
         assert rows_of(HudiTable.for_path(path).scan().to_arrow()) == wanted
         assert rows_of(oracle.read(path)) == wanted
-        recorded = newest_columns(PinnedTable.of(table.client()).active)[1].schema_json
+        recorded = newest_columns(TableSnapshot.of(table.client()).active)[1].schema_json
         assert [json.loads(f) for f in types(recorded)] == [json.loads(f) for f in types(to_avro(SCHEMA, "t"))]
 
     check()

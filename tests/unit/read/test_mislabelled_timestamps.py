@@ -16,7 +16,7 @@ from pyhudi.metadata.writer.file_statistics import log_bounds, read_file_bounds,
 from pyhudi.read.execution.local_reader import scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from tests.tables import HandMadeTable
 
 MOR = {"hoodie.table.type": "MERGE_ON_READ"}
@@ -46,7 +46,7 @@ def row(key: str, moment: dt.datetime, *, written: bool = False, zone: dt.tzinfo
 
 
 def scan(table: HandMadeTable, filter: Any = None) -> pa.Table:
-    pinned = PinnedTable.of(table.client())
+    pinned = TableSnapshot.of(table.client())
     opts = Options.parse({})
     plan = plan_scan(pinned, Query.from_options(opts, pinned.config), filter=filter, opts=opts)
     rows = scan_table(plan, pinned.storage)

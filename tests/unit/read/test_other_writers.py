@@ -17,7 +17,7 @@ from pyhudi.read.execution.local_reader import scan_table
 from pyhudi.read.query.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.table_types import as_nullable
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action
 from tests.tables import HandMadeTable
 
@@ -27,7 +27,10 @@ INVALID = "pyhudi.read.invalid.text"
 
 def scan(table: HandMadeTable, filter: Any = None, **options: str) -> pa.Table:
     """The rows, sorted by key, without meta columns."""
-    pinned, opts = PinnedTable.of(table.client()), Options.parse({k.replace("__", "."): v for k, v in options.items()})
+    pinned, opts = (
+        TableSnapshot.of(table.client()),
+        Options.parse({k.replace("__", "."): v for k, v in options.items()}),
+    )
     plan = plan_scan(pinned, Query.from_options(opts, pinned.config), filter=filter, opts=opts)
     rows = scan_table(plan, pinned.storage)
     assert rows.schema == plan.output_schema

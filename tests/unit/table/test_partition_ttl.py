@@ -13,7 +13,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table import partition_ttl
 from pyhudi.table.partition_ttl import PartitionTtl
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from tests.unit.services.merge_on_read_table import MorTable, row
 
 DAY = 24 * 3600 * 1000
@@ -34,7 +34,7 @@ def _expired(mor: MorTable, days_later: float, monkeypatch: pytest.MonkeyPatch, 
     now = partition_ttl._now_ms()
     with monkeypatch.context() as patch:
         patch.setattr(partition_ttl, "_now_ms", lambda: now + int(days_later * DAY))
-        return PartitionTtl.from_options(Options.parse(options)).expired(PinnedTable.of(mor.client))
+        return PartitionTtl.from_options(Options.parse(options)).expired(TableSnapshot.of(mor.client))
 
 
 def _made(mor: MorTable, folder: str, instant: str) -> None:

@@ -14,7 +14,7 @@ from pyhudi.format.file_names import base_file_name, log_file_name
 from pyhudi.format.log import scan_blocks
 from pyhudi.storage import join_path
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, pending_compaction_groups
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
@@ -52,7 +52,7 @@ def slices_of(client: Any, now: ActiveTimeline) -> list[dict[str, Any]]:
 
 
 def _view(client: Any, now: ActiveTimeline) -> FileSystemView:
-    return FileSystemView.load(PinnedTable(client.storage, client.config, now))
+    return FileSystemView.load(TableSnapshot(client.storage, client.config, now))
 
 
 def rows_of(storage: Any, now: ActiveTimeline, paths: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from pyhudi.read.selection.table_files import TableFiles
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.partition_metadata import write_partition_metadata
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import ActiveTimeline, Layout
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
@@ -287,7 +287,7 @@ def test_a_reader_whose_timeline_is_older_than_a_compaction(
     storage = opened(folder)
     tx = write().begin(storage)
     metadata = write().write_files(tx)
-    stale = PinnedTable(storage, TableConfig.load(storage), active(storage))
+    stale = TableSnapshot(storage, TableConfig.load(storage), active(storage))
     assert tx.instant in {i.requested for i in stale.active.timeline.pending()}
     tx.commit(metadata)
     CACHE.clear()

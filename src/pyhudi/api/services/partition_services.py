@@ -11,7 +11,7 @@ from pyhudi.errors import SetupError
 from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata
 from pyhudi.spark.session import session_if_any
 from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +45,7 @@ class PartitionServices(ServiceBase):
         client, opts = self._open(options)
         if dry_run:
             ttl = PartitionTtl.from_options(opts)
-            table = PinnedTable.of(client)
+            table = TableSnapshot.of(client)
             expired = ttl.expired(table)
             return TtlResult(tuple(expired), reason="" if expired else f"no partition has expired: {ttl}")
         session = spark or session_if_any()

@@ -12,7 +12,7 @@ from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -
     read all other partitions completely."""
     if FILES not in config.metadata_partitions:
         return DIFFERENCE_SCHEMA.empty_table()
-    table = PinnedTable(storage, config, active)
+    table = TableSnapshot(storage, config, active)
     broken = []
     try:
         metadata = MetadataTable.open(storage, config, active)

@@ -37,7 +37,7 @@ from pyhudi.metadata.writer.metadata_rollback import delete_instant
 from pyhudi.storage import join_path
 from pyhudi.storage.table_paths import METADATA_FOLDER, PARTITION_METADATA
 from pyhudi.table.config.properties_text import format_properties
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action
@@ -68,7 +68,7 @@ class TableContents:
 def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableContents:
     """List a table as of its timeline, change data files included."""
     lister = partial(list_files, kinds=(BASE, LOG, CDC))
-    view = FileSystemView.load(PinnedTable(storage, config, data), data.timeline, lister=lister)
+    view = FileSystemView.load(TableSnapshot(storage, config, data), data.timeline, lister=lister)
     pending = pa.array([i.requested for i in data.timeline.pending()], pa.string())
     counts = pc.invert(pc.is_in(view.files["instant"], value_set=pending))
     if config.version < 8:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
     from pyhudi.read.selection.incremental_files import Write
     from pyhudi.storage import Storage
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 CHANGES_SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
 """Rows of a change data query: ``i``, ``u`` or ``d``; instant of the commit; the record before and after as JSON."""
@@ -68,7 +68,7 @@ class CdcPlan:
         return "\n".join(f"{count['values']:<18}{count['counts']}" for count in counts) or "no changes"
 
 
-def plan_cdc(table: PinnedTable, query: Query, opts: Options | None = None) -> CdcPlan:
+def plan_cdc(table: TableSnapshot, query: Query, opts: Options | None = None) -> CdcPlan:
     """Plan the files with the changes of a range of commits; ``opts`` are those of the read.
 
     Raises:
@@ -140,7 +140,7 @@ _NO_TASKS = pa.schema(
 ).empty_table()
 
 
-def _with_slices(table: PinnedTable, plan: CdcPlan, tasks: pa.Table, writes: list[Write], opts: Options) -> pa.Table:
+def _with_slices(table: TableSnapshot, plan: CdcPlan, tasks: pa.Table, writes: list[Write], opts: Options) -> pa.Table:
     read_files = _files_read(plan, tasks)
     view = None
     if read_files.num_rows <= _CHECKED_ONE_BY_ONE and not any(pc.any(needs).as_py() for needs in _needs(plan, tasks)):

@@ -14,10 +14,10 @@ from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
     from pyhudi.read.selection.incremental_files import Write
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 
-def earliest_retained_image(table: PinnedTable, write: Write, groups: pa.Table, by_completion: bool) -> str | None:
+def earliest_retained_image(table: TableSnapshot, write: Write, groups: pa.Table, by_completion: bool) -> str | None:
     """Return the earliest time whose images are retained, if slices from before a commit may have been cleaned;
     otherwise None.
 
@@ -49,7 +49,7 @@ def earliest_retained_image(table: PinnedTable, write: Write, groups: pa.Table, 
     return earliest if pc.any(pc.invert(_is_in_slice_after(groups))).as_py() else None
 
 
-def _writes(table: PinnedTable, by_completion: bool) -> list[tuple[str, str]]:
+def _writes(table: TableSnapshot, by_completion: bool) -> list[tuple[str, str]]:
     """Return requested time and time of all completed writes, also of archived ones: archival leaves commits with
     savepoints behind."""
     active = [

@@ -24,7 +24,7 @@ from pyhudi.schema.timestamp_units import actual_type
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.storage.storage_protocol import Storage
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _READ_THREADS = 16
@@ -61,7 +61,7 @@ class _Group:
     stored: list[frozenset[str]]
 
 
-def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[FilePart]:
+def file_parts(table: TableSnapshot, plan: ScanPlan, tasks: pa.Table) -> list[FilePart]:
     """Split tasks of the plan by the types in their base files. Nearly always there is one part."""
     groups: dict[str, _Group] = {}
     for instant, schema in written_schemas(table.active, tasks).items():

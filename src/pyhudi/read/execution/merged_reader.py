@@ -28,10 +28,10 @@ from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 
-def block_view(table: PinnedTable) -> BlockView:
+def block_view(table: TableSnapshot) -> BlockView:
     """Return the valid log blocks of the latest snapshot: all of them from version 8 on, where files are selected by
     completed instants."""
     if table.config.version >= 8:
@@ -45,7 +45,7 @@ def block_view(table: PinnedTable) -> BlockView:
     return BlockView(committed=committed)
 
 
-def column_names(table: PinnedTable, schema: pa.Schema, as_of: str | None = None) -> ColumnNamesByInstant | None:
+def column_names(table: TableSnapshot, schema: pa.Schema, as_of: str | None = None) -> ColumnNamesByInstant | None:
     """Return the names of columns in the files of each instant; None if the table has no schema history.
 
     A history file without a commit that records it belongs to a change of columns that was undone.
@@ -58,7 +58,7 @@ def column_names(table: PinnedTable, schema: pa.Schema, as_of: str | None = None
 
 
 def slice_context(
-    table: PinnedTable,
+    table: TableSnapshot,
     schema: pa.Schema,
     *,
     path_columns: tuple[str, ...] = (),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
     from pyhudi.read.pruning.statistics.statistics_conditions import StatisticsEvaluator
     from pyhudi.read.query.query import Query
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Predicate:
         opts: Options of the read.
     """
 
-    table: PinnedTable
+    table: TableSnapshot
     query: Query
     filter: PruningFilter
     conditions: StatisticsEvaluator

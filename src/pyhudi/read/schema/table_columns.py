@@ -18,7 +18,7 @@ from pyhudi.table.schema_history import LATEST_SCHEMA
 from pyhudi.timeline.latest_schema import newest_columns
 
 if TYPE_CHECKING:
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
@@ -32,7 +32,7 @@ class TableSchema:
     recorded: str | None = None
 
 
-def resolve_table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | None:
+def resolve_table_schema(table: TableSnapshot, as_of: str | None = None) -> TableSchema | None:
     """Return the table's columns, meta columns first, as recorded by its newest write up to ``as_of``.
 
     A table without a write has the schema with which it was created, or None. Partition columns that files do not hold
@@ -48,14 +48,14 @@ def resolve_table_schema(table: PinnedTable, as_of: str | None = None) -> TableS
     return TableSchema(_complete(table, from_avro(text))) if text else None
 
 
-def path_columns(table: PinnedTable, schema: pa.Schema, *, partitions_from_path: bool) -> tuple[str, ...]:
+def path_columns(table: TableSnapshot, schema: pa.Schema, *, partitions_from_path: bool) -> tuple[str, ...]:
     """Return the columns whose values must come from paths, because files do not hold them or the query asks for it."""
     if not table.config.drop_partition_columns and not partitions_from_path:
         return ()
     return tuple(f.name for f in partition_fields(table.config) if f.name in schema.names)
 
 
-def query_columns(table: PinnedTable, schema: pa.Schema, *, partitions_from_path: bool) -> pa.Schema:
+def query_columns(table: TableSnapshot, schema: pa.Schema, *, partitions_from_path: bool) -> pa.Schema:
     """Return the columns of a query, all nullable; that of a timestamp generator is a text if it is taken from paths.
 
     Args:
@@ -71,7 +71,7 @@ def query_columns(table: PinnedTable, schema: pa.Schema, *, partitions_from_path
     return schema
 
 
-def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tuple[pa.Schema, pa.Schema]:
+def stored_columns(table: TableSnapshot, purpose: str, instant: str | None) -> tuple[pa.Schema, pa.Schema]:
     """Return the columns that files store, with and without meta columns; ``purpose`` is a verb for messages.
 
     Files have the schema that applied at the ``instant`` in their names, if the table has a schema history; otherwise
@@ -93,7 +93,7 @@ def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tup
     return stored, remove_meta_columns(stored)
 
 
-def schema_after(table: PinnedTable, metadata: CommitMetadata) -> pa.Schema:
+def schema_after(table: TableSnapshot, metadata: CommitMetadata) -> pa.Schema:
     """Return the table's columns, all nullable, after a write with this commit metadata."""
     current = resolve_table_schema(table)
     known = pa.schema([]) if current is None else current.schema
@@ -103,7 +103,7 @@ def schema_after(table: PinnedTable, metadata: CommitMetadata) -> pa.Schema:
     return as_nullable(pa.schema([*written, *(field for field in known if field.name not in written.names)]))
 
 
-def _complete(table: PinnedTable, recorded: pa.Schema) -> pa.Schema:
+def _complete(table: TableSnapshot, recorded: pa.Schema) -> pa.Schema:
     config = table.config
     schema = remove_meta_columns(recorded)
     if config.drop_partition_columns:

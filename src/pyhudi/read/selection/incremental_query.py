@@ -33,11 +33,11 @@ from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 from pyhudi.timeline.operation_types import COMPACT, REWRITING_OPERATIONS
 
 if TYPE_CHECKING:
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 
-def select_incremental(table: PinnedTable, query: Query) -> Selection:
+def select_incremental(table: TableSnapshot, query: Query) -> Selection:
     """Return the slices and the row condition of an incremental query.
 
     Raises:
@@ -78,7 +78,7 @@ def select_incremental(table: PinnedTable, query: Query) -> Selection:
     return replace(all_slices, bounds=bounds)
 
 
-def data_writes(table: PinnedTable, query: Query) -> list[Write]:
+def data_writes(table: TableSnapshot, query: Query) -> list[Write]:
     """Return all completed writes of a range, including archived ones; of active ones only those that the query
     selects.
 
@@ -94,7 +94,7 @@ def data_writes(table: PinnedTable, query: Query) -> list[Write]:
     return list(by_instant.values())
 
 
-def _all_slices(table: PinnedTable, instants: InstantRange, last: str, late: Mapping[str, str]) -> Selection | str:
+def _all_slices(table: TableSnapshot, instants: InstantRange, last: str, late: Mapping[str, str]) -> Selection | str:
     """Return everything as of the end of the range, without a condition on rows; the reason if this is not possible.
 
     ``late`` are the archived writes, with completion times, that completed after the end.
@@ -111,7 +111,7 @@ def _all_slices(table: PinnedTable, instants: InstantRange, last: str, late: Map
     return Selection(view.latest_slices(**cut), view.partitions)
 
 
-def _written_slices(table: PinnedTable, instants: InstantRange, writes: Sequence[Write]) -> Selection | str:
+def _written_slices(table: TableSnapshot, instants: InstantRange, writes: Sequence[Write]) -> Selection | str:
     """Return the slices, as of the end, of the file groups written by the writes; the reason if files no longer
     exist."""
     written = written_files(writes)
@@ -168,7 +168,7 @@ def _is_across(instants: InstantRange, requested: str, time: str) -> bool:
     return instants.by_completion and instants.end is not None and requested <= instants.end < time
 
 
-def _fall_back(table: PinnedTable, query: Query, why: str) -> Selection:
+def _fall_back(table: TableSnapshot, query: Query, why: str) -> Selection:
     if not query.incremental.fallback:
         raise QueryError(
             f"cannot execute the incremental query ({query}): {why}. Begin later, or set "
@@ -207,7 +207,7 @@ def _without_holes(active: ActiveTimeline, done: list[Instant], policy: HollowPo
     )
 
 
-def _archived_writes(table: PinnedTable, instants: InstantRange, active_writes: Sequence[Write]) -> list[Write] | None:
+def _archived_writes(table: TableSnapshot, instants: InstantRange, active_writes: Sequence[Write]) -> list[Write] | None:
     """Return archived writes if the range may include them; None if they need not be read.
 
     A range from the start to a time in the active timeline does not need them, because it includes everything up to
@@ -237,7 +237,7 @@ def _archived_since(active: ActiveTimeline, time: str) -> bool:
 class _Archive:
     """Metadata of archived writes from ``oldest`` on, read at once on first use. Thread-safe."""
 
-    def __init__(self, table: PinnedTable, oldest: str) -> None:
+    def __init__(self, table: TableSnapshot, oldest: str) -> None:
         self._table = table
         self._oldest = oldest
         self._lock = Lock()

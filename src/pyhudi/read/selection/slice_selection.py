@@ -19,14 +19,14 @@ from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi.read.selection.table_files import TableFiles
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 Prune = Callable[[list[str]], list[str]]
 """Prunes partitions, given by path, that cannot have rows of a query."""
 
 
 def select_slices(
-    table: PinnedTable, query: Query, files: TableFiles | None = None, prune: Prune | None = None
+    table: TableSnapshot, query: Query, files: TableFiles | None = None, prune: Prune | None = None
 ) -> Selection:
     """Return the slices of a snapshot, read-optimized, time-travel or incremental query.
 

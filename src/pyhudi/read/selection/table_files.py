@@ -17,7 +17,7 @@ from pyhudi.table.view.file_listing import DATA_KINDS, list_files
 
 if TYPE_CHECKING:
     from pyhudi.storage.storage_protocol import Storage
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _warned: set[str] = set()
 _guard = threading.Lock()
@@ -34,7 +34,7 @@ class TableFiles:
 
     def __init__(
         self,
-        table: PinnedTable,
+        table: TableSnapshot,
         opts: Options | None = None,
         kinds: Sequence[str] = DATA_KINDS,
         *,

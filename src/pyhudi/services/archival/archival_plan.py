@@ -29,7 +29,7 @@ from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 
 if TYPE_CHECKING:
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.timeline import Timeline
 
@@ -53,7 +53,7 @@ class ArchivalPlan:
         return f"archival: {len(self.instants):,} instants from {first} to {last}"
 
 
-def numbers_to_keep(table: PinnedTable, opts: Options) -> tuple[int, int]:
+def numbers_to_keep(table: TableSnapshot, opts: Options) -> tuple[int, int]:
     """Return the number of commits that archival leaves, and the number at which it starts: more than the cleaner
     retains."""
     least, most = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
@@ -64,12 +64,12 @@ def numbers_to_keep(table: PinnedTable, opts: Options) -> tuple[int, int]:
     return (retained, retained + most - least) if least < retained else (least, most)
 
 
-def is_archival_due(table: PinnedTable, opts: Options) -> bool:
+def is_archival_due(table: TableSnapshot, opts: Options) -> bool:
     """Return True if there are more commits than archival leaves, according to the timeline only."""
     return len(table.active.timeline.completed().writes()) > opts.get_typed(options.KEEP_MAX_COMMITS)
 
 
-def make_archival_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = False) -> ArchivalPlan:
+def make_archival_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = False) -> ArchivalPlan:
     """Return the instants to archive now, without writing anything.
 
     Args:
@@ -133,7 +133,7 @@ def _cleans_and_rollbacks(timeline: Timeline, last: str) -> list[Instant]:
     return [i for i in (*cleans, *rollbacks) if i.requested < last and i is not cleans.last]
 
 
-def _limits(table: PinnedTable, opts: Options) -> list[str] | None:
+def _limits(table: TableSnapshot, opts: Options) -> list[str] | None:
     """Return instants from which everything is kept; None if nothing can be archived."""
     timeline = table.active.timeline
     commits = timeline.completed().writes()
@@ -158,7 +158,7 @@ def _limits(table: PinnedTable, opts: Options) -> list[str] | None:
     return limits
 
 
-def without_uncleaned(table: PinnedTable, commits: list[Instant]) -> list[Instant]:
+def without_uncleaned(table: TableSnapshot, commits: list[Instant]) -> list[Instant]:
     """Return the commits before the first replacecommit whose replaced files still exist. Once it were archived,
     nothing would hide these."""
     replacing = [i for i in commits if i.action == Action.REPLACE_COMMIT]

@@ -8,7 +8,7 @@ from pyhudi.config import Options, options
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due, make_archival_plan
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log_writer import SmallFiles
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish
@@ -26,7 +26,7 @@ SERVICE = "archive"
 
 def plan_archival(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ArchivalPlan:
     """Return the plan that `archive_table` would execute now, without writing anything."""
-    return make_archival_plan(PinnedTable.of(client.reload()), opts, only_if_due=only_if_due)
+    return make_archival_plan(TableSnapshot.of(client.reload()), opts, only_if_due=only_if_due)
 
 
 def archive_table(
@@ -46,7 +46,7 @@ def archive_table(
         LockError: The lock of the table could not be acquired.
     """
     phases = PhaseTimer()
-    table = PinnedTable.of(client)
+    table = TableSnapshot.of(client)
     nothing = ServiceResult(SERVICE, client.storage.uri(), reason="there are not enough commits")
     if only_if_due and not is_archival_due(table, opts):
         return nothing
@@ -58,7 +58,7 @@ def archive_table(
             refuse_pending_restore(active)
             left = finish(storage, active)
             active = active.reload() if left else active
-            plan = make_archival_plan(PinnedTable(storage, config, active), opts, only_if_due=only_if_due)
+            plan = make_archival_plan(TableSnapshot(storage, config, active), opts, only_if_due=only_if_due)
         to_archive = [i for i in plan.instants if can_archive(active.layout, i)]
         with phases("archive"):
             if to_archive:

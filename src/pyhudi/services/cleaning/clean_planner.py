@@ -30,7 +30,7 @@ from pyhudi.timeline.instant import Action, Instant, State, format_instant, inst
 from pyhudi.timeline.plans.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
 
 if TYPE_CHECKING:
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.timeline import Timeline
 
@@ -54,7 +54,7 @@ class LastClean:
     incomplete: bool = False
 
     @classmethod
-    def last_scan(cls, table: PinnedTable) -> LastClean | None:
+    def last_scan(cls, table: TableSnapshot) -> LastClean | None:
         """Return the last clean, or a later plan of this process that found nothing to delete."""
         last, empty_plan = cls.load(table.active), _FOUND_NOTHING.get(table.storage.root)
         if empty_plan is None or (last is not None and last.earliest >= empty_plan.earliest):
@@ -110,12 +110,12 @@ def is_due(timeline: Timeline, last: LastClean | None, opts: Options) -> tuple[b
     return count >= least, f"{count} of {least} commits since the last clean"
 
 
-def now_of(table: PinnedTable) -> str:
+def now_of(table: TableSnapshot) -> str:
     """Return the current time as an instant of the table."""
     return instant_of_millis(int(datetime.now().timestamp() * 1000), table.config.timezone)
 
 
-def make_clean_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = False) -> CleanPlan:
+def make_clean_plan(table: TableSnapshot, opts: Options, *, only_if_due: bool = False) -> CleanPlan:
     """Plan a clean, without writing anything. The plan is empty, with a reason, if there is nothing to do.
 
     Args:
@@ -200,7 +200,7 @@ def needed_slices(active: ActiveTimeline) -> pa.Table:
 
 
 def _with_files(
-    table: PinnedTable,
+    table: TableSnapshot,
     opts: Options,
     plan: CleanPlan,
     retention: Retention,
@@ -280,7 +280,7 @@ def _bounded(timeline: Timeline, earliest: Instant, last: LastClean, most: int) 
     return between[most - 1] if last.earliest and len(between) > most else earliest
 
 
-def _filtered(table: PinnedTable, files: TableFiles, partitions: list[str] | None, opts: Options) -> list[str] | None:
+def _filtered(table: TableSnapshot, files: TableFiles, partitions: list[str] | None, opts: Options) -> list[str] | None:
     """Return those of the partitions that pass the filters; None: all partitions."""
     named = opts.get_typed(options.CLEAN_PARTITIONS)
     pattern = opts.get_typed(options.CLEAN_PARTITION_REGEX)
@@ -299,7 +299,7 @@ def _filtered(table: PinnedTable, files: TableFiles, partitions: list[str] | Non
     return partitions
 
 
-def _emptied(table: PinnedTable, files: pa.Table, expired: pa.Table) -> tuple[str, ...]:
+def _emptied(table: TableSnapshot, files: pa.Table, expired: pa.Table) -> tuple[str, ...]:
     """Return the partitions of which a clean deletes all files. Files that were not listed are looked up in storage."""
     num_files = files.group_by("partition").aggregate([("path", "count")])
     num_expired = expired.group_by("partition").aggregate([("name", "count")])
@@ -318,7 +318,7 @@ def _emptied(table: PinnedTable, files: pa.Table, expired: pa.Table) -> tuple[st
     return tuple(emptied)
 
 
-def empty_clean_due(table: PinnedTable, plan: CleanPlan, opts: Options) -> bool:
+def empty_clean_due(table: TableSnapshot, plan: CleanPlan, opts: Options) -> bool:
     """Return True if a clean without files should be added to the timeline, by the time since the last one."""
     hours = opts.get_typed(options.CLEAN_EMPTY_INTERVAL_HOURS)
     if hours < 0 or plan.earliest is None:

@@ -31,7 +31,7 @@ from pyhudi.services.cleaning.clean_planner import (
 from pyhudi.services.service_result import PhaseTimer, ServiceResult
 from pyhudi.storage.table_paths import PARTITION_METADATA
 from pyhudi.table.clean_policy import base_and_log_files, slices_with_files
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -87,7 +87,7 @@ class Cleaner:
 
     def plan(self, *, only_if_due: bool = False) -> CleanPlan:
         """Return the plan of a clean now, without writing anything."""
-        return make_clean_plan(PinnedTable.of(self._client.reload()), self._opts, only_if_due=only_if_due)
+        return make_clean_plan(TableSnapshot.of(self._client.reload()), self._opts, only_if_due=only_if_due)
 
     def run(self, *, only_if_due: bool = False) -> ServiceResult:
         """Execute pending cleans, then plan and execute one, if there is anything to delete.
@@ -98,7 +98,7 @@ class Cleaner:
             LockError: The lock of the table could not be acquired.
         """
         with self._phases("plan"):
-            table = PinnedTable.of(self._client.reload())
+            table = TableSnapshot.of(self._client.reload())
             table.config.check_writable()
             refuse_pending_restore(table.active)
             self._roll_back_failed(table)
@@ -123,7 +123,7 @@ class Cleaner:
             reason if not done or any(plan.incomplete for plan in done) else "",
         ).published(self._opts)
 
-    def delete_orphans(self, choose: Callable[[PinnedTable], CleanPlan]) -> None:
+    def delete_orphans(self, choose: Callable[[TableSnapshot], CleanPlan]) -> None:
         """Execute pending cleans, then delete the files selected by ``choose``, which belong to no write. The next
         clean continues where the last one ended.
 
@@ -131,7 +131,7 @@ class Cleaner:
             TransactionError: A restore is pending, or a pending plan contains files that the table still needs.
             LockError: The lock of the table could not be acquired.
         """
-        table = PinnedTable.of(self._client.reload())
+        table = TableSnapshot.of(self._client.reload())
         refuse_pending_restore(table.active)
         pending = pending_cleans(table.active)
         for plan in pending:
@@ -147,7 +147,7 @@ class Cleaner:
             active = ActiveTimeline.load(self._storage, config.layout)
             refuse_pending_restore(active)
             if set(active.timeline) != set(table.active.timeline):
-                plan = choose(PinnedTable(self._storage, config, active))
+                plan = choose(TableSnapshot(self._storage, config, active))
                 if not len(plan):
                     return
             plan = after_last_clean(plan, active, self._opts)
@@ -157,7 +157,7 @@ class Cleaner:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    def _roll_back_failed(self, table: PinnedTable) -> None:
+    def _roll_back_failed(self, table: TableSnapshot) -> None:
         """Roll back writes whose heartbeat has expired, if the policy leaves this to cleaning."""
         policy = failed_writes_policy(self._opts)
         if policy is not FailedWritesPolicy.LAZY:
@@ -173,7 +173,7 @@ class Cleaner:
             rollbacks.check(active, failed)
             rollbacks.complete_and_roll_back(active, failed)
 
-    def _schedule(self, table: PinnedTable, plan: CleanPlan, *, only_if_due: bool) -> CleanPlan | None:
+    def _schedule(self, table: TableSnapshot, plan: CleanPlan, *, only_if_due: bool) -> CleanPlan | None:
         """Add a plan to the timeline; return None if there is nothing to do any more."""
         with self._generator.reserve() as reserved:
             config = current_config(self._storage, table.config)
@@ -181,7 +181,7 @@ class Cleaner:
             refuse_pending_restore(active)
             if _retaining_instants(active) != _retaining_instants(table.active):
                 # The retained slices have changed since.
-                now = PinnedTable(self._storage, config, active)
+                now = TableSnapshot(self._storage, config, active)
                 if pending_cleans(active) and not self._opts.get_typed(options.CLEAN_MULTIPLE_ENABLED):
                     return None
                 plan = make_clean_plan(now, self._opts, only_if_due=only_if_due)
@@ -191,7 +191,7 @@ class Cleaner:
             active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
         return plan.scheduled(instant)
 
-    def _check(self, table: PinnedTable, plan: CleanPlan) -> None:
+    def _check(self, table: TableSnapshot, plan: CleanPlan) -> None:
         """Refuse a pending plan, possibly of another program, with files that are still needed."""
         if not len(plan):
             return

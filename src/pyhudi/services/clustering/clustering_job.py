@@ -54,8 +54,8 @@ from pyhudi.write.tasks.row_copy import copied_columns, write_copies, write_copi
 from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:
-    from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.table.schema_history import ColumnNamesByInstant
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _UNLIMITED = 1 << 62
 
@@ -125,7 +125,7 @@ class ClusteringJob:
     """A clustering: the context of its tasks, its groups, and its commit metadata. ``table`` is the table in which
     slices were looked up, ``slices`` are these (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
 
-    table: PinnedTable
+    table: TableSnapshot
     opts: Options
     task_context: ClusteringTaskContext
     groups: tuple[ClusteringGroup, ...]
@@ -136,7 +136,7 @@ class ClusteringJob:
 
     @classmethod
     def of(
-        cls, table: PinnedTable, plan: ClusteringPlan, opts: Options, *, attempt: int | None = None
+        cls, table: TableSnapshot, plan: ClusteringPlan, opts: Options, *, attempt: int | None = None
     ) -> ClusteringJob:
         """Create the job that executes a plan on the current slices of its file groups. ``attempt`` is a random number
         by default.
@@ -202,7 +202,9 @@ def _check_columns_kept(instant: str, names: ColumnNamesByInstant | None) -> Non
         )
 
 
-def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_columns: Sequence[str]) -> tuple[str, ...]:
+def check_clusterable(
+    table: TableSnapshot, opts: Options, strategy: str, sort_columns: Sequence[str]
+) -> tuple[str, ...]:
     """Refuse unsupported clusterings, before there is a plan; return the sort columns as the table spells them.
 
     Raises:
@@ -233,7 +235,7 @@ def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_col
 
 
 def _clustering_groups(
-    table: PinnedTable, plan: ClusteringPlan, latest: pa.Table, target: int, *, split: bool
+    table: TableSnapshot, plan: ClusteringPlan, latest: pa.Table, target: int, *, split: bool
 ) -> tuple[pa.Table, tuple[ClusteringGroup, ...]]:
     """Return those of the latest slices that belong to a plan's file groups, and groups of them, the largest first.
     ``split``: rows have no order, so a group with several output files is split into as many groups."""
@@ -259,7 +261,7 @@ def _clustering_groups(
 
 
 def _routed(
-    table: PinnedTable, plan: ClusteringPlan, latest: pa.Table, opts: Options, groups: Sequence[ClusteringGroup]
+    table: TableSnapshot, plan: ClusteringPlan, latest: pa.Table, opts: Options, groups: Sequence[ClusteringGroup]
 ) -> tuple[Mapping[str, HashingMetadata], tuple[ClusteringGroup, ...]]:
     """Return the buckets of each partition after a plan, and the groups with their routing. ``latest`` are the latest
     slices of these partitions."""
@@ -314,7 +316,7 @@ def _check_slice_unchanged(planned: Mapping[str, Any], found: Mapping[str, Any] 
         )
 
 
-def _check_files_exist(table: PinnedTable, planned: pa.Table, slices: pa.Table) -> None:
+def _check_files_exist(table: TableSnapshot, planned: pa.Table, slices: pa.Table) -> None:
     """Check that no file groups are missing, except those that were replaced since."""
     missing = planned.filter(pc.invert(in_groups(planned, slices)))
     if missing.num_rows:

@@ -15,7 +15,7 @@ from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.plan_strategies import PlanStrategy, inputs_of
 from pyhudi.services.pending_plans import LockedTimeline, lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import is_clustering, pending_clustering_groups, planned_groups
@@ -86,7 +86,7 @@ def reschedule(client: TableMetaClient, plan: ClusteringPlan, opts: Options) -> 
         entry = active.timeline.find(plan.instant, plan.action)
         if entry is None or entry.state is not State.REQUESTED:
             return None
-        table = PinnedTable(client.storage, client.config, active)
+        table = TableSnapshot(client.storage, client.config, active)
         slices = FileSystemView.load(table, partitions=plan.partitions).latest_slices()
         renewed = _renewed(plan, slices, max_file_size(opts, client.config.base_file_format))
         # Removed first, because two plans must not have the same file groups. If the process is killed in between, the
@@ -142,7 +142,7 @@ def _planner(
         due = evaluate_clustering_trigger(active.timeline, opts)
         if only_if_due and not due:
             return ClusteringPlan(reason=f"not due: {due.reason}")
-        table = PinnedTable(client.storage, client.config, active)
+        table = TableSnapshot(client.storage, client.config, active)
         slices = FileSystemView.load(table).latest_slices()
         if not slices.num_rows:
             return ClusteringPlan(reason="the table has no files")

@@ -20,7 +20,7 @@ from pyhudi.services.clustering.clustering_job import ClusteringJob, check_clust
 from pyhudi.services.clustering.clustering_planner import pending_plans, reschedule, schedule
 from pyhudi.services.pending_plans import BusyPlans, run_plans
 from pyhudi.services.thread_tasks import run_tasks
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
@@ -164,7 +164,7 @@ def _run_plan(
     client: TableMetaClient, plan: ClusteringPlan, opts: Options, runner: ClusteringRunner, *, take_over: bool
 ) -> ClusteringResult:
     assert plan.instant is not None
-    pinned = PinnedTable.of(client)
+    pinned = TableSnapshot.of(client)
     check_clusterable(pinned, opts, plan.strategy, plan.sort_columns)
     job = ClusteringJob.of(pinned, plan, opts)
     runner.check(client.config, job)
@@ -198,7 +198,7 @@ def _run_attempt(
     runner: ClusteringRunner,
     attempt: int,
 ) -> ClusteringResult:
-    job = ClusteringJob.of(PinnedTable.of(client), plan, opts, attempt=attempt)
+    job = ClusteringJob.of(TableSnapshot.of(client), plan, opts, attempt=attempt)
     tx.to_inflight()
     done = job.metadata(runner.run(job))
     job.store_buckets()

@@ -34,7 +34,7 @@ from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class CompactionJob:
 
     @classmethod
     def of(
-        cls, table: PinnedTable, plan: CompactionPlan, opts: Options, *, attempt: int | None = None
+        cls, table: TableSnapshot, plan: CompactionPlan, opts: Options, *, attempt: int | None = None
     ) -> CompactionJob:
         """Create the job that executes a plan on the current table; ``attempt`` is a random number by default.
 
@@ -103,7 +103,7 @@ class CompactionJob:
         return [compact_slice(self.reading, self.context, task, one)]
 
 
-def check_runnable(table: PinnedTable, opts: Options, *, action: str) -> None:
+def check_runnable(table: TableSnapshot, opts: Options, *, action: str) -> None:
     """Refuse jobs that `CompactionJob.of` would refuse for any plan, before there is one.
 
     Raises:
@@ -117,7 +117,7 @@ def operation_type(action: str) -> str:
     return LOG_COMPACT if action == Action.LOG_COMPACTION else COMPACT
 
 
-def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:
+def _slices(table: TableSnapshot, plan: CompactionPlan) -> tuple[FileSlice, ...]:
     """Return the slices of a plan with the sizes of their files, the largest first, so that the last task is a short
     one.
 
@@ -142,13 +142,15 @@ def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:
     return tuple(one for _, one in sorted(slices, key=lambda pair: -pair[0]))
 
 
-def _replaced(table: PinnedTable) -> frozenset[tuple[str, str]]:
+def _replaced(table: TableSnapshot) -> frozenset[tuple[str, str]]:
     """Return partition and id of the replaced file groups."""
     groups = replaced_groups(table.active, table.active.timeline)
     return frozenset(zip(groups["partition"].to_pylist(), groups["file_id"].to_pylist(), strict=True))
 
 
-def _all_logs(table: PinnedTable, plan: CompactionPlan) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[str, ...]]]:
+def _all_logs(
+    table: TableSnapshot, plan: CompactionPlan
+) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[str, ...]]]:
     """Return all current log files of the slices of a plan. In version 6 a write that began before the plan was made
     still adds to them, and so does the rollback of a failed one."""
     view = FileSystemView.load(table, partitions=plan.partitions)

@@ -17,7 +17,7 @@ from pyhudi.services.compaction.compaction_triggers import evaluate_compaction_t
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
 from pyhudi.services.pending_plans import lock_timeline, read_plans
 from pyhudi.services.trigger_result import TriggerResult
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.compaction_operations import operations_of
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table.view.planned_groups import planned_groups
@@ -90,7 +90,7 @@ def schedule(
         if not len(plan):
             return plan
         if to_run:
-            check_runnable(PinnedTable(client.storage, client.config, active), opts, action=action)
+            check_runnable(TableSnapshot(client.storage, client.config, active), opts, action=action)
         made = locked.request(plan.action, plan.encode(client.config.version))
         return plan.scheduled(made.requested)
 
@@ -146,7 +146,7 @@ def _candidates(client: TableMetaClient, active: ActiveTimeline, opts: Options, 
     """Return all slices that can be compacted, as OPERATION_SCHEMA: those that are in no other plan."""
     is_log = action == Action.LOG_COMPACTION
     others = (Action.COMPACTION, Action.LOG_COMPACTION) if is_log else (Action.COMPACTION,)
-    table = PinnedTable(client.storage, client.config, active)
+    table = TableSnapshot(client.storage, client.config, active)
     operations = operations_of(
         FileSystemView.load(table).latest_slices(),
         planned_groups(active, *others),

@@ -17,7 +17,7 @@ from pyhudi.services.compaction.compaction_job import CompactionJob, operation_t
 from pyhudi.services.compaction.compaction_planner import check_compactable, pending_plans
 from pyhudi.services.pending_plans import BusyPlans, run_plans
 from pyhudi.services.thread_tasks import run_tasks
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan, kind_of
@@ -151,7 +151,7 @@ def _run_plan(
 ) -> CompactionResult:
     assert plan.instant is not None
     nothing = CompactionResult(action=plan.action)
-    job = CompactionJob.of(PinnedTable.of(client), plan, opts)  # Refuse unsupported jobs before anything is changed.
+    job = CompactionJob.of(TableSnapshot.of(client), plan, opts)  # Refuse unsupported jobs before anything is changed.
     keeper = runner if isinstance(runner, IndexMaintainer) else None
     stats_reader = LOCAL if keeper is None else keeper.stats_reader
     taken = PlannedTransaction.start_attempt(
@@ -168,7 +168,7 @@ def _run_plan(
             tx.abort()
             return nothing
         if client.config.version < 8:  # The valid blocks of its logs may have changed since.
-            job = CompactionJob.of(PinnedTable.of(client), plan, opts, attempt=job.attempt)
+            job = CompactionJob.of(TableSnapshot.of(client), plan, opts, attempt=job.attempt)
         tx.to_inflight()
         stats = runner(job)
         done = job.metadata(stats)

@@ -14,12 +14,12 @@ from pyhudi.read.execution.merged_reader import block_view
 from pyhudi.table.view.compaction_operations import operation_paths
 
 if TYPE_CHECKING:
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _SCAN_THREADS = 8
 
 
-def log_compaction_candidates(table: PinnedTable, operations: pa.Table, least: int) -> pa.Table:
+def log_compaction_candidates(table: TableSnapshot, operations: pa.Table, least: int) -> pa.Table:
     """Return the operations whose slices have at least the given number of log files, or of valid blocks.
 
     Slices with partial updates are omitted: columns missing in such a block are taken from the base file, whereas a

@@ -25,7 +25,7 @@ from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.services.indexing.index_requests import IndexRequest, build_options, indexes_of, partitions_to_drop
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.plans.index_plan import pending_index_plans
 from pyhudi.timeline.timeline_layout import Layout
@@ -72,7 +72,7 @@ class LockedTable:
     @property
     def schema(self) -> pa.Schema:
         """Return the table's columns; none before its first write."""
-        columns = resolve_table_schema(PinnedTable(self.storage, self.config, self.data))
+        columns = resolve_table_schema(TableSnapshot(self.storage, self.config, self.data))
         return pa.schema([]) if columns is None else columns.schema
 
 

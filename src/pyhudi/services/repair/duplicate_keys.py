@@ -17,7 +17,7 @@ from pyhudi.transaction.conflicts.conflict_resolution import common_group
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 DUPLICATES_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("keys", pa.int64())])
 """One row per file group with duplicates: the number of its record keys that occur more than once in the partition."""
@@ -71,7 +71,7 @@ class Deduplication:
         )
 
 
-def check_deduplicable(table: PinnedTable) -> None:
+def check_deduplicable(table: TableSnapshot) -> None:
     """Refuse tables whose duplicates cannot be detected or removed.
 
     Raises:
@@ -91,7 +91,7 @@ def check_deduplicable(table: PinnedTable) -> None:
     stored_columns(table, "deduplicate", None)
 
 
-def refuse_planned(table: PinnedTable, groups: pa.Table, opts: Options) -> None:
+def refuse_planned(table: TableSnapshot, groups: pa.Table, opts: Options) -> None:
     """Refuse to rewrite file groups (partition, file_id) during other writes or services.
 
     Raises:

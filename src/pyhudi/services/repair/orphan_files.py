@@ -21,7 +21,7 @@ from pyhudi.services.cleaning.clean_planner import read_savepoints
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.repair.table_use import check_not_in_use
 from pyhudi.storage.storage_protocol import join_path
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.planned_groups import pending_clustering_groups, pending_compaction_groups
@@ -52,7 +52,7 @@ _SLICE = ("partition", "file_id", "instant")
 _UNDOING = (Action.ROLLBACK, Action.RESTORE)
 
 
-def find_orphan_files(table: PinnedTable, partitions: Sequence[str] | None = None) -> pa.Table:
+def find_orphan_files(table: TableSnapshot, partitions: Sequence[str] | None = None) -> pa.Table:
     """Find the data files that belong to no write.
 
     These are base files and change data files whose write has completed without recording them, and data files of an
@@ -118,13 +118,13 @@ def delete_orphan_files(
         CorruptInstantError: The timeline cannot be read.
         LockError: The lock of the table could not be acquired.
     """
-    table = PinnedTable.of(client)
+    table = TableSnapshot.of(client)
     if dry_run:
         return _requested_orphans(find_orphan_files(table, partitions), paths)
     table.config.check_writable()
     orphans = ORPHAN_SCHEMA.empty_table()
 
-    def plan(now: PinnedTable) -> CleanPlan:
+    def plan(now: TableSnapshot) -> CleanPlan:
         nonlocal orphans
         orphans = _requested_orphans(find_orphan_files(now, partitions), paths)
         if orphans.num_rows:

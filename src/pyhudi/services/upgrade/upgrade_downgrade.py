@@ -58,7 +58,7 @@ from pyhudi.services.upgrade.timeline_conversion import (
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 from pyhudi.storage.table_paths import AUX_FOLDER
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -135,7 +135,7 @@ class UpgradeDowngrade:
         failed = self._check(config, active, to)
         files = len([s for i in active.timeline for s in active.states(i)])
         wanted = changed_properties(config.properties, to, self._opts.text(options.PARTITIONPATH_FIELD))
-        slices = _uncompacted(PinnedTable(self._storage, config, active)) if _is_compacted(config, to) else 0
+        slices = _uncompacted(TableSnapshot(self._storage, config, active)) if _is_compacted(config, to) else 0
         return UpgradePlan(
             config.version,
             to,
@@ -224,7 +224,7 @@ class UpgradeDowngrade:
             return False
         if config.table_type is not TableType.MERGE_ON_READ:
             return True
-        table = PinnedTable(self._storage, config, active)
+        table = TableSnapshot(self._storage, config, active)
         if _is_cleaned(config, to):
             return not pc.any(pc.equal(FileSystemView.load(table).files["kind"], LOG)).as_py()
         return not _uncompacted(table)
@@ -352,7 +352,7 @@ def _is_cleaned(config: TableConfig, to: int) -> bool:
     return config.table_type is TableType.MERGE_ON_READ and to < 8 <= config.version
 
 
-def _uncompacted(table: PinnedTable) -> int:
+def _uncompacted(table: TableSnapshot) -> int:
     """Return the number of current file slices that have log files."""
     slices = FileSystemView.load(table).latest_slices()
     return int(pc.sum(has_log_files(slices)).as_py() or 0)

@@ -35,7 +35,7 @@ from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH
 from pyhudi.spark.write.write_preparation import key_spec
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA
@@ -58,7 +58,7 @@ class TargetSnapshot:
 
     client: TableMetaClient
     opts: Options
-    table: PinnedTable
+    table: TableSnapshot
     spec: KeySpec
     schema: StructType
     nullable: frozenset[str]
@@ -83,7 +83,7 @@ class TargetSnapshot:
         opts = Options.parse({**session_settings(spark, path), **statement_opts})
         client = TableMetaClient.open(path, opts)
         opts = client.config.validate_against(opts)
-        table = PinnedTable.of(client)
+        table = TableSnapshot.of(client)
         found = resolve_table_schema(table)
         if found is None or not remove_meta_columns(found.schema).names:
             raise ConfigError(
@@ -103,7 +103,7 @@ class TargetSnapshot:
 
     def _reads(self, partitions: pa.Array | None) -> ReadSet:
         def groups(active: ActiveTimeline) -> pa.Table:
-            pinned = PinnedTable(self.table.storage, self.table.config, active)
+            pinned = TableSnapshot(self.table.storage, self.table.config, active)
             found = FileSystemView.load(pinned).latest_slices().select(GROUP_SCHEMA.names).cast(GROUP_SCHEMA)
             return found if partitions is None else found.filter(pc.is_in(found["partition"], partitions))
 
@@ -137,11 +137,11 @@ class TargetSnapshot:
         rows = None if where is None else RowFilter.parse(where)
         session = FilterSession(overridden_functions=overridden_in_filter(spark, table.config, rows))
 
-        def plan(now: PinnedTable) -> ScanPlan:
+        def plan(now: TableSnapshot) -> ScanPlan:
             return plan_scan(now, filter=rows, opts=opts, session=session)
 
         def replan(active: ActiveTimeline) -> pa.Table:
-            return _groups(plan(PinnedTable(table.storage, table.config, active)))
+            return _groups(plan(TableSnapshot(table.storage, table.config, active)))
 
         planned = plan(table)
         schema = spark_schema(remove_meta_columns(planned.schema))

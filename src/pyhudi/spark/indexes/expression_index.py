@@ -39,7 +39,7 @@ from pyhudi.spark.indexes.expression_values import check_expression, summaries
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
 from pyhudi.spark.spark_errors import refused_values
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     from pyhudi.services.indexing.index_builder import LockedTable
@@ -111,7 +111,7 @@ def expression_delta(commit: IndexedCommit, only: Collection[str] | None = None)
     """
     spark, storage, config = commit.spark, commit.storage, commit.config
     asked = [one for one in expression_indexes(storage, config, kept=True) if only is None or one.partition in only]
-    columns = schema_after(PinnedTable.of(commit.client), commit.metadata) if asked else pa.schema([])
+    columns = schema_after(TableSnapshot.of(commit.client), commit.metadata) if asked else pa.schema([])
     indexes = [
         index
         for index in asked

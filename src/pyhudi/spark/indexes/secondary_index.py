@@ -27,7 +27,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.secondary_index_entries import IndexTarget, write_entries
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class InitialEntries:
     """The rows of a table at one instant, and the file groups (ids) of a secondary index over them."""
 
     spark: SparkSession
-    table: PinnedTable
+    table: TableSnapshot
     opts: Options
     slices: pa.Table
     index: SecondaryIndex
@@ -62,7 +62,7 @@ class InitialEntries:
     @classmethod
     def of(cls, spark: SparkSession, locked: LockedTable, index: SecondaryIndex) -> InitialEntries:
         """Load the file slices of a table; reads no rows."""
-        table = PinnedTable(locked.storage, locked.config, locked.data)
+        table = TableSnapshot(locked.storage, locked.config, locked.data)
         slices = FileSystemView.load(table, locked.data.timeline).latest_slices()
         count = sum(row_counts(locked.storage, slices["base_path"].drop_null()))
         groups = file_group_ids(index.partition, estimate_file_group_count(count, *_limits(locked.opts)))
@@ -94,7 +94,7 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) 
         The update; None if the table has no such indexes that pyhudi maintains.
     """
     storage, config, version = commit.storage, commit.config, commit.config.version
-    table = PinnedTable.of(commit.client)
+    table = TableSnapshot.of(commit.client)
     columns = schema_after(table, commit.metadata)
     indexes = [
         index
@@ -117,7 +117,7 @@ def secondary_delta(commit: IndexedCommit, only: Collection[str] | None = None) 
     return IndexDelta(frozenset(index.partition for index in indexes), stats)
 
 
-def _context(table: PinnedTable, schema: pa.Schema, indexes: Sequence[SecondaryIndex], opts: Options) -> SliceContext:
+def _context(table: TableSnapshot, schema: pa.Schema, indexes: Sequence[SecondaryIndex], opts: Options) -> SliceContext:
     columns = dict.fromkeys((RECORD_KEY, *(index.column for index in indexes)))
     return replace(slice_context(table, schema, names=column_names(table, schema), opts=opts), columns=tuple(columns))
 

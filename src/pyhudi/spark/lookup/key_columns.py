@@ -45,7 +45,7 @@ from pyhudi.spark.lookup.base_file_keys import (
 from pyhudi.spark.lookup.batch_summary import Batch
 from pyhudi.spark.lookup.merged_slice_keys import merged_slice_rows
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.write.location_columns import ROW
 
 _KEY = "_pyhudi_key_"
@@ -278,7 +278,7 @@ def _stored_fields(
     if not names:
         return [], True
     if merge_logs:
-        table = resolve_table_schema(PinnedTable.of(client))
+        table = resolve_table_schema(TableSnapshot.of(client))
         stored = {n: {table.schema.field(n).type} if table and n in table.schema.names else set() for n in names}
     else:
         stored = stored_types(client, search.files, names)

@@ -24,7 +24,7 @@ from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.spark.execution.local_relations import small_frame
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, BaseFiles, KeyLookup
 from pyhudi.spark.session_settings import shuffle_partitions
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.write.location_columns import ROW, UNKNOWN_POSITION
 
 _PARTITIONS_PER_CORE = 4
@@ -48,7 +48,7 @@ def merged_slice_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, 
     Raises:
         UnsupportedTableError: The table has no schema.
     """
-    pinned = PinnedTable.of(lookup.client)
+    pinned = TableSnapshot.of(lookup.client)
     found = resolve_table_schema(pinned)
     if found is None:
         raise UnsupportedTableError("the table has log files, but no schema")

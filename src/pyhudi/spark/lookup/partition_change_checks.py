@@ -12,7 +12,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.schema.converters.spark_json import from_spark_json
 from pyhudi.schema.table_types import DEFAULT, nullable_type, table_type
 from pyhudi.spark.lookup.base_file_keys import KeyLookup
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def check_merge_of_moved_records(lookup: KeyLookup, rows: DataFrame, moving_option: Option[bool]) -> None:
@@ -38,7 +38,7 @@ def check_merge_of_moved_records(lookup: KeyLookup, rows: DataFrame, moving_opti
 def _obstacle(lookup: KeyLookup, rows: DataFrame) -> str | None:
     if lookup.client.config.drop_partition_columns:
         return f"in a table whose files lack the partition columns ({options.DROP_PARTITION_COLUMNS.key}=true)"
-    table = resolve_table_schema(PinnedTable.of(lookup.client.reload()))
+    table = resolve_table_schema(TableSnapshot.of(lookup.client.reload()))
     if table is None:
         return None
     stored = {field.name: field for field in table.schema}

@@ -50,7 +50,7 @@ from pyhudi.spark.read.pruning.frame_pruning import FrameOrigin, remember_origin
 from pyhudi.spark.read.table_lineage import with_snapshot_id
 from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
@@ -83,7 +83,7 @@ def read(
         UnsupportedTableError: The table has an unsupported feature, or has log files and a merger that is not
             registered.
     """
-    table = PinnedTable.of(client)
+    table = TableSnapshot.of(client)
     if query is not None and query.changes:
         return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
@@ -123,7 +123,7 @@ def read_pruned(
         QueryError: The query is not supported.
         UnsupportedTableError: As of `read`.
     """
-    table = PinnedTable.of(client)
+    table = TableSnapshot.of(client)
     if query.changes:
         return with_snapshot_id(cdc_frame(spark, plan_cdc(table, query, settings)), table)
     pruned_by = RowFilter(sql=predicate)
@@ -134,7 +134,7 @@ def read_pruned(
 
 
 def dataframe(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None, *, merges: bool = True
+    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options | None = None, *, merges: bool = True
 ) -> DataFrame:
     """Return the rows of a plan. Lazy, except that logs may be merged.
 
@@ -172,7 +172,7 @@ def dataframe(
 
 
 def positioned_rows(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None
+    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options | None = None
 ) -> DataFrame | None:
     """Return the rows of a plan with their positions in base files. Lazy.
 
@@ -198,7 +198,7 @@ def positioned_rows(
     return _with_conditions(found, plan).select(*map(quoted_name, plan.columns), ROW_NUMBER)
 
 
-def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> DataFrame:
+def _from_base_files(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options) -> DataFrame:
     """Return the rows of slices without log files."""
     engine = read_engine(settings)
     found = None
@@ -209,7 +209,7 @@ def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, se
     return _selected(_with_conditions(found, plan), plan)
 
 
-def _merged(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> list[DataFrame]:
+def _merged(spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options) -> list[DataFrame]:
     """Return the rows of slices with log files, in parts."""
     base, rows = merged_rows(spark, table, plan, settings)
     if plan.filter is not None and plan.filter.sql is not None:
@@ -224,7 +224,7 @@ def _merged(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: O
 # --- Arrow reader on the executors -----------------------------------------------------------------------------------
 
 
-def _with_arrow(spark: SparkSession, table: PinnedTable, plan: ScanPlan) -> DataFrame:
+def _with_arrow(spark: SparkSession, table: TableSnapshot, plan: ScanPlan) -> DataFrame:
     reader = TaskReader.of(plan, table.storage) if plan.filter is None or plan.filter.sql is None else None
     if reader is None:  # Spark evaluates the SQL text, which may refer to any column.
         columns = tuple(plan.schema.names)

@@ -24,7 +24,7 @@ from pyhudi.spark.session_settings import STREAMING_QUERY_ID, is_connect
 from pyhudi.storage import resolved_root
 from pyhudi.storage.canonical_uri import canonical_uri
 from pyhudi.storage.storage_protocol import Storage
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 _ID_PREFIX = "_pyhudi_read_"
 _DATA_SOURCE = re.compile(r"RelationV2\[[^\]\n]*\][^\n]*hudi", re.IGNORECASE)
@@ -33,7 +33,7 @@ _RELATION = re.compile(r"(?<!Local)Relation")
 _UNKNOWN = frozenset({"unknown"})
 
 
-def with_snapshot_id(frame: DataFrame, table: PinnedTable) -> DataFrame:
+def with_snapshot_id(frame: DataFrame, table: TableSnapshot) -> DataFrame:
     """Return a loaded DataFrame with the id of its snapshot, which `snapshot_ids` finds in all derived DataFrames.
 
     Args:

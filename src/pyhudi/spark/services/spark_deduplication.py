@@ -42,7 +42,7 @@ from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.table.bucket_index_detection import bucket_evidence
 from pyhudi.table.config.merge_settings import with_delete_marker
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
@@ -69,7 +69,7 @@ Work = Callable[[Iterable[pa.RecordBatch], TaskId], bytes]
 
 
 def find_duplicates(
-    spark: SparkSession, table: PinnedTable, opts: Options, partition: str, kind: DedupeType
+    spark: SparkSession, table: TableSnapshot, opts: Options, partition: str, kind: DedupeType
 ) -> Deduplication:
     """Find the record keys that occur more than once in a partition. Runs a Spark job.
 
@@ -120,7 +120,7 @@ def find_duplicates(
     )
 
 
-def deduplicated_rows(spark: SparkSession, table: PinnedTable, opts: Options, found: Deduplication) -> DataFrame:
+def deduplicated_rows(spark: SparkSession, table: TableSnapshot, opts: Options, found: Deduplication) -> DataFrame:
     """Return the rows to keep in the file groups with duplicates: meta columns, the columns of the table, `FILE_ID`,
     and their order. Lazy."""
     rows = _rows(spark, table, opts, found.partition, found.groups).withColumn(_PLACE, sf.monotonically_increasing_id())
@@ -154,7 +154,7 @@ def preview_deduplication(
         UnsupportedTableError: The table has no record keys, or its file groups cannot be replaced individually.
         QueryError: The dedupe type leaves several rows of a key.
     """
-    table = PinnedTable.of(client)
+    table = TableSnapshot.of(client)
     found = find_duplicates(spark, table, opts, partition, kind)
     if output is not None:
         rows = deduplicated_rows(spark, table, opts, found).drop(FILE_ID, _PLACE)
@@ -185,7 +185,7 @@ def deduplicate(
         BusyError: Other operations are running on the table, or have planned to rewrite a file group with duplicates.
         ConflictError: A concurrent writer has committed a conflicting change.
     """
-    table = PinnedTable.of(client)
+    table = TableSnapshot.of(client)
     found = find_duplicates(spark, table, opts, partition, kind)
     if not found.num_keys:
         return found
@@ -195,7 +195,7 @@ def deduplicate(
         with begun as tx:
             tx.to_inflight(CommitMetadata(OPERATION))
             # commits before this point are part of the input, later ones are checked for conflicts
-            table = PinnedTable(client.storage, tx.config, tx.active)
+            table = TableSnapshot(client.storage, tx.config, tx.active)
             found = find_duplicates(spark, table, opts, partition, kind)
             if not found.num_keys:
                 return found  # another writer has removed the duplicates: the write is rolled back
@@ -209,7 +209,7 @@ def _replace(
     spark: SparkSession,
     client: TableMetaClient,
     tx: Transaction,
-    table: PinnedTable,
+    table: TableSnapshot,
     opts: Options,
     found: Deduplication,
 ) -> Committed | Conflicted:
@@ -238,7 +238,7 @@ def _replace(
 
 
 def _rows(
-    spark: SparkSession, table: PinnedTable, opts: Options, partition: str, groups: pa.Table | None = None
+    spark: SparkSession, table: TableSnapshot, opts: Options, partition: str, groups: pa.Table | None = None
 ) -> DataFrame:
     """Return the snapshot of a partition, or of some of its file groups, with meta columns and `FILE_ID`."""
     # partition columns are read from the files: in paths they are texts
@@ -252,7 +252,7 @@ def _rows(
     return rows.withColumn(FILE_ID, sf.substring_index(FILE_NAME, "_", 1))
 
 
-def _bucket_ids(table: PinnedTable, found: Deduplication) -> Mapping[str, str]:
+def _bucket_ids(table: TableSnapshot, found: Deduplication) -> Mapping[str, str]:
     """Return the new file group of each old one in a table with buckets, whose file ids begin with the bucket number;
     empty for other tables."""
     if bucket_evidence(table) is None:

@@ -19,7 +19,7 @@ from pyhudi.spark.sql.catalog import CatalogTable
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def partitions_last(names: Sequence[str], config: TableConfig) -> list[str]:
@@ -80,7 +80,7 @@ class SqlTable:
 
     def load_schema(self) -> pa.Schema:
         """Read the table's columns, meta columns first; empty if it has no commits."""
-        resolved = resolve_table_schema(PinnedTable.of(self.client()))
+        resolved = resolve_table_schema(TableSnapshot.of(self.client()))
         return resolved.schema if resolved is not None else pa.schema([])
 
     def load_sql_schema(self) -> StructType:
@@ -92,7 +92,7 @@ class SqlTable:
     @property
     def inspect(self) -> Inspect:
         """Files, slices and partitions."""
-        return Inspect(lambda: PinnedTable.of(self.client()))
+        return Inspect(lambda: TableSnapshot.of(self.client()))
 
     def delete_partitions(self, spark: SparkSession, paths: list[str]) -> None:
         """Drop partitions by their paths, in one commit."""

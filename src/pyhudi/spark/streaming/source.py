@@ -38,7 +38,7 @@ from pyhudi.storage.table_paths import META_FOLDER
 from pyhudi.streaming.offsets import StartOffset, batch_names, batch_query, commits_per_batch, other_layout
 from pyhudi.streaming.source_log import CHECKPOINT_PROPERTY, SourceLog
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline_layout import Layout
 
@@ -71,7 +71,7 @@ def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> Dat
     settings = Options.parse({**session_settings(spark, path), **given})
     client = TableMetaClient.open(path, settings)
     _check(settings, client)
-    table = PinnedTable.of(client)
+    table = TableSnapshot.of(client)
     current = resolve_table_schema(table)
     if current is None:
         raise QueryError(
@@ -134,7 +134,7 @@ def _check(settings: Options, client: TableMetaClient) -> None:
         )
 
 
-def _limit(table: PinnedTable, most: int) -> int:
+def _limit(table: TableSnapshot, most: int) -> int:
     """Return the most commits of a batch; warn if the first one has to have more than the user wants."""
     found = commits_per_batch(table, most)
     if found > most:
@@ -151,7 +151,7 @@ def _wants_changes(settings: Options) -> bool:
     return settings.get_typed(options.INCREMENTAL_FORMAT) is IncrementalFormat.CDC
 
 
-def _start(table: PinnedTable, settings: Options, *, limited: bool) -> StartOffset:
+def _start(table: TableSnapshot, settings: Options, *, limited: bool) -> StartOffset:
     option = options.STREAMING_START_OFFSET
     text = settings.get_typed(option).strip()
     if text.lower() != "latest":
@@ -183,7 +183,7 @@ class _Planner(ABC):
         paths = [path for batch in batches for path in batch.column(0).to_pylist()]
         if not paths:
             return
-        table = PinnedTable.of(TableMetaClient.open(self.path, self.settings))
+        table = TableSnapshot.of(TableMetaClient.open(self.path, self.settings))
         names = batch_names(paths, self.layout, table.active.layout)
         if not names:
             return
@@ -192,7 +192,7 @@ class _Planner(ABC):
             yield pa.record_batch({"piece": pa.array([pickle.dumps(piece)], pa.binary())})
 
     @abstractmethod
-    def plan(self, table: PinnedTable, query: Query) -> Iterator[_Piece]:
+    def plan(self, table: TableSnapshot, query: Query) -> Iterator[_Piece]:
         """Return the plan of an incremental query, in pieces.
 
         Raises:
@@ -205,7 +205,7 @@ class _Planner(ABC):
         cuts = [tasks.num_rows * n // max(1, count) for n in range(count + 1)]
         return (tasks.slice(a, b - a).combine_chunks() for a, b in pairwise(cuts))
 
-    def _batch_query(self, table: PinnedTable, names: list[str], number: int | None) -> Query | None:
+    def _batch_query(self, table: TableSnapshot, names: list[str], number: int | None) -> Query | None:
         """Return the query for the commits of these timeline files; None if the stream skips all of them.
 
         Raises:
@@ -223,7 +223,7 @@ class _Planner(ABC):
 class _RowPlanner(_Planner):
     """Planner of a stream of rows."""
 
-    def plan(self, table: PinnedTable, query: Query) -> Iterator[_Piece]:
+    def plan(self, table: TableSnapshot, query: Query) -> Iterator[_Piece]:
         """Plan the rows as of the last commit of the query."""
         columns = set(found.schema.names) if (found := resolve_table_schema(table)) is not None else set()
         gone = [name for name in self.schema.names if name not in columns]
@@ -244,7 +244,7 @@ class _RowPlanner(_Planner):
 class _ChangePlanner(_Planner):
     """Planner of a stream of changes."""
 
-    def plan(self, table: PinnedTable, query: Query) -> Iterator[_Piece]:
+    def plan(self, table: TableSnapshot, query: Query) -> Iterator[_Piece]:
         """Plan the changes of each commit."""
         plan = plan_cdc(table, replace(query, changes=True), self.settings)
         reader = CdcReader.of(plan)

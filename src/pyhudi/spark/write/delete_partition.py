@@ -12,7 +12,7 @@ from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.spark_errors import spark_errors
 from pyhudi.spark.write.plans.consistent_bucket_routing import check_not_consistent
 from pyhudi.spark.write.write_job import WriteJob
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.write.write_operations import groups_to_replace, match_partitions, type_name, unmatched_partitions
@@ -33,7 +33,7 @@ def delete_partitions(job: WriteJob) -> WriteResult:
     patterns = None if job.partitions else job.opts.text(options.PARTITIONS_TO_DELETE)
     exact = [] if patterns else job.partitions or _partitions_of(job)
 
-    def choose(_: PinnedTable, view: FileSystemView) -> Sequence[str]:
+    def choose(_: TableSnapshot, view: FileSystemView) -> Sequence[str]:
         existing = view.partitions
         missing = unmatched_partitions(patterns, existing) if patterns else sorted(set(exact) - set(existing))
         if missing:
@@ -53,7 +53,7 @@ def _unknown_partitions_message(job: WriteJob, missing: Sequence[str], existing:
 
 
 def delete_selected_partitions(
-    job: WriteJob, choose: Callable[[PinnedTable, FileSystemView], Sequence[str]]
+    job: WriteJob, choose: Callable[[TableSnapshot, FileSystemView], Sequence[str]]
 ) -> WriteResult:
     """Drop the partitions that ``choose`` selects from the table as of the start of the write: later writes
     to one of them conflict with it.
@@ -66,7 +66,7 @@ def delete_selected_partitions(
     check_not_consistent(job.storage, job.operation.value)
     with job.transaction() as tx:
         tx.to_inflight(CommitMetadata(type_name(job.operation)))
-        table = PinnedTable(job.storage, job.config, tx.active)
+        table = TableSnapshot(job.storage, job.config, tx.active)
         view = FileSystemView.load(table)
         partitions = choose(table, view)
         slices = view.latest_slices()

@@ -20,7 +20,7 @@ from pyhudi.spark.write.plans.write_plan import WritePlan
 from pyhudi.spark.write.write_execution import plan_ahead, plan_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
@@ -43,7 +43,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
     """
     if job.bucketing is not None and job.bucketing.engine is BucketIndexEngine.CONSISTENT_HASHING:
         refuse_replacing("the save mode overwrite")
-    before = resolve_table_schema(PinnedTable.of(old))
+    before = resolve_table_schema(TableSnapshot.of(old))
     columns = pa.schema([]) if before is None else before.schema
     retained = retained_parts(old.config, columns, job.config, job.schema)
     plan: WritePlan | None = None

@@ -14,7 +14,7 @@ from pyhudi.spark.write.delete_partition import delete_selected_partitions
 from pyhudi.spark.write.write_preparation import prepare_write
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.transaction.in_process_locks import in_process_writer_lock
 
@@ -31,7 +31,7 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
     ttl = PartitionTtl.from_options(opts)
     with in_process_writer_lock(client.storage, opts):
         client = client.reload()
-        pinned = PinnedTable.of(client)
+        pinned = TableSnapshot.of(client)
         found = ttl.expired(pinned)
         if not found:
             return TtlResult(reason=f"no partition has expired: {ttl}")
@@ -41,7 +41,7 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
         own = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(found)})
         job = prepare_write(nothing, client.storage, client, own, Operation.DELETE_PARTITION)
 
-        def choose(table: PinnedTable, view: FileSystemView) -> Sequence[str]:
+        def choose(table: TableSnapshot, view: FileSystemView) -> Sequence[str]:
             found[:] = ttl.expired_in(table, view)
             return found
 

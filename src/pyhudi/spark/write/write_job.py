@@ -28,8 +28,8 @@ from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.schema_history import ColumnNamesByInstant
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
@@ -196,7 +196,7 @@ class WriteJob:
 
     def slices(self, active: ActiveTimeline) -> pa.Table:
         """Return the file slices (SLICE_SCHEMA) of the table at a timeline."""
-        return FileSystemView.load(PinnedTable(self.storage, self.config, active)).latest_slices()
+        return FileSystemView.load(TableSnapshot(self.storage, self.config, active)).latest_slices()
 
     def context(self, instant: str) -> WriteContext:
         """Return the context of the tasks."""

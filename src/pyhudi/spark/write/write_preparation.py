@@ -30,7 +30,7 @@ from pyhudi.table.bucket_index_detection import check_not_bucketed
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.write.settings.write_target import WriteTarget
 from pyhudi.write.write_checks import check_partial, check_writable, warn_of_old_partitions
 
@@ -84,7 +84,7 @@ def prepare_write(
     if operation is Operation.BULK_INSERT:
         check_sort_columns(rows.schema, opts)
     check_partial(config, operation, opts, rows.columns)
-    pinned = None if client is None else PinnedTable.of(client)
+    pinned = None if client is None else TableSnapshot.of(client)
     table = None if pinned is None else resolve_table_schema(pinned)
     incoming = from_spark_json(rows.schema.json())
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)

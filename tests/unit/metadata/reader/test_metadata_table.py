@@ -16,7 +16,7 @@ from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from tests.golden.expected import unpack
 from tests.rows import encode_table
@@ -25,8 +25,8 @@ GOLDEN = ("v6_mor_rollback", "v8_mor_bucket", "v9_cow_complex_keys", "v9_mor_met
 OFF = {"hoodie.metadata.enable": "false"}
 
 
-def pinned(path: Path) -> PinnedTable:
-    return PinnedTable.of(TableMetaClient.open(str(path)))
+def pinned(path: Path) -> TableSnapshot:
+    return TableSnapshot.of(TableMetaClient.open(str(path)))
 
 
 def opened(path: Path) -> MetadataTable:

@@ -37,7 +37,7 @@ from pyhudi.services.rollback import roll_back
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView, OpenTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
@@ -247,7 +247,7 @@ def test_a_job_lists_its_partitions_once(tmp_path: Path, monkeypatch: pytest.Mon
         return load(client, partitions=partitions)
 
     monkeypatch.setattr(FileSystemView, "load", recorded)
-    job = ClusteringJob.of(PinnedTable.of(table.client()), plan, Options.parse(options))
+    job = ClusteringJob.of(TableSnapshot.of(table.client()), plan, Options.parse(options))
     assert listed == [["a", "b", "c"]]
     assert {len(buckets.file_ids()) for buckets in job.buckets.values()} == {2}
 

@@ -17,7 +17,7 @@ from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
 from pyhudi.services.post_commit_services import after_deltacommit
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
@@ -135,7 +135,7 @@ def test_whoever_comes_next_forgets_a_run_that_died(mor: MorTable, by: str):
     services = mor.table.services
     plan = services.schedule_log_compaction()
     opts = Options.parse(mor.options)
-    job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
+    job = CompactionJob.of(TableSnapshot.of(mor.client), plan, opts)
     dead = PlannedTransaction.start_attempt(
         mor.client, PlanAttempt(plan.action, plan.instant or "", "LOG_COMPACT", job.context.attempt), opts
     )

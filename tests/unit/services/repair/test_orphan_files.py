@@ -14,7 +14,7 @@ from pyhudi.services.repair.orphan_files import delete_orphan_files, find_orphan
 from pyhudi.storage import open_storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant import Action
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 
@@ -96,7 +96,7 @@ def test_files_of_savepoints_and_of_pending_writes_stay(tmp_path: Path) -> None:
     tx = mor.begin()
     fresh = f"a/{STRANGER}_0-0-0_{tx.instant}.parquet"
     copyfile(mor.root / names["forgotten"], mor.root / fresh)
-    assert fresh not in find_orphan_files(PinnedTable.of(mor.client))["path"].to_pylist()
+    assert fresh not in find_orphan_files(TableSnapshot.of(mor.client))["path"].to_pylist()
     with pytest.raises(BusyError, match=tx.instant):
         services(mor).delete_orphan_files(dry_run=False)
     tx.abort()

@@ -8,7 +8,7 @@ import pytest
 from pyhudi.format.file_names import base_file_name
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 from pyhudi.table.view.planned_groups import pending_compaction_groups
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
@@ -58,7 +58,7 @@ def test_what_others_have_only_announced_does_not_count():
 
 
 def view(storage: Storage, now: ActiveTimeline) -> pa.Table:
-    return FileSystemView.load(PinnedTable(storage, TableConfig.load(storage), now)).latest_slices()
+    return FileSystemView.load(TableSnapshot(storage, TableConfig.load(storage), now)).latest_slices()
 
 
 def test_an_overwrite_beside_a_clustering(storage: Storage, version: int):

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.read.filters.row_filter import RowFilter
     from pyhudi.read.filters.terms import Term
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _MOST_KEYS = 10_000
 
 
 def prune_buckets(
-    table: PinnedTable, schema: pa.Schema, slices: pa.Table, rows: RowFilter | None, opts: Options | None
+    table: TableSnapshot, schema: pa.Schema, slices: pa.Table, rows: RowFilter | None, opts: Options | None
 ) -> pa.Table:
     """Return the slices (SLICE_SCHEMA) that may hold matching rows, provided that options of the read declare the
     bucket index and its number of buckets.

@@ -25,7 +25,7 @@ from pyhudi.table.bucket_index_detection import detect_bucket_index
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
     from pyhudi.read.pruning.statistics.min_max import Mask
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def selected_keys(predicate: Predicate) -> pa.StringArray | None:
@@ -105,7 +105,7 @@ def _keys_and_report(predicate: Predicate, metadata: MetadataTable) -> tuple[pa.
     return (None, ()) if by_values is None else (by_values[0], (by_values[1],))
 
 
-def _why_keys_are_missing(table: PinnedTable) -> str | None:
+def _why_keys_are_missing(table: TableSnapshot) -> str | None:
     """Return the reason why the record index may lack keys; None if it has all. With a bucket index, keys are also
     added in log files, which Apache Hudi does not index, and cannot be identified later."""
     if table.config.table_type is not TableType.MERGE_ON_READ:

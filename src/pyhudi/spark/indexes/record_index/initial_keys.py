@@ -22,7 +22,7 @@ from pyhudi.read.schema.table_columns import resolve_table_schema
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered_locations
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_slicing import has_log_files
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -42,7 +42,7 @@ class InitialKeys:
     """Keys of a table at one instant, and the file groups of a record index over them."""
 
     spark: SparkSession
-    table: PinnedTable
+    table: TableSnapshot
     opts: Options
     slices: pa.Table
     groups: RecordIndexFileGroups
@@ -67,7 +67,7 @@ class InitialKeys:
             raise UnsupportedTableError(
                 "a record index needs base files with record keys (hoodie.populate.meta.fields=true)"
             )
-        table = PinnedTable(storage, config, data)
+        table = TableSnapshot(storage, config, data)
         slices = FileSystemView.load(table, data.timeline).latest_slices()
         ids = _group_ids(storage, opts, slices, partitioned=partitioned)
         groups = RecordIndexFileGroups.of(ids, partitioned=partitioned)

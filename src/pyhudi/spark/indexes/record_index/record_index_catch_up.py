@@ -25,7 +25,7 @@ from pyhudi.spark.indexes.indexed_commit import IndexedCommit
 from pyhudi.spark.indexes.record_index.record_index_keys import KeyRouting, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered_locations, with_new_groups
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, RecordIndexWrite, write_keys
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import millis_of_instant
 
@@ -65,7 +65,7 @@ def catch_up_delta(commit: IndexedCommit) -> IndexDelta | None:
     groups = with_new_groups(storage, config, opts, instant, groups, sorted({one.partition for one in after}))
     partitions = sorted({one.partition for one in before})
     routing = KeyRouting(groups, task_count(len(groups), spark))
-    table = PinnedTable.of(commit.client)
+    table = TableSnapshot.of(commit.client)
     schema = schema_after(table, commit.metadata)
     context = slice_context(table, schema, names=column_names(table, schema), opts=opts)
     slices_after = [(one, number) for number, one in enumerate(after)]

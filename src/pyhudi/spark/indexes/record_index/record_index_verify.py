@@ -28,7 +28,7 @@ from pyhudi.spark.indexes.record_index.record_index_keys import (
     task_count,
 )
 from pyhudi.storage.table_paths import METADATA_FOLDER
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
     ``stats`` were written. Runs a Spark job over the file groups that have changed since; none if there are
     none."""
     storage, config = first.table.storage, first.table.config
-    table = PinnedTable(storage, config, data)
+    table = TableSnapshot(storage, config, data)
     slices = FileSystemView.load(table, data.timeline).latest_slices()
     before, after = _contents(first.slices), _contents(slices)
     changed = slices.filter(pc.invert(pc.is_in(after, value_set=before)))

@@ -40,7 +40,7 @@ from pyhudi.spark.spark_types import HAS_VARIANTS, spark_schema
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 ROW_NUMBER = "_pyhudi_row"
 _PLANNERS = 4
@@ -110,7 +110,7 @@ class ScanExtras:
 
 def read_natively(
     spark: SparkSession,
-    table: PinnedTable,
+    table: TableSnapshot,
     plan: ScanPlan,
     settings: Options,
     *,
@@ -197,7 +197,7 @@ def _numbered(tasks: pa.Table, numbers: FileNumbers) -> pa.Table:
 
 def _read(
     spark: SparkSession,
-    table: PinnedTable,
+    table: TableSnapshot,
     plan: ScanPlan,
     sources: list[PartitionColumns],
     extras: ScanExtras,
@@ -235,7 +235,7 @@ class _PartReader:
     def __init__(
         self,
         spark: SparkSession,
-        table: PinnedTable,
+        table: TableSnapshot,
         plan: ScanPlan,
         part: FilePart,
         extras: ScanExtras,

@@ -24,7 +24,7 @@ from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders,
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _MOST_SOURCES = 64
 """Maximum number of parts with constants; each costs some milliseconds."""
@@ -68,7 +68,7 @@ class PartitionColumns:
 
 
 def partition_columns(
-    table: PinnedTable, plan: ScanPlan, settings: Options, *, numbered: bool
+    table: TableSnapshot, plan: ScanPlan, settings: Options, *, numbered: bool
 ) -> list[PartitionColumns] | None:
     """Return the partitions of a plan, split by the source of their partition columns; None if Spark cannot get some
     values: those that paths determine, in too many partitions in forms that it does not parse. ``numbered``: tasks
@@ -147,7 +147,7 @@ def _non_empty(*sources: PartitionColumns) -> list[PartitionColumns]:
 
 
 def _in_folders(
-    table: PinnedTable, plan: ScanPlan, rows: pa.Table, values: dict[str, pa.Array], *, numbered: bool
+    table: TableSnapshot, plan: ScanPlan, rows: pa.Table, values: dict[str, pa.Array], *, numbered: bool
 ) -> list[PartitionColumns]:
     """Return the sources by folder names for those of some partitions that folder names can represent."""
     if not all(_reads_as_text(plan.schema.field(name).type) for name in values):

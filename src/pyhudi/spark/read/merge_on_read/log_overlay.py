@@ -27,14 +27,14 @@ from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _MOST_LOG_BYTES = 1024 * 1024 * 1024
 """Size of logs in bytes above which the excluded rows may be too many to broadcast."""
 
 
 def overlaid_rows(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, context: SliceContext, settings: Options
+    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, context: SliceContext, settings: Options
 ) -> tuple[DataFrame, DataFrame] | None:
     """Return the rows of slices with log files in two parts.
 

@@ -15,7 +15,7 @@ from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 
 MOST_KEYS = 1000
@@ -33,7 +33,7 @@ def is_key_lookup(plan: ScanPlan) -> bool:
 
 
 def merged_rows(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options
+    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options
 ) -> tuple[DataFrame | None, DataFrame]:
     """Return the rows of slices with log files (with a key lookup: of all slices) in two parts.
 

@@ -21,7 +21,7 @@ from pyhudi.spark.read.merge_on_read.merged_log_cache import CachedLogs
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _FRAMES = "_pyhudi_scan_frames"
 _MOST_FRAMES = 16
@@ -68,7 +68,7 @@ def scan_frames(spark: SparkSession) -> ScanFrames:
 
 
 def frame_key(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options, logs: Mapping[str, CachedLogs]
+    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options, logs: Mapping[str, CachedLogs]
 ) -> str | None:
     """Return the key of a scan, which depends on all that decides its rows and columns; None if it is not to be kept.
 

@@ -50,7 +50,7 @@ from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
-    from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.table_snapshot import TableSnapshot
 
 _MOST_SLICES = 1000
 """Slices with log files up to which the driver keeps a cache entry for each."""
@@ -59,7 +59,7 @@ _MOST_FILES = 10_000
 
 
 def single_scan(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options, *, merges: bool = True
+    spark: SparkSession, table: TableSnapshot, plan: ScanPlan, settings: Options, *, merges: bool = True
 ) -> DataFrame | None:
     """Read slices some of which have log files.
 
@@ -115,7 +115,7 @@ def _can_be_scanned(plan: ScanPlan, with_logs: ScanPlan, settings: Options) -> b
     return can_number_rows(plan.tasks["base_path"], plan.schema.names)
 
 
-def _are_numbered_by_folders(table: PinnedTable, plan: ScanPlan, settings: Options) -> bool:
+def _are_numbered_by_folders(table: TableSnapshot, plan: ScanPlan, settings: Options) -> bool:
     sources = partition_columns(table, plan, settings, numbered=True)
     return sources is not None and all(source.numbered for source in sources)
 
@@ -137,7 +137,7 @@ def _only(plan: ScanPlan, groups: Sequence[tuple[str, str]]) -> ScanPlan:
 
 def _merge_logs(
     spark: SparkSession,
-    table: PinnedTable,
+    table: TableSnapshot,
     plan: ScanPlan,
     context: SliceContext,
     cache: MergedLogCache,
@@ -155,7 +155,7 @@ def _merge_logs(
 
 def _read(
     spark: SparkSession,
-    table: PinnedTable,
+    table: TableSnapshot,
     plan: ScanPlan,
     settings: Options,
     cache: MergedLogCache,

@@ -25,7 +25,7 @@ from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.storage.table_paths import METADATA_FOLDER
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 
@@ -117,7 +117,7 @@ def _statistics(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[str
         raise NotFoundError(
             f"the table at {client.storage.uri()} has no column statistics; CREATE INDEX column_stats builds them"
         )
-    now = PinnedTable.of(client)
+    now = TableSnapshot.of(client)
     resolved = resolve_table_schema(now)
     schema = pa.schema([]) if resolved is None else resolved.schema
     wanted = [name.strip() for name in (arguments.text("targetColumns") or "").split(",") if name.strip()]
@@ -138,7 +138,7 @@ def _statistics(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[str
         yield name, pa.table(columns, names=["partition", "file", "least", "greatest", "values", "nulls"])
 
 
-def _current(now: PinnedTable, metadata: MetadataTable, partition: str | None) -> pa.Table:
+def _current(now: TableSnapshot, metadata: MetadataTable, partition: str | None) -> pa.Table:
     """Statistics of the base files of the latest snapshot, with their partitions."""
     slices = FileSystemView.load(now).latest_slices()
     slices = slices.filter(pc.is_valid(slices["base_path"]))

@@ -16,7 +16,7 @@ from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning.indexes import indexed_expressions
 from pyhudi.read.scan_planner import FilterSession, plan_scan
 from pyhudi.table.config.table_config import TableConfig
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_listing import list_files
 from tests.metadata_tables import attach, file_lists, grouped
 from tests.tables import at
@@ -58,7 +58,7 @@ def test_expressions_of_which_nothing_is_sure(tmp_path: Path):
     assert found.tasks.num_rows == 3
     assert "unix_timestamp(s, 'yyyy-MM-dd HH:mm:ss') depend on how" in found.skipped[-1]
     assert "spark.sql.legacy.timeParserPolicy" in found.skipped[-1]
-    pinned = PinnedTable.of(table.client())
+    pinned = TableSnapshot.of(table.client())
     hidden = plan_scan(
         pinned, filter=RowFilter.parse("lower(s) = 'x'"), session=FilterSession(overridden_functions=["lower"])
     )

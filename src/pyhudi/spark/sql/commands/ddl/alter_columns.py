@@ -23,7 +23,7 @@ from pyhudi.spark.sql.commands.ddl.declared_columns import declared_schema
 from pyhudi.spark.sql.sql_table import SqlTable
 from pyhudi.sql.statements import AddColumn, AlterColumns, ChangeColumn, ColumnChange, DropColumn, RenameColumn
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.table_snapshot import TableSnapshot
 
 _Change = Callable[[InternalSchema], InternalSchema]
 
@@ -37,7 +37,7 @@ def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColu
     """
     opts = Options.parse(write_options(spark, table))
     client = TableMetaClient.open(table.location, opts)
-    resolved = resolve_table_schema(PinnedTable.of(client))
+    resolved = resolve_table_schema(TableSnapshot.of(client))
     if not opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE) and (resolved is None or not resolved.has_history):
         raise UnsupportedTableError(
             f"this change of columns of {table.sql} needs schema-on-read evolution, which Apache Hudi's readers have "

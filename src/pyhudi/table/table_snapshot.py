@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedTable:
+class TableSnapshot:
     """Snapshot of a table: its configuration and timeline at the time it was pinned.
 
     File-system views, plans and services that share a snapshot see the same commits, regardless of later ones.
@@ -29,13 +29,13 @@ class PinnedTable:
     active: ActiveTimeline
 
     @classmethod
-    def of(cls, client: TableMetaClient) -> PinnedTable:
+    def of(cls, client: TableMetaClient) -> TableSnapshot:
         """Pin the current state of the table, with one listing of the timeline."""
         return cls(client.storage, client.config, client.active_timeline())
 
-    def reload(self) -> PinnedTable:
+    def reload(self) -> TableSnapshot:
         """Return a new snapshot of the same table."""
-        return PinnedTable(self.storage, self.config, self.active.reload())
+        return TableSnapshot(self.storage, self.config, self.active.reload())
 
     def active_timeline(self) -> ActiveTimeline:
         """Return the pinned timeline."""
