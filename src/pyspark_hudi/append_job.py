@@ -37,11 +37,11 @@ from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.suspended_transaction import ResumableTransaction, SuspendedTransaction
-from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
+from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.settings.write_context import TaskId, WriteContext
 from pyhudi.write.settings.write_settings import write_context

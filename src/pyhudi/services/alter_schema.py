@@ -25,9 +25,9 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.timeline.operation_types import ALTER_SCHEMA
+from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.commit_request import CommitConditions
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_operations import action_of
 

@@ -14,7 +14,7 @@ from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.time_generator import ReservedTime, TimeGenerator
-from pyhudi.transaction.action_start import latest_instant_time, refuse_pending_restore
+from pyhudi.transaction.begin_checks import latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_provider import LockProvider
 

@@ -32,13 +32,13 @@ from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.operation_types import REWRITING_OPERATIONS
 from pyhudi.timeline.plans.restore_plan import RestorePlan, instant_infos
-from pyhudi.transaction.action_start import current_config, latest_instant_time
+from pyhudi.transaction.begin_checks import current_config, latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader

@@ -23,17 +23,17 @@ from pyhudi.timeline.archive.archived_timeline import archived_writes
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.transaction.action_start import current_config, refuse_pending_restore
+from pyhudi.transaction.begin_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.conflicts.conflict_resolution import touched_groups
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
-from pyhudi.transaction.rollback import straggler_files
+from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
 from pyhudi.transaction.rollback.rollback_planner import files_of_instant
 from pyhudi.transaction.rollback.upgraded_log_files import check_log_files
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +101,7 @@ def roll_back(
                 )
             if with_plan:
                 active.delete_pending(target.requested, target.action)
-                straggler_files.delete_opened_slices(active, {target.requested})
+                late_data_files.delete_slices_of_removed_plans(active, {target.requested})
         with phases("metadata"):
             rebuild_metadata(client, opts, stats_reader, generator, config)
     return _result(client, active, target.requested, done, phases).published(opts)

@@ -22,7 +22,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import EXPIRED_SCHEMA
-from pyhudi.transaction.action_start import current_config, latest_instant_time, refuse_pending_restore
+from pyhudi.transaction.begin_checks import current_config, latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 
 if TYPE_CHECKING:

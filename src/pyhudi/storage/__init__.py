@@ -6,8 +6,8 @@ Takes the URI of a table and returns its backend (:func:`open_storage`), which l
 
 from __future__ import annotations
 
-from pyhudi.storage.local_locks import FolderLock, InProcessLock, Lock, host_lock, is_remote
 from pyhudi.storage.local_storage import LocalStorage, resolved_root
+from pyhudi.storage.lock_primitives import FolderLock, InProcessLock, Lock, host_lock, is_remote
 from pyhudi.storage.storage_factory import open_sibling, open_storage
 from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, Storage, join_path
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import Options
 from pyhudi.config.options import TIME_GENERATOR_MAX_CLOCK_SKEW_MS
-from pyhudi.storage.local_locks import DeferredReleaseLock, Lock, host_lock
+from pyhudi.storage.lock_primitives import DeferredReleaseLock, Lock, host_lock
 from pyhudi.timeline.instant import instant_of_millis, next_instant
 
 if TYPE_CHECKING:

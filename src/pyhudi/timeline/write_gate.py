@@ -7,10 +7,10 @@ again after it has finished the file. Either the marker existed when the files w
 gate closed and deletes its file.
 
 A plan may be executed several times under the same instant if attempts fail or are considered dead. Therefore every
-attempt has its own gate, and a claim records to which attempt the instant currently belongs.
+attempt has its own gate.
 
-Gates, claims and publication intents are small files in ``.hoodie/.aux``. Apache Hudi reads no files with these names
-there.
+Gates, claims (`pyhudi.timeline.attempt_claim`) and publication intents (`pyhudi.timeline.publication_intent`) are small
+files in ``.hoodie/.aux``. Apache Hudi reads no files with these names there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyhudi.errors import AlreadyExistsError, NotFoundError, TransactionError
+from pyhudi.errors import AlreadyExistsError, TransactionError
 from pyhudi.format.file_names import file_name_of
 from pyhudi.storage.table_paths import AUX_FOLDER
 
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
 GATES_FOLDER = f"{AUX_FOLDER}/.writing"
-_CLAIM = ".claim"
-_BEGUN = "begun"
-_INTENT = ".publishing"
-_NO_GATES = (_CLAIM, _INTENT)
+CLAIM_SUFFIX = ".claim"
+INTENT_SUFFIX = ".publishing"
 _INSTANT = re.compile(r"[0-9]+")
 
 
@@ -80,84 +78,11 @@ class WriteGate:
             )
 
 
-class AttemptClaim:
-    """Records to which attempt at a plan its instant belongs. Read and changed only under the lock of the table.
-
-    An attempt that claimed the plan and was killed does not determine who started to execute it: the inflight file was
-    created by pyhudi only if the claim records this, too.
-    """
-
-    def __init__(self, storage: Storage, instant: str, attempt: str = "") -> None:
-        self._storage = storage
-        self._path = f"{GATES_FOLDER}/{instant}{_CLAIM}"
-        self._mine = attempt
-        self._last_rollback = ""
-
-    def take(self, last_rollback: str = "") -> None:
-        """Claim the instant for this attempt; ``last_rollback`` is the newest rollback in the timeline."""
-        self._last_rollback = last_rollback
-        self._write()
-
-    def begin(self) -> None:
-        """Record that this attempt has created the inflight file."""
-        self._write(_BEGUN)
-
-    def _write(self, *more: str) -> None:
-        self._storage.write(self._path, "\n".join([self._mine, self._last_rollback, *more]).encode())
-
-    def is_mine(self) -> bool:
-        """Return True if no other attempt has claimed the instant since."""
-        return self._read()[:1] == [self._mine]
-
-    def is_there(self) -> bool:
-        """Return True if an attempt of pyhudi has claimed the instant."""
-        return bool(self._read())
-
-    def last_rollback(self) -> str | None:
-        """Return the newest rollback at the time of the claim; None without a claim, or if its attempt never began."""
-        fields = self._read()
-        return fields[1] if fields[2:] == [_BEGUN] else None
-
-    def _read(self) -> list[str]:
-        """Return attempt, newest rollback and `_BEGUN`; empty without a claim."""
-        try:
-            return self._storage.read(self._path).decode().split("\n")
-        except NotFoundError:
-            return []
-
-    def release(self) -> None:
-        """Release the claim. Only its owner may do so."""
-        self._storage.delete(self._path)
-
-
-class CommitIntent:
-    """Record that a publication request of the instant is being sent, kept until its outcome is known.
-
-    A request without response may take effect later, when other writers have published conflicting commits and the
-    writer no longer checks. Whoever holds the lock of the table and finds the intent of a pending instant must resolve
-    it first.
-    """
-
-    def __init__(self, storage: Storage, instant: str) -> None:
-        self._storage = storage
-        self._path = f"{GATES_FOLDER}/{instant}{_INTENT}"
-
-    def set(self) -> None:
-        """Set the intent, immediately before the publication."""
-        self._storage.write(self._path, b"")
-
-    def is_set(self) -> bool:
-        """Return True if a publication was sent whose outcome has not been recorded."""
-        return self._storage.exists(self._path)
-
-    def remove(self) -> None:
-        """Remove the intent when the instant is completed or rolled back."""
-        self._storage.delete(self._path)
-
-
 def close_gates(storage: Storage, instant: str) -> None:
     """Close the gates of all attempts at an instant."""
-    storage.delete_many(path for path, its in _entries(storage) if its == instant and not path.endswith(_NO_GATES))
+    storage.delete_many(
+        path for path, its in _entries(storage) if its == instant and not path.endswith((CLAIM_SUFFIX, INTENT_SUFFIX))
+    )
 
 
 def remove_gates(storage: Storage, instants: Iterable[str]) -> None:

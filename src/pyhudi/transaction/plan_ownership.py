@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.errors import BusyError
 from pyhudi.timeline import heartbeat
+from pyhudi.timeline.attempt_claim import AttemptClaim
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
-from pyhudi.timeline.write_gate import AttemptClaim
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _has_heartbeat(active: ActiveTimeline, entry: Instant) -> bool:
     """Return True if the other program has or had a heartbeat. The heartbeat of an attempt of pyhudi that was killed
     before it started remains, too, and is not that of a program that started later without one."""
     stat = active.storage.stat(heartbeat.heartbeat_path(entry.requested))
-    if stat is None or not AttemptClaim(active.storage, entry.requested).is_there():
+    if stat is None or not AttemptClaim(active.storage, entry.requested).exists():
         return stat is not None
     return stat.mtime_ms > _begun_at(active, entry)
 

@@ -22,11 +22,12 @@ from pyhudi.errors import ConflictError
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import without_disabled
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.attempt_claim import AttemptClaim
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.timeline.write_gate import AttemptClaim, WriteGate
-from pyhudi.transaction.action_start import current_config, new_heartbeat, refuse_pending_restore
+from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.transaction.begin_checks import current_config, new_heartbeat, refuse_pending_restore
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts.conflict_resolution import (
     find_change,
@@ -37,7 +38,7 @@ from pyhudi.transaction.conflicts.conflict_resolution import (
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.file_reconciliation import reconcile_against_markers
 from pyhudi.transaction.plan_ownership import check_no_heartbeat, check_not_running_elsewhere, newest_rollback
-from pyhudi.transaction.rollback import straggler_files
+from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_status import find_rollback
 from pyhudi.transaction.transaction import Transaction
 
@@ -172,7 +173,7 @@ class PlannedTransaction(Transaction):
         log compaction conflicts if its logs are being compacted, a clustering if its file groups were changed."""
         _check_files(self.storage, self._entry, metadata.stats)
         reconcile_against_markers(self.storage, self.instant, metadata)
-        straggler_files.delete_of_attempts(active, self.instant, metadata.named_files())
+        late_data_files.delete_of_other_attempts(active, self.instant, metadata.named_files())
         if metadata.replaced is not None:
             return find_change(metadata.replaced, self.instant, self.timeline, active)
         if self.action != Action.LOG_COMPACTION:
@@ -202,7 +203,7 @@ class PlannedTransaction(Transaction):
     def _is_superseded(self, active: ActiveTimeline) -> bool:
         """Return True if the instant belongs to another attempt, which has claimed it or, in another program, rolled
         back this attempt."""
-        if not self._claim.is_mine():
+        if not self._claim.is_current():
             return True
         return find_rollback(active, self.timeline, self.instant) is not None
 

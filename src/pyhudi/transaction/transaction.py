@@ -26,7 +26,7 @@ from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import apply_commit, without_disabled
-from pyhudi.storage.local_locks import DeferredReleaseLock
+from pyhudi.storage.lock_primitives import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema_history import persist_history
 from pyhudi.timeline import heartbeat
@@ -35,14 +35,15 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
+from pyhudi.timeline.publication_intent import PublicationIntent
 from pyhudi.timeline.time_generator import ReservedTime
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.timeline.write_gate import CommitIntent, WriteGate
-from pyhudi.transaction.action_start import current_config, latest_instant_time, new_heartbeat, refuse_pending_restore
+from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.transaction.begin_checks import current_config, latest_instant_time, new_heartbeat, refuse_pending_restore
 from pyhudi.transaction.cleanup import run_cleanup_steps, stop_heartbeat
+from pyhudi.transaction.commit_conditions import CommitConditions, CommitRequest
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.commit_request import CommitConditions, CommitRequest
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.conflict_resolution import ConflictExceptions, find_conflict
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
@@ -56,7 +57,7 @@ from pyhudi.transaction.post_commit.metadata_updates import (
     run_metadata_services,
 )
 from pyhudi.transaction.publication import Publication, complete_instant
-from pyhudi.transaction.rollback import straggler_files
+from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
 from pyhudi.transaction.writer_coordination import WriterCoordination
 
@@ -179,8 +180,8 @@ class Transaction:
         return WriteGate(self.storage, self.instant)
 
     @property
-    def _intent(self) -> CommitIntent:
-        return CommitIntent(self.storage, self.instant)
+    def _intent(self) -> PublicationIntent:
+        return PublicationIntent(self.storage, self.instant)
 
     @property
     def markers(self) -> Markers:
@@ -296,9 +297,9 @@ class Transaction:
                 self.config = detach_metadata_table(self.storage, self.config)
             completion = reserved.take(latest_instant_time(active)) if active.layout.version >= 2 else None
             if active.timeline.start is None:  # It is the new start of the timeline, and older files become visible.
-                straggler_files.delete_before(active, self.instant)
+                late_data_files.delete_older_than(active, self.instant)
             if self._fixed_instant:
-                straggler_files.delete_of_attempts(active, self.instant, metadata.named_files())
+                late_data_files.delete_of_other_attempts(active, self.instant, metadata.named_files())
             if self._heartbeat is not None:  # Otherwise the next writer would roll back this write immediately.
                 self._intent.set()
             if recorded.history is not None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pyhudi.config import Options, options
 from pyhudi.errors import ConflictError, NonRetryableConflictError
 from pyhudi.storage import Storage
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.write.write_result import ChangeResult, WriteResult
 
 _Result = TypeVar("_Result", WriteResult, ChangeResult)

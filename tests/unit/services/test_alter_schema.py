@@ -31,7 +31,7 @@ from pyhudi.storage import Storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.instant import Action
-from pyhudi.transaction.commit_request import CommitConditions
+from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.transaction import Transaction
 from tests.tables import HandMadeTable, at
 from tests.unit.services.merge_on_read_table import FAST

@@ -22,7 +22,7 @@ from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import IOType
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.transaction.action_start import latest_instant_time
+from pyhudi.transaction.begin_checks import latest_instant_time
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.conflicts.timeline_snapshot import TimelineSnapshot
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction

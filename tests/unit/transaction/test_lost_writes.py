@@ -16,7 +16,8 @@ from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.timeline import State
 from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan
-from pyhudi.timeline.write_gate import GATES_FOLDER, CommitIntent
+from pyhudi.timeline.publication_intent import PublicationIntent
+from pyhudi.timeline.write_gate import GATES_FOLDER
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, check_clean, data_files, make_table
 
@@ -293,7 +294,7 @@ class TestAPublicationThatIsOnItsWay:
         with pytest.raises(CommitStateUnknownError):
             Write(options=MULTI_WRITER).run(LateStorage(storage))
         (instant,) = (i.requested for i in active(storage).timeline)
-        assert CommitIntent(storage, instant).is_set()
+        assert PublicationIntent(storage, instant).is_set()
         age_heartbeats(storage)
         Write(options=MULTI_WRITER).run(storage)
         assert storage.list(GATES_FOLDER).num_rows == 0

@@ -84,7 +84,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (file_group_state, file_listing, planned_transaction):
         monkeypatch.setattr(module, "ThreadPoolExecutor", _Serial)
     clock = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic)
-    monkeypatch.setattr("pyhudi.storage.local_locks.time", clock)
+    monkeypatch.setattr("pyhudi.storage.lock_primitives.time", clock)
     monkeypatch.setattr(Heartbeat, "start", Heartbeat.refresh)
     for module in (file_system_lock, storage_based_lock):  # each schedule has its own dead
         monkeypatch.setattr(module, "dead_holder", None)

@@ -22,8 +22,8 @@ from pyhudi.timeline import CommitMetadata, Instant, State, write_stats
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.markers import IOType
+from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.transaction import Transaction
 from tests.unit.transaction.tables import (
     MULTI_WRITER,

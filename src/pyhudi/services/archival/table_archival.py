@@ -14,9 +14,9 @@ from pyhudi.timeline.archive.archive_log_writer import SmallFiles
 from pyhudi.timeline.archive.archiver import ArchiveOptions, archive, can_archive, finish
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.markers import Markers, marked_instants
-from pyhudi.transaction.action_start import current_config, refuse_pending_restore
+from pyhudi.transaction.begin_checks import current_config, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_time_generator
-from pyhudi.transaction.rollback import straggler_files
+from pyhudi.transaction.rollback import late_data_files
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
@@ -64,8 +64,8 @@ def archive_table(
             if to_archive:
                 report_progress(progress, "archive instants", 0, len(to_archive))
                 start = _remaining_start(active, to_archive)
-                straggler_files.delete_before(active, start)
-                straggler_files.delete_slices_of_resizes(active, start)
+                late_data_files.delete_older_than(active, start)
+                late_data_files.delete_slices_of_resizes(active, start)
                 archive(
                     storage,
                     active,

@@ -14,8 +14,8 @@ from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan, remaining
 from pyhudi.services.bootstrap.metadata_bootstrap import Runner, bootstrap_metadata
 from pyhudi.table.config.new_table_properties import bootstrap_properties
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
-from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
+from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
 from pyhudi.write.write_result import WriteResult
 
 if TYPE_CHECKING:

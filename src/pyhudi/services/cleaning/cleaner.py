@@ -38,7 +38,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.clean_plan import CleanPlan, clean_metadata, paths_of
-from pyhudi.transaction.action_start import current_config, latest_instant_time, refuse_pending_restore
+from pyhudi.transaction.begin_checks import current_config, latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.post_commit.metadata_updates import (

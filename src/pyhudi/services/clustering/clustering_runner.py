@@ -25,8 +25,8 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.timeline.operation_types import CLUSTER
 from pyhudi.timeline.plans.clustering_plan import ClusteringPlan
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.in_process_locks import in_process_plan_lock
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
+from pyhudi.transaction.single_writer_locks import in_process_plan_lock
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
 from pyhudi.write.write_totals import WriteTotals

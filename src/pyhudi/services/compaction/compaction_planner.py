@@ -24,7 +24,7 @@ from pyhudi.table.view.planned_groups import planned_groups
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, instant_of_millis
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan
-from pyhudi.transaction.action_start import latest_instant_time
+from pyhudi.transaction.begin_checks import latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.write.settings.write_settings import max_file_size
 

@@ -22,8 +22,8 @@ from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.compaction_plan import CompactionPlan, kind_of
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.in_process_locks import in_process_plan_lock
 from pyhudi.transaction.planned_transaction import PlanAttempt, PlannedTransaction
+from pyhudi.transaction.single_writer_locks import in_process_plan_lock
 from pyhudi.write.settings.write_context import TaskId
 from pyhudi.write.write_status import encode_stats
 from pyhudi.write.write_totals import WriteTotals

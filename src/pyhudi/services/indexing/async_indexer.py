@@ -30,10 +30,10 @@ from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, Locked
 from pyhudi.services.indexing.index_preparation import PreparedIndex, Preparer, prepare
 from pyhudi.services.indexing.index_requests import build_options, request_of
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.attempt_claim import AttemptClaim
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.plans.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
-from pyhudi.timeline.write_gate import AttemptClaim
-from pyhudi.transaction.action_start import new_heartbeat
+from pyhudi.transaction.begin_checks import new_heartbeat
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 
@@ -271,7 +271,7 @@ class _Attempt:
         """Revert to the state before the attempt."""
         with lock_table(self._client, self._opts, self._stats_reader) as table:
             entry = table.data.timeline.find(self._instant, Action.INDEXING)
-            if entry is None or entry.is_completed or not self._claim.is_mine():
+            if entry is None or entry.is_completed or not self._claim.is_current():
                 return
             rollback_index_build(table.storage, table.config, self._instant, self._plan.partitions)
             inflight = table.data.in_state(entry, State.INFLIGHT)
@@ -281,7 +281,7 @@ class _Attempt:
 
     def _refuse_if_superseded(self, table: LockedTable) -> None:
         entry = table.data.timeline.find(self._instant, Action.INDEXING)
-        if entry is None or entry.state is not State.INFLIGHT or not self._claim.is_mine():
+        if entry is None or entry.state is not State.INFLIGHT or not self._claim.is_current():
             raise ConflictError(
                 f"the indexing {self._instant} no longer belongs to this attempt: another process considered it "
                 "dead, or dropped the index. With several processes set "

@@ -29,7 +29,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.plans.index_plan import pending_index_plans
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.transaction.action_start import current_config, latest_instant_time, refuse_pending_restore
+from pyhudi.transaction.begin_checks import current_config, latest_instant_time, refuse_pending_restore
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 
 if TYPE_CHECKING:

@@ -66,14 +66,14 @@ from pyhudi.timeline.archive.archiver import finish
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.layout_conversion import was_copied
-from pyhudi.transaction.action_start import latest_instant_time
+from pyhudi.transaction.begin_checks import latest_instant_time
 from pyhudi.transaction.failed_writes_policy import failed_writes_policy
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
 from pyhudi.transaction.locks.lock_factory import make_time_generator
 from pyhudi.transaction.plan_ownership import check_no_heartbeat
 from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
-from pyhudi.transaction.rollback import straggler_files
+from pyhudi.transaction.rollback import late_data_files
 from pyhudi.transaction.rollback.rollback_executor import RollbackExecutor
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -243,7 +243,7 @@ class UpgradeDowngrade:
                     return
                 if self._is_prepared(config, active, to):
                     if 6 <= config.version < 8 <= to:
-                        straggler_files.delete_before(active, None)
+                        late_data_files.delete_older_than(active, None)
                     self._change(config, active, to)
                     return
         raise BusyError(

@@ -48,7 +48,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.location_columns import FILE_ID
 from pyhudi.write.settings.write_context import TaskId, WriteContext

@@ -43,7 +43,7 @@ from pyhudi.spark.write.write_preparation import prepare_write
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.version_support import WRITABLE_VERSIONS
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.settings.unsupported_options import check_unsupported_options
 from pyhudi.write.settings.write_target import open_existing

@@ -16,7 +16,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 
 
 def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, given: Mapping[str, object]) -> TtlResult:

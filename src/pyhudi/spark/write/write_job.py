@@ -34,10 +34,10 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Instant
+from pyhudi.transaction.commit_conditions import CommitConditions
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.commit_request import CommitConditions
 from pyhudi.transaction.conflicts.serializable_reads import ReadSet
-from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
+from pyhudi.transaction.table_overwrite.table_removal import remove_empty_table
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.settings.write_context import WriteContext
 from pyhudi.write.settings.write_settings import write_context

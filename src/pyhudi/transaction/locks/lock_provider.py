@@ -139,7 +139,7 @@ class LockProvider(ABC):
 
 
 class LocalLockProvider(LockProvider):
-    """Adapter from a lock of :mod:`pyhudi.storage.local_locks` to a provider."""
+    """Adapter from a lock of :mod:`pyhudi.storage.lock_primitives` to a provider."""
 
     def __init__(self, lock: Lock, name: str, retry_policy: LockRetryPolicy | None = None) -> None:
         super().__init__(retry_policy)

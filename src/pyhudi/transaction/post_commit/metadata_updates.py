@@ -13,7 +13,7 @@ from pyhudi.metrics.publish import publish
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.operation_types import COMPACT
-from pyhudi.transaction.action_start import current_config, latest_instant_time
+from pyhudi.transaction.begin_checks import current_config, latest_instant_time
 
 if TYPE_CHECKING:
     from pyhudi.config import Options

@@ -37,13 +37,14 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.plans.rollback_plan import RollbackMetadata, RollbackPlan, RolledBackPartition
+from pyhudi.timeline.publication_intent import PublicationIntent
 from pyhudi.timeline.time_generator import TimeGenerator
-from pyhudi.timeline.write_gate import CommitIntent, close_gates, gated_instants, remove_gates
-from pyhudi.transaction.action_start import latest_instant_time
+from pyhudi.timeline.write_gate import close_gates, gated_instants, remove_gates
+from pyhudi.transaction.begin_checks import latest_instant_time
+from pyhudi.transaction.rollback.late_data_files import RETRIED
 from pyhudi.transaction.rollback.rollback_log_blocks import write_rollback_blocks
 from pyhudi.transaction.rollback.rollback_planner import plan_rollback, planned_paths, unplanned_paths
 from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
-from pyhudi.transaction.rollback.straggler_files import RETRIED
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -141,7 +142,7 @@ class RollbackExecutor:
             The resulting timeline.
         """
         others = [i for i in active.timeline.pending() if i.state is State.INFLIGHT and i.requested != instant]
-        sent = [i for i in others if CommitIntent(self.storage, i.requested).is_set()]
+        sent = [i for i in others if PublicationIntent(self.storage, i.requested).is_set()]
         for entry in sent:
             self.roll_back(active, entry)
         return active.reload() if sent else active
@@ -191,7 +192,7 @@ class RollbackExecutor:
             else:
                 active.delete_pending(plan.instant, plan.action)
             self.storage.delete(heartbeat.heartbeat_path(plan.instant))
-            CommitIntent(self.storage, plan.instant).remove()
+            PublicationIntent(self.storage, plan.instant).remove()
             metadata = RollbackMetadata(
                 start=rollback.requested,
                 millis=int((time.monotonic() - begun) * 1000),

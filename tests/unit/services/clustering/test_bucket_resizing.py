@@ -43,7 +43,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.plans.clustering_plan import INPUT_SCHEMA, ClusteringPlan
 from pyhudi.timeline.plans.rollback_plan import RollbackPlan
-from pyhudi.transaction.rollback.straggler_files import delete_opened_slices
+from pyhudi.transaction.rollback.late_data_files import delete_slices_of_removed_plans
 from tests.tables import HandMadeTable, at
 from tests.unit.transaction.test_writer_death import deaths
 
@@ -353,7 +353,7 @@ def test_deleted_copies_are_not_in_the_metadata_table_either(tmp_path: Path) -> 
     table, _ = _updated_during_resize(tmp_path / "t")
     table.active.delete_pending(at(2), Action.REPLACE_COMMIT)
     TableConfig.load(table.storage).updated(table.storage, set={"hoodie.table.metadata.partitions": "files"})
-    delete_opened_slices(table.active, {at(2)})
+    delete_slices_of_removed_plans(table.active, {at(2)})
     assert not TableConfig.load(table.storage).metadata_partitions
     assert _values(table) == [1, 7]
 

@@ -15,7 +15,7 @@ from pyhudi.spark.write.spark_bootstrap import bootstrap
 from pyhudi.storage import open_storage
 from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
 from pyhudi.table.config.properties_file import PATH
-from pyhudi.transaction.table_overwrite.created_table_removal import remove_table
+from pyhudi.transaction.table_overwrite.table_removal import remove_table
 
 _OPTIONS = {
     "table_type": options.TABLE_TYPE.key,

@@ -51,8 +51,8 @@ from pyhudi.sql.table_properties import table_options
 from pyhudi.storage import open_sibling, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
-from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
+from pyhudi.transaction.table_overwrite.table_removal import remove_after_failure
 from pyhudi.write.write_checks import check_storable
 
 _CREATE_SCHEMA = options.CREATE_SCHEMA.key

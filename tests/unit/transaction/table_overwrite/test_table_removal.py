@@ -13,7 +13,7 @@ from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.table_overwrite.created_table_removal import remove_after_failure, remove_empty_table
+from pyhudi.transaction.table_overwrite.table_removal import remove_after_failure, remove_empty_table
 from pyhudi.transaction.transaction import Transaction
 
 QUICK = {"hoodie.write.lock.wait_time_ms": "50", "hoodie.write.lock.client.num_retries": "0"}

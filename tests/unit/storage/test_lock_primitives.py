@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.errors import LockError, NotFoundError
 from pyhudi.storage import FolderLock, InProcessLock, LocalStorage, Lock, host_lock, open_storage
-from pyhudi.storage.local_locks import DeferredReleaseLock
+from pyhudi.storage.lock_primitives import DeferredReleaseLock
 
 
 @pytest.fixture(params=["folder", "process"])

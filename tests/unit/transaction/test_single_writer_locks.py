@@ -14,8 +14,8 @@ from pyhudi.api.hudi_table import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError, NonRetryableConflictError
 from pyhudi.storage import LocalStorage, open_storage
-from pyhudi.transaction import in_process_locks
-from pyhudi.transaction.in_process_locks import in_process_writer_lock
+from pyhudi.transaction import single_writer_locks
+from pyhudi.transaction.single_writer_locks import in_process_writer_lock
 from pyhudi.write import conflict_retries
 from pyhudi.write.conflict_retries import with_retries
 from pyhudi.write.write_result import ChangeResult, WriteResult
@@ -55,7 +55,7 @@ def test_one_writer_at_a_time_of_a_table(tmp_path: Path) -> None:
 def test_who_waits_long_is_told_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(in_process_locks, "_NEWS_AFTER", 0.01)
+    monkeypatch.setattr(single_writer_locks, "_NEWS_AFTER", 0.01)
     with caplog.at_level(logging.INFO):
         overlapping(tmp_path, str(tmp_path), ALONE)
     assert "waiting for another thread of this process to write to" in caplog.text

@@ -41,7 +41,7 @@ RETRIED = (Action.COMPACTION, Action.LOG_COMPACTION, *_RESIZES)
 replacecommits."""
 
 
-def delete_before(active: ActiveTimeline, start: str | None) -> None:
+def delete_older_than(active: ActiveTimeline, start: str | None) -> None:
     """Delete late files of rolled-back instants older than ``start``, which is going to be the first write of the
     active timeline; None: of all, before an upgrade to a version that counts every block of a log file. Late blocks in
     log files of version 6 are rolled back by command blocks. The caller holds the lock of the table.
@@ -59,7 +59,7 @@ def delete_before(active: ActiveTimeline, start: str | None) -> None:
         )
 
 
-def delete_of_attempts(active: ActiveTimeline, instant: str, named: pa.Array) -> None:
+def delete_of_other_attempts(active: ActiveTimeline, instant: str, named: pa.Array) -> None:
     """Delete late files of earlier attempts at a plan or bootstrap, before the attempt that has written ``named`` is
     published."""
     for _, plan in _rollbacks(active):
@@ -69,7 +69,8 @@ def delete_of_attempts(active: ActiveTimeline, instant: str, named: pa.Array) ->
 
 def delete_slices_of_resizes(active: ActiveTimeline, start: str) -> None:
     """Delete the slices opened for resizes of buckets that were rolled back together with their plans
-    (`delete_opened_slices`), before the start of the timeline passes them. The caller holds the lock of the table."""
+    (`delete_slices_of_removed_plans`), before the start of the timeline passes them. The caller holds the lock of the
+    table."""
     if not known_partitions(active.storage):
         return
     timeline = active.timeline
@@ -79,10 +80,10 @@ def delete_slices_of_resizes(active: ActiveTimeline, start: str) -> None:
         for _, plan in _rollbacks(active)
         if plan.action in _RESIZES and passed <= plan.instant < start and plan.instant not in timeline
     ]
-    delete_opened_slices(active, {plan.instant for plan in plans} - _archived_later_attempts(active, plans))
+    delete_slices_of_removed_plans(active, {plan.instant for plan in plans} - _archived_later_attempts(active, plans))
 
 
-def delete_opened_slices(active: ActiveTimeline, instants: Collection[str]) -> None:
+def delete_slices_of_removed_plans(active: ActiveTimeline, instants: Collection[str]) -> None:
     """Delete the file slices of consistent hashing buckets that were opened for plans which are no longer in the
     timeline. The caller holds the lock of the table.
 
